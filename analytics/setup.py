@@ -27,6 +27,8 @@ Example
       }
     }
 
+``"site": "site.json"`` takes the same object from a file (:mod:`mpiio_ext.analytics.site`).
+
 Only ``store`` and ``inputs`` must be there. `FIELDS` of this module says what each field means.
 """
 
@@ -36,13 +38,15 @@ import dataclasses
 import json
 import os
 import re
-import zoneinfo
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.analytics.checker import Checker, escaped, shown, unique
 from mpiio_ext.analytics.connectors.registry import KINDS
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.site import FIELDS as SITE_FIELDS
+from mpiio_ext.analytics.site import Site, StripeDefault, site_in_setup
 
 __all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
 
@@ -63,11 +67,8 @@ FIELDS: dict[str, str] = {
     "/placement/targets": "storage targets over which the tables are placed: folders",
     "/placement/osts": "where the targets lie on Lustre: the OST of each, in the same order",
     "/placement/subtables": "subtables of each table; a multiple of the targets; default: one per target",
-    "/site/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
-    "/site/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "
-    "a mount point; stripe_offset (without it not compared) only where logs have it: Darshan's is 0 for all files",
-    "/site/lmt_mounts/*": "LMT's name of a file system -> its mount point; without any, LMT is taken to be of the file "
-    "system that a job is on",
+    "/site": "what is known of the machine: an object with the fields below, or the path of a file with it (site.json)",
+    **{f"/site{place}": meaning for place, meaning in SITE_FIELDS.items()},
 }
 
 #: Options of each engine, and what they are; those of :mod:`mpiio_ext.analytics.query.engines` and ``.spark``.
@@ -107,32 +108,13 @@ class PlacementPlan:
 
 
 @dataclasses.dataclass(frozen=True)
-class StripeDefault:
-    """Stripe settings of files for which nobody asked otherwise; Lustre's own unless the site has others.
-
-    Attributes
-    ----------
-    stripe_size : int
-        In bytes.
-    stripe_count : int
-        -1 is all OSTs: files are not told apart by their count then.
-    stripe_offset : int or None
-        First OST, of the paper's system -1 (any); None: files are not told apart by it.
-    """
-
-    stripe_size: int = 1048576
-    stripe_count: int = 1
-    stripe_offset: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Setup:
     """A checked set-up; `FIELDS` says what each field means.
 
     Attributes
     ----------
-    mounts : mapping of str to StripeDefault
-        Of mount points that the set-up names; :meth:`stripe_default` knows the others.
+    site : Site
+        What is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
     """
 
     store: Path
@@ -143,9 +125,22 @@ class Setup:
     osts: int = 0
     timeout_s: float = 600.0
     placement: PlacementPlan | None = None
-    time_zone: str = "UTC"
-    mounts: Mapping[str, StripeDefault] = dataclasses.field(default_factory=dict)
-    lmt_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    site: Site = dataclasses.field(default_factory=Site)
+
+    @property
+    def time_zone(self) -> str:
+        """Time zone of times without one."""
+        return self.site.time_zone
+
+    @property
+    def mounts(self) -> Mapping[str, StripeDefault]:
+        """Default stripe settings of the mount points that the site names."""
+        return self.site.mounts
+
+    @property
+    def lmt_mounts(self) -> Mapping[str, str]:
+        """LMT's name of a file system -> its mount point."""
+        return self.site.lmt_mounts
 
     def stripe_default(self, mount: str) -> StripeDefault:
         """Return the default stripe settings of a mount point."""
@@ -156,65 +151,7 @@ class Setup:
         return {"time_zone": self.time_zone, "period": self.period}
 
 
-class _Checker:
-    """Takes values out of the document, and gathers what is wrong with them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.problems: list[str] = []
-
-    def wrong(self, where: str, text: str) -> None:
-        self.problems.append(f"{where or '/'}: {text}")
-
-    def object(self, where: str, value: Any, known: tuple[str, ...] | None = None) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            self.wrong(where, f"is {_shown(value)}, and an object is wanted")
-            return {}
-        for name in value:
-            if known is not None and name not in known:
-                self.wrong(f"{where}/{_escaped(name)}", f"is not known here; known are {', '.join(known)}")
-        return value
-
-    def list(self, where: str, value: Any) -> list[Any]:
-        if not isinstance(value, list):
-            self.wrong(where, f"is {_shown(value)}, and a list is wanted")
-            return []
-        return value
-
-    def text(self, where: str, value: Any) -> str:
-        if not isinstance(value, str) or not value or "\0" in value:
-            self.wrong(where, f"is {_shown(value)}, and a text is wanted")
-            return ""
-        return value
-
-    def path(self, where: str, value: Any) -> str:
-        text = self.text(where, value)
-        return str(self.folder / Path(text).expanduser()) if text else ""
-
-    def choice(self, where: str, value: Any, choices: tuple[str, ...]) -> str:
-        if value not in choices:
-            self.wrong(where, f"is {_shown(value)}, and one of {', '.join(choices)} is wanted")
-            return choices[0]
-        return str(value)
-
-    def integer(self, where: str, value: Any, low: int, high: int = 2**62) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            upper = f" to {high}" if high < 2**62 else ""
-            self.wrong(where, f"is {_shown(value)}, and an integer from {low}{upper} is wanted")
-            return low
-        return value
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def _inputs(check: _Checker, value: Any) -> tuple[Input, ...]:
+def _inputs(check: Checker, value: Any) -> tuple[Input, ...]:
     found = []
     for kind, entries in check.object("/inputs", value, tuple(KINDS)).items():
         if kind not in KINDS:
@@ -233,7 +170,7 @@ def _inputs(check: _Checker, value: Any) -> tuple[Input, ...]:
     return tuple(found)
 
 
-def _engine(check: _Checker, value: Any) -> Engine:
+def _engine(check: Checker, value: Any) -> Engine:
     names = tuple(ENGINE_OPTIONS)
     if not isinstance(value, dict):
         return Engine(check.choice("/engine", value, names))
@@ -246,8 +183,8 @@ def _engine(check: _Checker, value: Any) -> Engine:
     return Engine(name, options)
 
 
-def _engine_option(check: _Checker, engine: str, key: str, value: Any) -> None:
-    where = f"/engine/{_escaped(key)}"
+def _engine_option(check: Checker, engine: str, key: str, value: Any) -> None:
+    where = f"/engine/{escaped(key)}"
     known = ENGINE_OPTIONS[engine]
     kind = known.get(key)
     if kind is None:
@@ -255,22 +192,22 @@ def _engine_option(check: _Checker, engine: str, key: str, value: Any) -> None:
     elif kind == "count":
         check.integer(where, value, 0, 4096)
     elif kind == "flag" and not isinstance(value, bool):
-        check.wrong(where, f"is {_shown(value)}, and true or false is wanted")
+        check.wrong(where, f"is {shown(value)}, and true or false is wanted")
     elif kind == "dispatch":
         check.choice(where, value, ("target", "subtable", "spark"))
     elif kind == "memory":
         pattern, example = _MEMORY[engine]
         if not isinstance(value, str) or (value and not re.fullmatch(pattern, value.strip(), re.IGNORECASE)):
-            check.wrong(where, f'is {_shown(value)}, and a size such as "{example}" is wanted')
+            check.wrong(where, f'is {shown(value)}, and a size such as "{example}" is wanted')
     elif kind == "settings":
         for name, setting in check.object(where, value).items():
             if not isinstance(setting, str):
-                check.wrong(f"{where}/{_escaped(name)}", f"is {_shown(setting)}, and a text is wanted")
+                check.wrong(f"{where}/{escaped(name)}", f"is {shown(setting)}, and a text is wanted")
     elif kind == "text":
         check.text(where, value)
 
 
-def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
+def _placement(check: Checker, value: Any) -> PlacementPlan | None:
     if value is None:
         return None
     found = check.object("/placement", value, ("targets", "osts", "subtables"))
@@ -297,30 +234,7 @@ def _placement(check: _Checker, value: Any) -> PlacementPlan | None:
     return PlacementPlan(tuple(targets), subtables, osts)
 
 
-def _stripe(check: _Checker, where: str, value: Any) -> StripeDefault:
-    lowest = {"stripe_size": 1, "stripe_count": -1, "stripe_offset": -1}
-    found = check.object(where, value, tuple(lowest))
-    given = {name: check.integer(f"{where}/{name}", found[name], low) for name, low in lowest.items() if name in found}
-    return StripeDefault(**given)
-
-
-def _site(check: _Checker, value: Any) -> dict[str, Any]:
-    found = check.object("/site", value, ("time_zone", "mounts", "lmt_mounts"))
-    zone = check.text("/site/time_zone", found.get("time_zone", "UTC"))
-    try:
-        zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        check.wrong("/site/time_zone", f"{_shown(zone)} is no time zone of this machine; take a name as Europe/Berlin")
-    mounts = check.object("/site/mounts", found.get("mounts", {}))
-    lmt = check.object("/site/lmt_mounts", found.get("lmt_mounts", {}))
-    return {
-        "time_zone": zone,
-        "mounts": {name: _stripe(check, f"/site/mounts/{_escaped(name)}", item) for name, item in mounts.items()},
-        "lmt_mounts": {name: check.text(f"/site/lmt_mounts/{_escaped(name)}", item) for name, item in lmt.items()},
-    }
-
-
-def _parse(check: _Checker, document: Any) -> Setup:
+def _parse(check: Checker, document: Any) -> Setup:
     known = ("store", "inputs", "workers", "period", "engine", "osts", "timeout_s", "placement", "site")
     found = check.object("", document, known)
     for name in ("store", "inputs"):
@@ -328,7 +242,7 @@ def _parse(check: _Checker, document: Any) -> Setup:
             check.wrong("", f"has no {name}")
     timeout = found.get("timeout_s", 600)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
-        check.wrong("/timeout_s", f"is {_shown(timeout)}, and a number of seconds above 0 is wanted")
+        check.wrong("/timeout_s", f"is {shown(timeout)}, and a number of seconds above 0 is wanted")
         timeout = 600
     cores = len(os.sched_getaffinity(0))
     return Setup(
@@ -340,16 +254,8 @@ def _parse(check: _Checker, document: Any) -> Setup:
         osts=check.integer("/osts", found.get("osts", 0), 0, 3968),
         timeout_s=float(timeout),
         placement=_placement(check, found.get("placement")),
-        **_site(check, found.get("site", {})),
+        site=site_in_setup(check, found.get("site", {})),
     )
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"the name {sorted(twice)[0]!r} stands twice in one object")
-    return dict(pairs)
 
 
 def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | Path = ".") -> Setup:
@@ -373,12 +279,12 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
         path = Path(source).absolute()
         name, base = str(path), path.parent
         try:
-            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
+            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
         except OSError as error:
             raise AnalyticsError(f"{path}: the set-up cannot be read: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
             raise AnalyticsError(f"{path}: the set-up is not JSON: {error}") from error
-    check = _Checker(base)
+    check = Checker(base)
     setup = _parse(check, document)
     if check.problems:
         raise AnalyticsError("\n".join(f"{name}: {problem}" for problem in check.problems))

@@ -11,6 +11,7 @@ from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
 from mpiio_ext.pioneer.cli_show import show
+from mpiio_ext.pioneer.forms import FORMS_OF_PATHS, FORMS_OF_PROFILES, named_after, save_path
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -62,6 +63,8 @@ def say_loss(info: TraceInfo) -> None:
         loss = source.loss
         said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
                 ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated  # fmt: skip
+        said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
+        said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
         if said or loss.problems:
             click.echo(f"mpiio-ext: {source.path}: {', and '.join(said) or 'look at this'}", err=True)
             for problem in loss.problems[:3]:
@@ -71,7 +74,8 @@ def say_loss(info: TraceInfo) -> None:
 
 @pioneer.command(context_settings=_HELP, short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where the workload path is put (Parquet).")
+@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
+              help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
               "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
@@ -98,7 +102,7 @@ def path(
         say_loss(info)
         require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
-        found.save(Path(output))
+        save_path(found, Path(output))
         if partly := not_told(tables, info, each_rank=each_rank):
             _say(partly)
         for line in not_represented(tables, found):
@@ -115,7 +119,8 @@ def path(
 
 @pioneer.command(context_settings=_HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where the profile is put (JSON).")
+@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
+              help="Where the profile is put: .json.")
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
 def profile(workload_path: str, output: str, plain: bool) -> None:
     """Characterize a workload PATH: open sessions, gaps, sizes, offsets, slack times by file class."""
@@ -155,7 +160,8 @@ def _load_source(name: str) -> WorkloadPath | Profile:
 
 @pioneer.command(context_settings=_HELP, short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
-@click.option("-o", "--output", required=True, metavar="FILE", help="Where the synthetic path is put (Parquet).")
+@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
+              help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
               show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
               "drawn by Algorithm 1; tuned: the same, multiplied.")
@@ -182,7 +188,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     known = _load_source(source)
     try:
         found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
-        found.save(Path(output))
+        save_path(found, Path(output))
     except ProfileError as error:
         raise _fail(ValueError(f"{source}: {error}")) from error
     except (OSError, ValueError) as error:

@@ -49,7 +49,8 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What rank R makes, with its names of files.")
 @click.option("--head", type=click.IntRange(min=0), metavar="N", help="Of these the first N operations.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of these the last N operations.")
-@click.option("--fold", is_flag=True, help="Operations that differ in their offsets alone as one line.")
+@click.option("--fold", is_flag=True, help="Operations that differ in their offsets alone as one line, a repeated "
+              "sequence of up to 8 operations as one line each.")
 @click.option("--brief", is_flag=True, help="Groups, files and sessions, without the operations.")
 @click.option("--pager/--no-pager", default=None, help="Page through it.  [default: if the output is a terminal]")
 def show(

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["CATALOG", "WHENCE", "Operation", "Role", "normal_name", "operation_of"]
+__all__ = ["CATALOG", "NEEDING", "REMOVING", "SECOND_NAMES", "WHENCE", "Operation", "Role", "normal_name",
+           "operation_of"]
 
 
 class Role(enum.Enum):
@@ -158,6 +159,13 @@ def _mpiio() -> Iterable[Operation]:
     waits = "MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Test MPI_Testall MPI_Testany MPI_Testsome"
     yield from _plain("mpi", Role.WAIT, waits)
 
+
+#: Calls after which their file has no such name any more; that make their second name (`file2` of `extra`); calls
+#: without a handle that succeed only where the file is there.
+REMOVING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "MPI_File_delete"})
+SECOND_NAMES = frozenset({"rename", "renameat", "link"})
+NEEDING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod",
+                     "MPI_File_delete"})  # fmt: skip
 
 #: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
 #: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.

@@ -8,8 +8,9 @@ Content.   One item a line, and the kind of the item is the first word, so that 
            An operation says who makes it (mimicked: all groups; root-exclusive; child-exclusive), its place in its
            session, offset and size in bytes, slack and execution time in microseconds, the file, and annotations: how
            far offsets in a shared file move from rank to rank, values of other groups, arguments of the call.
-Folding.   Successive operations that differ in their offsets alone, by a constant step, are one line, if that is asked
-           for.
+Folding.   If that is asked for, successive operations that differ in their offsets alone, by a constant step, are one
+           line, and so is each operation of a loop of up to eight (`show_folding`): ``times=6 every=2`` is made six
+           times, with one other operation between.
 Guarantee. The same path gives the same text, and no line depends on what else is selected. What is null is "-". A
            control character of a name is shown escaped: every item is one line.
 """
@@ -208,7 +209,8 @@ def show(
     path : what is shown.
     name : by which the first line calls it.
     selection : which operations; None: all. Files and sessions are those of these operations.
-    fold : successive operations that differ in their offsets alone, by a constant step, are one line; times are means.
+    fold : successive operations that differ in their offsets alone, by a constant step, are one line, and those of
+        repeated sequences of up to eight operations are one line each; times are means.
     brief : without the operations.
 
     Raises

@@ -3,10 +3,9 @@
 Problem.   A path has millions of operations. An interpreter that looks at each value of each row needs minutes.
 Algorithm. Chunks of rows, column by column in NumPy: what few different values have (who makes it, the session, the
            name, the file, the arguments of the call) is put into words once for each value; a row is one formatted
-           string. Folding: an operation continues a run when all but its offset is as before and the offset goes on by
-           the same step, so that runs end where the step changes.
-Guarantee. Lines come one chunk after the other, in memory that does not grow with their number; a run that goes on
-           beyond its chunk is looked at again with a larger one.
+           string. What is folded is found by `show_folding`.
+Guarantee. Lines come one chunk after the other, in memory that does not grow with their number; a fold that goes
+           on beyond its chunk is looked at again with a larger one.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from mpiio_ext.pioneer.show_folding import Folds, fold, unfolded
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -162,31 +163,17 @@ class _Chunk:
     duration: NDArray[np.int64]
     notes: NDArray[np.object_]
 
-    def same(self) -> NDArray[np.bool_]:
-        """Return for each operation whether all but its offset is as in the one before."""
-        found = np.zeros(len(self.ids), bool)
+    def keys(self) -> NDArray[np.int64]:
+        """Return a number for each operation that only those have which differ in their offsets alone."""
+        numbers: dict[tuple[object, ...], int] = {}
         known = self.offsets != _NONE
-        found[1:] = (
-            (self.sessions[1:] == self.sessions[:-1]) & (self.names[1:] == self.names[:-1])
-            & (self.files[1:] == self.files[:-1]) & (self.sizes[1:] == self.sizes[:-1]) & (known[1:] == known[:-1])
-            & (self.makers[1:] == self.makers[:-1]) & (self.notes[1:] == self.notes[:-1])
-        )  # fmt: skip
-        return found
+        columns = (self.sessions, self.names, self.files, self.sizes, known, self.makers, self.notes)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)
 
-    def runs(self) -> list[int]:
-        """Return where the runs begin that are folded, and the end of the last one."""
-        count, same = len(self.ids), self.same()
-        goes_on = same.copy()  # as the third one of a run or a later one
-        steps = np.diff(self.offsets)
-        goes_on[2:] &= (self.offsets[2:] == _NONE) | (steps[1:] == steps[:-1])
-        places = np.where(goes_on, count, np.arange(count))
-        stops = [*np.minimum.accumulate(places[::-1])[::-1].tolist(), count, count]
-        joins = [*same.tolist(), False]
-        found = [0]
-        while found[-1] < count:
-            at = found[-1]
-            found.append(stops[at + 2] if joins[at + 1] else at + 1)
-        return found
+    def folds(self, *, last: bool) -> Folds:
+        """Return what is folded; `last`: no operations follow."""
+        return fold(self.keys(), self.offsets, self.offsets != _NONE, last=last)
 
 
 def _or_zero(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -319,29 +306,28 @@ class OperationLines:
 
     # ---- lines
 
-    def _lines(self, chunk: _Chunk, starts: list[int]) -> Iterator[str]:
-        """Yield the lines of runs; the last of `starts` is where they end."""
-        if len(starts) < 2:
+    def _lines(self, chunk: _Chunk, folds: Folds) -> Iterator[str]:
+        """Yield the lines of folds: one for each operation of a turn."""
+        if not folds.end:
             return
-        begins, ends = np.array(starts[:-1]), np.array(starts[1:])
-        counts = ends - begins
+        begins, periods, turns, order = folds.lines()
         slack, took = (
-            (np.add.reduceat(values[: starts[-1]], begins) / 1000 / counts).tolist()
+            (np.add.reduceat(values[order], np.cumsum(turns) - turns) / 1000 / turns).tolist()
             for values in (chunk.slack, chunk.duration)
         )
         columns = zip(
-            starts, counts.tolist(), chunk.makers[begins], chunk.sessions[begins].tolist(),
+            begins.tolist(), periods.tolist(), turns.tolist(), chunk.makers[begins], chunk.sessions[begins].tolist(),
             chunk.names[begins].tolist(), chunk.files[begins].tolist(), chunk.offsets[begins].tolist(),
-            chunk.sizes[begins].tolist(), slack, took, chunk.notes[begins], strict=False,
+            chunk.sizes[begins].tolist(), slack, took, chunk.notes[begins], strict=True,
         )  # fmt: skip
         names, files, ids, places = self._name_texts, self._file_texts, chunk.ids, chunk.places.tolist()
-        for at, times, maker, session, name, file, offset, size, pause, time, notes in columns:
+        for at, period, times, maker, session, name, file, offset, size, pause, time, notes in columns:
             number, told, place = str(ids[at]), notes, str(places[at])
             if times > 1:
-                number = f"{number}..{ids[at + times - 1]}"
-                place = f"{place}-{places[at + times - 1]}"
-                step = f" step={int(chunk.offsets[at + 1]) - offset:+d}" if offset != _NONE else ""
-                told = f"times={times}{step} {notes}"
+                end = at + (times - 1) * period
+                number, place = f"{number}..{ids[end]}", f"{place}-{places[end]}"
+                step = f" step={int(chunk.offsets[at + period]) - offset:+d}" if offset != _NONE else ""
+                told = f"times={times}{f' every={period}' if period > 1 else ''}{step} {notes}"
             stands = _NOWHERE if session < 0 else f"s{session:<3} {f'{place}/{self._lengths[session]}':<9}"
             yield (f"op {number:<9} {maker} {stands} {names[name]} {NULL if offset == _NONE else offset:>11} "
                    f"{NULL if size == _NONE else size:>9} {pause:>11.1f} {time:>9.1f}  {files[file]}  "
@@ -353,12 +339,8 @@ class OperationLines:
         while begin < rows.size:
             part = rows[begin : begin + length]
             chunk = self._chunk(part)
-            starts = chunk.runs() if fold else list(range(part.size + 1))
-            if fold and begin + part.size < rows.size:  # the last run may go on
-                if len(starts) == 2:
-                    length *= 2
-                    continue
-                starts.pop()
-            yield from self._lines(chunk, starts)
-            begin += starts[-1]
-            length = _CHUNK
+            folds = chunk.folds(last=begin + part.size == rows.size) if fold else unfolded(part.size)
+            yield from self._lines(chunk, folds)
+            begin += folds.end
+            # What is folded at the next row depends on what is behind this chunk: more is looked at.
+            length = _CHUNK if folds.end else 2 * length

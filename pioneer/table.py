@@ -89,6 +89,8 @@ class Loss:
     ----------
     skipped : lines or records that are in no row and should be.
     truncated : the source ends in the middle of a record, or lacks its end.
+    unread_bytes : bytes of the source's file that were not understood and left out, as far as the format tells.
+    missing_bytes : bytes that the file should have, and has not; 0 where the format does not tell.
     problems : the first `MOST` of them.
     """
 
@@ -96,6 +98,8 @@ class Loss:
 
     skipped: int = 0
     truncated: bool = False
+    unread_bytes: int = 0
+    missing_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, line: int, why: str, text: str = "", *, count: int = 1) -> None:

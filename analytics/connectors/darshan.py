@@ -31,7 +31,7 @@ from mpiio_ext.analytics.connectors.base import Converted, Outcome
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
 
-__all__ = ["convert", "library_path"]
+__all__ = ["convert", "library_path", "read_logs"]
 
 #: Without any progress for so long, a log is given up (seconds).
 PATIENCE_S = 60.0
@@ -41,7 +41,7 @@ MEMORY_BYTES = 8 << 30
 ROWS_BYTES = 512 << 20
 
 #: Tables of the reader: name of its buffer -> its number.
-_TABLES = {"log": 0, "job": 1, "file": 2}
+_TABLES = {"log": 0, "job": 1, "file": 2, "summary": 3}
 _STATUS: tuple[Literal["whole", "partial", "skipped"], ...] = ("whole", "partial", "skipped")
 _ABSENT = np.iinfo(np.int64).min
 
@@ -74,6 +74,18 @@ def _columns() -> dict[str, list[str]]:
         while (name := lib.mpiio_ext_darshan_column(number, len(names[table]), kind)) != ffi.NULL:
             names[table].append(ffi.string(name).decode())
     return names
+
+
+@functools.cache
+def _summary_schema() -> Any:
+    """Return the Arrow schema of the reader's summaries: int64 or float64, as the reader has them."""
+    from mpiio_ext._binding import ffi, lib
+
+    kind = ffi.new("int *")
+    fields: list[Any] = []
+    while (name := lib.mpiio_ext_darshan_column(_TABLES["summary"], len(fields), kind)) != ffi.NULL:
+        fields.append(pa.field(ffi.string(name).decode(), pa.float64() if kind[0] else pa.int64()))
+    return pa.schema(fields)
 
 
 @functools.cache
@@ -118,6 +130,12 @@ class _Rows:
         """Return a column of texts, NULL where `absent` (default: where it is empty)."""
         lengths = self.lengths(name)
         return _variable(pa.string(), lengths, self.bytes(name), lengths == 0 if absent is None else absent)
+
+    def summaries(self) -> Any:
+        """Return the Arrow table of the summaries, a row a log that was not skipped."""
+        schema = _summary_schema()
+        arrays = [_column(field.type, self.numbers("summary", field.name)) for field in schema]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
     def arrow(self, table: Table, number: str, extra: Mapping[str, Any]) -> Any:
         """Return an Arrow table: columns of numbers from the slots of `number`, the others from `extra` or NULL."""
@@ -247,6 +265,50 @@ def _read(reader: Any, logs: Sequence[str], root: str) -> _Rows:
     return _Rows(reader)
 
 
+def read_logs(logs: Sequence[str], root: str) -> Converted:
+    """Read Darshan logs, with a summary of each.
+
+    Parameters
+    ----------
+    logs, root
+        As of :func:`convert`.
+
+    Returns
+    -------
+    Converted
+        As of :func:`convert`, and ``summary``: one row a log that was not skipped, with the sum (``tot_``), the number
+        (``num_``), the least and the greatest value (``min_``, ``max_``) of counters of POSIX over the log's records;
+        bytes and records with bytes of ``posix``, ``stdio`` and ``mpiio``; and in seconds the I/O time of the slowest
+        rank on files of its own (``unique_time``) and of the slowest ranks of shared files (``shared_time``).
+
+    Raises
+    ------
+    AnalyticsError
+        As of :func:`convert`.
+    """
+    from mpiio_ext._binding import ffi, lib
+
+    opened, problem = ffi.new("mpiio_ext_darshan **"), ffi.new("char[512]")
+    if lib.mpiio_ext_darshan_open(os.fsencode(library_path()), opened, problem, len(problem)) != 0:
+        raise AnalyticsError(ffi.string(problem).decode("utf-8", "replace") or "no memory to read Darshan logs")
+    jobs, files = [DARSHAN_JOB.schema().empty_table()], [DARSHAN_FILE.schema().empty_table()]
+    summaries = [_summary_schema().empty_table()]
+    outcomes: list[Outcome] = []
+    try:
+        while len(outcomes) < len(logs):
+            rows = _read(opened[0], logs[len(outcomes) :], root)
+            new = _outcomes(rows, logs[len(outcomes) : len(outcomes) + rows.tables["log"].shape[1]])
+            files.append(_files(rows))
+            read = _jobs(rows, [outcome.log for outcome in new if outcome.status != "skipped"])
+            jobs.append(_with_ends(read, files[-1]))
+            summaries.append(rows.summaries())
+            outcomes += new
+    finally:
+        lib.mpiio_ext_darshan_free(opened[0])
+    tables = {"darshan_job": jobs, "darshan_file": files, "summary": summaries}
+    return Converted({name: pa.concat_tables(parts) for name, parts in tables.items()}, outcomes)
+
+
 def convert(logs: Sequence[str], root: str) -> Converted:
     """Convert Darshan logs (of any version that the installed libdarshan-util reads).
 
@@ -268,22 +330,5 @@ def convert(logs: Sequence[str], root: str) -> Converted:
     AnalyticsError
         The package ``darshan`` is not installed, or there is no memory or process to read with; never for a bad log.
     """
-    from mpiio_ext._binding import ffi, lib
-
-    opened, problem = ffi.new("mpiio_ext_darshan **"), ffi.new("char[512]")
-    if lib.mpiio_ext_darshan_open(os.fsencode(library_path()), opened, problem, len(problem)) != 0:
-        raise AnalyticsError(ffi.string(problem).decode("utf-8", "replace") or "no memory to read Darshan logs")
-    jobs, files = [DARSHAN_JOB.schema().empty_table()], [DARSHAN_FILE.schema().empty_table()]
-    outcomes: list[Outcome] = []
-    try:
-        while len(outcomes) < len(logs):
-            rows = _read(opened[0], logs[len(outcomes) :], root)
-            new = _outcomes(rows, logs[len(outcomes) : len(outcomes) + rows.tables["log"].shape[1]])
-            files.append(_files(rows))
-            read = _jobs(rows, [outcome.log for outcome in new if outcome.status != "skipped"])
-            jobs.append(_with_ends(read, files[-1]))
-            outcomes += new
-    finally:
-        lib.mpiio_ext_darshan_free(opened[0])
-    tables = {"darshan_job": pa.concat_tables(jobs), "darshan_file": pa.concat_tables(files)}
-    return Converted(tables, outcomes)
+    found = read_logs(logs, root)
+    return Converted({name: found.tables[name] for name in ("darshan_job", "darshan_file")}, found.outcomes)

@@ -35,7 +35,7 @@ from mpiio_ext.analytics.connectors.lmthdf5 import read_hdf5
 from mpiio_ext.analytics.connectors.lmtsteps import STEP_S, LmtError, Steps
 from mpiio_ext.analytics.tables.schema import LMT
 
-__all__ = ["STEP_S", "convert"]
+__all__ = ["STEP_S", "convert", "open_bases", "steps_of_counters", "utc_of_stamps"]
 
 #: Steps of a gap that get rows of NULL; in a longer one (a day) the OST has no rows.
 _LONGEST_GAP = 17280
@@ -71,7 +71,7 @@ def _missing(parts: Sequence[Steps]) -> int:
 # ---- counters --------------------------------------------------------------------------------------------------------
 
 
-def _from_counters(name: str, times: Any, read: Any, written: Any) -> Steps:
+def steps_of_counters(name: str, times: Any, read: Any, written: Any) -> Steps:
     """Return the steps of one OST.
 
     Parameters
@@ -95,7 +95,7 @@ def _from_counters(name: str, times: Any, read: Any, written: Any) -> Steps:
     return Steps(name, kept, *(np.concatenate([value[known], nothing]) for value in values))
 
 
-def _utc(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int, float]:
+def utc_of_stamps(stamps: Sequence[tuple[int, str]], zone: zoneinfo.ZoneInfo) -> dict[int, float]:
     """Return seconds since 1970 UTC of local times in the order of their numbers: clocks go back in autumn."""
     out, before = {}, -np.inf
     for number, text in stamps:
@@ -114,7 +114,7 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[Steps]:
     try:
         names = base.execute("SELECT OST_ID, OST_NAME FROM OST_INFO ORDER BY OST_ID").fetchall()
         stamps = base.execute("SELECT TS_ID, TIMESTAMP FROM TIMESTAMP_INFO ORDER BY TS_ID").fetchall()
-        utc = _utc(stamps, zone)
+        utc = utc_of_stamps(stamps, zone)
         parts = []
         for number, name in names:
             rows = base.execute(
@@ -125,7 +125,7 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo) -> list[Steps]:
                 times = np.array([utc[row[0]] for row in rows])
                 order = np.argsort(times, kind="stable")
                 read, written = (np.array([row[k] for row in rows], dtype=np.float64)[order] for k in (1, 2))
-                parts.append(_from_counters(str(name), times[order], read, written))
+                parts.append(steps_of_counters(str(name), times[order], read, written))
     except (sqlite3.Error, ValueError, TypeError) as error:
         raise LmtError(f"no LMT database (OST_INFO, TIMESTAMP_INFO, OST_DATA), or a damaged one: {error}") from error
     return parts
@@ -140,26 +140,40 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
         yield base
 
 
-def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[Steps], str]:
-    """Return the steps of every OST, and what is wrong with the rest of the log."""
+@contextlib.contextmanager
+def open_bases(path: Path) -> Iterator[tuple[list[sqlite3.Connection], str] | None]:
+    """Open the LMT databases in a file, and say what is wrong with the rest of it; None: it is HDF5.
+
+    Raises
+    ------
+    LmtError
+        It is empty, or neither SQLite, HDF5 nor the text of ``mysqldump``.
+    """
     with path.open("rb") as stream:
         head = stream.read(16)
     if not head:
         raise LmtError("empty")
-    if head.startswith(b"SQLite format 3"):
-        with _sqlite(path) as base:
-            return _database(base, zone), ""
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return read_hdf5(path)
-    try:
-        bases, problem = load_dump(path)
-    except DumpError as error:
-        raise LmtError(str(error)) from error
-    parts = []
-    for base in bases:
-        with contextlib.closing(base):
-            parts += _database(base, zone)
-    return parts, problem
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        if head.startswith(b"SQLite format 3"):
+            yield [stack.enter_context(_sqlite(path))], ""
+            return
+        try:
+            bases, problem = load_dump(path)
+        except DumpError as error:
+            raise LmtError(str(error)) from error
+        yield [stack.enter_context(contextlib.closing(base)) for base in bases], problem
+
+
+def _read(path: Path, zone: zoneinfo.ZoneInfo, between: tuple[float, float] | None) -> tuple[list[Steps], str]:
+    """Return the steps of every OST, and what is wrong with the rest of the log."""
+    with open_bases(path) as opened:
+        if opened is None:
+            return read_hdf5(path, between)
+        bases, problem = opened
+        return [part for base in bases for part in _database(base, zone)], problem
 
 
 def _named(parts: Sequence[Steps], problem: str) -> tuple[list[Steps], str]:
@@ -185,7 +199,9 @@ def _outcome(log: str, parts: Sequence[Steps], problem: str) -> Outcome:
     return Outcome(log, "partial" if problem else "whole", problem, 0, rows)
 
 
-def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted:
+def convert(
+    logs: Sequence[str], root: str, time_zone: str = "UTC", between: tuple[float, float] | None = None
+) -> Converted:
     """Convert records of LMT to rows of ``lmt``.
 
     Parameters
@@ -195,12 +211,15 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
     root : str
     time_zone : str
         Of the time stamps in databases, which have none.
+    between : (float, float), optional
+        Read the steps of this half-open period only (s since 1970 UTC), and some around it; of HDF5, other forms are
+        read as a whole.
     """
     zone = zoneinfo.ZoneInfo(time_zone)
     tables, outcomes = [LMT.schema().empty_table()], []
     for log in logs:
         try:
-            parts, problem = _read(Path(root) / log, zone)
+            parts, problem = _read(Path(root) / log, zone, between)
             parts, problem = _named([part for part in parts if len(part.steps)], problem)
             if not parts:
                 raise LmtError("; ".join(filter(None, ["no two samples of an OST", problem])))

@@ -22,25 +22,27 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.connectors.lmtcut import cut
 from mpiio_ext.analytics.connectors.lmtsteps import STEP_S, LmtError, Steps
 
-__all__ = ["read_hdf5"]
+__all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places"]
 
 #: A matrix of a year of 5-s steps has fewer times; a damaged shape more.
 _MOST_TIMES, _MOST_COLUMNS = 10_000_000, 65_536
 #: Share of the stamps that must be on one grid.
 _ON_GRID = 0.9
 #: What h5py raises for damaged files.
-_DAMAGE = (OSError, AttributeError, KeyError, ValueError, IndexError, TypeError, RuntimeError, OverflowError)
+DAMAGE = (OSError, AttributeError, KeyError, ValueError, IndexError, TypeError, RuntimeError, OverflowError)
 
 
-class _Problems:
+class Hdf5Problems:
     """What is wrong with a file, each once."""
 
     def __init__(self) -> None:
         self.lines: dict[str, None] = {}
 
     def add(self, line: str) -> None:
+        """Note a problem; one that is known already is not noted again."""
         self.lines[line] = None
 
     def __str__(self) -> str:
@@ -61,7 +63,7 @@ def _stored(data: Any) -> set[tuple[int, ...]]:
     return {tuple(data.id.get_chunk_info(index).chunk_offset) for index in range(number)}
 
 
-def _values(data: Any, shape: tuple[int, int], problems: _Problems) -> Any:
+def matrix_values(data: Any, shape: tuple[int, int], problems: Hdf5Problems) -> Any:
     """Return a matrix as float64, NaN where it cannot be read."""
     name = str(data.name).rsplit("/", 1)[-1]
     if data.shape != shape:
@@ -72,7 +74,7 @@ def _values(data: Any, shape: tuple[int, int], problems: _Problems) -> Any:
         stored = _stored(data) if data.chunks else None
         if stored is None or stored.issuperset(wanted):
             return _sound(data[()].astype(np.float64))
-    except _DAMAGE as error:
+    except DAMAGE as error:
         problems.add(f"part of {name} cannot be read: {str(error)[:120]}")
     out = np.full(shape, np.nan)
     lost = 0
@@ -82,7 +84,7 @@ def _values(data: Any, shape: tuple[int, int], problems: _Problems) -> Any:
             if stored is None or start in stored:
                 out[part] = data[part]
                 continue
-        except _DAMAGE:
+        except DAMAGE:
             pass
         lost += 1
     if lost:
@@ -96,17 +98,20 @@ def _sound(values: Any) -> Any:
     return values
 
 
-def _names(dataset: Any, attribute: str, problems: _Problems) -> list[str]:
+def column_names(dataset: Any, attribute: str, problems: Hdf5Problems) -> list[str]:
     """Return the names of OSTs; those that stand there twice are empty, since one of them is damaged."""
-    found = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else str(item)
-             for item in dataset.attrs[attribute]]  # fmt: skip
+    found = [
+        item.decode("utf-8", "backslashreplace") if isinstance(item, bytes)
+        else str(item).encode("utf-8", "backslashreplace").decode()  # h5py makes surrogates of bytes that are no UTF-8
+        for item in dataset.attrs[attribute]
+    ]  # fmt: skip
     twice = [name for name, count in collections.Counter(filter(None, found)).items() if count > 1]
     if twice:
         problems.add(f"several columns are called {', '.join(twice)[:80]}, and are left out")
     return ["" if name in twice else name for name in found]
 
 
-def _places(data: Any, problems: _Problems) -> tuple[Any, Any]:
+def step_places(data: Any, problems: Hdf5Problems) -> tuple[Any, Any]:
     """Return the numbers of the steps at the stamps of a file, and which of the stamps are damaged.
 
     Raises
@@ -139,23 +144,23 @@ def _places(data: Any, problems: _Problems) -> tuple[Any, Any]:
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
 
-def _missing(file: Any, shape: tuple[int, int], problems: _Problems) -> Any:
+def _missing(file: Any, shape: tuple[int, int], problems: Hdf5Problems) -> Any:
     """Return which values h5lmt says are lost; all of those of which it cannot be read whether they are."""
     if "FSMissingGroup" not in file:
         return np.zeros(shape, dtype=bool)
-    marks = _values(file["FSMissingGroup/FSMissingDataSet"], shape, problems)
+    marks = matrix_values(file["FSMissingGroup/FSMissingDataSet"], shape, problems)
     return np.isnan(marks) | (marks != 0)
 
 
-def _h5lmt(file: Any, problems: _Problems) -> list[Steps]:
+def _h5lmt(file: Any, problems: Hdf5Problems) -> list[Steps]:
     """Read h5lmt: (OST, time) rates of the interval that ends at the stamp; the first column has no interval."""
-    places, odd = _places(file["FSStepsGroup/FSStepsDataSet"], problems)
+    places, odd = step_places(file["FSStepsGroup/FSStepsDataSet"], problems)
     found = {}
     for key, path in (("read", "OSTReadGroup/OSTBulkReadDataSet"), ("written", "OSTWriteGroup/OSTBulkWriteDataSet")):
         try:
-            columns = _names(file[path], "OSTNames", problems)
-            found[key] = columns, _values(file[path], (len(columns), len(places)), problems)
-        except _DAMAGE as error:
+            columns = column_names(file[path], "OSTNames", problems)
+            found[key] = columns, matrix_values(file[path], (len(columns), len(places)), problems)
+        except DAMAGE as error:
             problems.add(f"{path} cannot be read: {str(error)[:120]}")
     if not found:
         raise LmtError(str(problems))
@@ -184,19 +189,19 @@ def _width(data: Any, columns: list[str]) -> int:
     return data.shape[1] if len(data.shape) == 2 and len(columns) <= data.shape[1] <= _MOST_COLUMNS else len(columns)
 
 
-def _tokio(file: Any, problems: _Problems) -> list[Steps]:
+def _tokio(file: Any, problems: Hdf5Problems) -> list[Steps]:
     """Read TOKIO's HDF5: (time, OST) bytes of the interval that begins at the stamp (rates: bytes a second)."""
     group = file["datatargets"]
-    places, odd = _places(group["timestamps"], problems)
+    places, odd = step_places(group["timestamps"], problems)
     found: dict[str, tuple[list[str], Any]] = {}
     for direction in ("read", "write"):
         named = _matrix(group, direction)
         if named is None:
             continue
         try:
-            columns = _names(group[named[0]], "columns", problems)
-            data = _values(group[named[0]], (len(places), _width(group[named[0]], columns)), problems) * named[1]
-        except _DAMAGE as error:
+            columns = column_names(group[named[0]], "columns", problems)
+            data = matrix_values(group[named[0]], (len(places), _width(group[named[0]], columns)), problems) * named[1]
+        except DAMAGE as error:
             problems.add(f"{named[0]} cannot be read: {str(error)[:120]}")
             continue
         data[odd] = np.nan
@@ -215,12 +220,14 @@ def _tokio(file: Any, problems: _Problems) -> list[Steps]:
     return [part for part in parts if part.name]
 
 
-def read_hdf5(path: Path) -> tuple[list[Steps], str]:
+def read_hdf5(path: Path, between: tuple[float, float] | None = None) -> tuple[list[Steps], str]:
     """Read a file of either form.
 
     Parameters
     ----------
     path : Path
+    between : (float, float), optional
+        Read the steps of this half-open period only (s since 1970 UTC), and some around it.
 
     Returns
     -------
@@ -236,13 +243,14 @@ def read_hdf5(path: Path) -> tuple[list[Steps], str]:
     """
     import h5py
 
-    problems = _Problems()
+    problems = Hdf5Problems()
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r") as opened:
+            file = cut(opened, between)
             if "OSTReadGroup" in file or "OSTWriteGroup" in file:
                 return _h5lmt(file, problems), str(problems)
             if "datatargets" in file:
                 return _tokio(file, problems), str(problems)
             raise LmtError("HDF5, but neither h5lmt nor TOKIO's: it has neither OSTReadGroup nor datatargets")
-    except (*_DAMAGE, MemoryError) as error:
+    except (*DAMAGE, MemoryError) as error:
         raise LmtError(f"HDF5 that cannot be read: {error}") from error

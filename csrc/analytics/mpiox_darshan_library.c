@@ -78,6 +78,12 @@ static const wish mpiio_wishes[] = {
     {NULL, 0, 0, 0},
 };
 
+/* In the order of MPIOX_DARSHAN_SUMMARY_COLUMNS. */
+static const char *const observed[MPIOX_DARSHAN_OBSERVED] = {
+    "BYTES_READ", "BYTES_WRITTEN",    "READS",           "WRITES",      "OPENS",       "SEQ_READS",    "SEQ_WRITES",
+    "STATS",      "FILE_NOT_ALIGNED", "MEM_NOT_ALIGNED", "F_META_TIME", "F_READ_TIME", "F_WRITE_TIME",
+};
+
 /* Number of names up to "..._NUM_INDICES", or -1. */
 static int count_names(char *const *names)
 {
@@ -130,6 +136,14 @@ static int resolve(void *handle, mpiox_darshan_kind *kind, const char *prefix, c
     kind->fastest_bytes = find_name(integers, kind->counters, prefix, "FASTEST_RANK_BYTES");
     kind->slowest_bytes = find_name(integers, kind->counters, prefix, "SLOWEST_RANK_BYTES");
     kind->slowest_rank = find_name(integers, kind->counters, prefix, "SLOWEST_RANK");
+    for (int k = 0; k < MPIOX_DARSHAN_OBSERVED; k++) {
+        const int is_double = k >= MPIOX_DARSHAN_OBSERVED_INTEGERS;
+        const int at = find_name(is_double ? doubles : integers, is_double ? kind->doubles : kind->counters, prefix,
+                                 observed[k]);
+
+        kind->observed[k] = at < 0 ? -1 : is_double ? kind->counters + at : at;
+    }
+    kind->bytes_read = find_name(integers, kind->counters, prefix, "BYTES_READ");
     kind->bytes_written = find_name(integers, kind->counters, prefix, "BYTES_WRITTEN");
     return 0;
 }

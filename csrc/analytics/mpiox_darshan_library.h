@@ -52,6 +52,8 @@ enum { MPIOX_DARSHAN_SUM, MPIOX_DARSHAN_MAX, MPIOX_DARSHAN_FIRST, MPIOX_DARSHAN_
 enum { MPIOX_DARSHAN_POSIX, MPIOX_DARSHAN_STDIO, MPIOX_DARSHAN_MPIIO, MPIOX_DARSHAN_KINDS };
 
 enum { MPIOX_DARSHAN_MAX_RULES = 64 };
+/* Counters of POSIX of which a summary has the sum, the number, the least and the greatest: integers, then times. */
+enum { MPIOX_DARSHAN_OBSERVED_INTEGERS = 10, MPIOX_DARSHAN_OBSERVED = 13 };
 
 typedef struct mpiox_darshan_rule {
     int16_t counter; /* index in the record's counters, doubles counted behind the integers */
@@ -68,7 +70,8 @@ typedef struct mpiox_darshan_kind {
     mpiox_darshan_rule rule[MPIOX_DARSHAN_MAX_RULES];
     /* of a shared record, or -1: times (doubles), bytes and rank of its fastest and slowest rank */
     int fastest_time, slowest_time, fastest_bytes, slowest_bytes, slowest_rank;
-    int bytes_written; /* counter, or -1 */
+    int bytes_read, bytes_written; /* counters, or -1 */
+    int observed[MPIOX_DARSHAN_OBSERVED];
 } mpiox_darshan_kind;
 
 typedef struct mpiox_darshan_library {

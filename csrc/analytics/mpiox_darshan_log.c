@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "mpiox_darshan_files.h"
+#include "mpiox_darshan_summary.h"
 #include "mpiox_error.h"
 
 #define MAGIC 6567223ULL
@@ -73,6 +74,7 @@ typedef struct log_reader {
     mpiox_darshan_mount *mounts;
     int mount_count;
     mpiox_darshan_files files;
+    mpiox_darshan_summary summary;
     int64_t record[RECORD_BYTES / sizeof(int64_t)];
 } log_reader;
 
@@ -292,7 +294,8 @@ static int read_records(log_reader *reader, int kind, int module, int stage)
     if (sizeof(mpiox_darshan_record) + sizeof(int64_t) * (size_t)(shape->counters + shape->doubles) > RECORD_BYTES / 2)
         return blame(reader, stage, "its records are larger than expected");
     while ((got = reader->library->get_record(reader->log, module, &record)) == 1) {
-        if (mpiox_darshan_files_join(&reader->files, reader->library, kind, record) != MPIOX_OK)
+        if (mpiox_darshan_files_join(&reader->files, reader->library, kind, record) != MPIOX_OK ||
+            mpiox_darshan_summary_add(&reader->summary, reader->library, kind, record) != MPIOX_OK)
             return blame(reader, stage, "too many records for the memory");
         reader->progress->beat++;
         delivered++;
@@ -565,6 +568,9 @@ static void put_rows(log_reader *reader)
     if (lost)
         job[MPIOX_DARSHAN_JOB_files_read].i = job[MPIOX_DARSHAN_JOB_files_written].i = MPIOX_DARSHAN_NONE;
     put_job(reader, job, log_id, partial);
+    mpiox_darshan_summary_finish(&reader->summary, log_id);
+    mpiox_darshan_rows_put(reader->rows, MPIOX_DARSHAN_BUFFER_summary, reader->summary.slots,
+                           sizeof(reader->summary.slots));
     put_log(reader->rows, partial, log_id, reader->files.count, reason);
 }
 
@@ -586,6 +592,7 @@ static void close_log(log_reader *reader)
     reader->log = NULL;
     mpiox_darshan_map_free(&reader->name_map);
     mpiox_darshan_files_clear(&reader->files);
+    mpiox_darshan_summary_clear(&reader->summary);
 }
 
 static int read_module(log_reader *reader, int kind, int module, int stage)
@@ -651,8 +658,10 @@ int mpiox_darshan_log_read(const mpiox_darshan_library *library, const char *pat
     reader->rows = rows;
     if (blamed != NULL)
         reader->blame = *blamed;
+    mpiox_darshan_summary_clear(&reader->summary);
     read_all(reader);
     mpiox_darshan_files_release(&reader->files);
+    mpiox_darshan_summary_release(&reader->summary);
     free(reader);
     if (!rows->failed)
         return MPIOX_OK;

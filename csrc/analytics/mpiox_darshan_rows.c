@@ -126,13 +126,15 @@ typedef struct column {
 static const column log_columns[] = {MPIOX_DARSHAN_LOG_COLUMNS(INTEGER, DOUBLE)};
 static const column job_columns[] = {MPIOX_DARSHAN_JOB_COLUMNS(INTEGER, DOUBLE)};
 static const column file_columns[] = {MPIOX_DARSHAN_FILE_COLUMNS(INTEGER, DOUBLE)};
+static const column summary_columns[] = {MPIOX_DARSHAN_SUMMARY_COLUMNS(INTEGER, DOUBLE)};
 
 const char *mpiox_darshan_rows_column(int table, int index, int *is_double)
 {
-    static const column *const tables[] = {log_columns, job_columns, file_columns};
-    static const int widths[] = {MPIOX_DARSHAN_LOG_WIDTH, MPIOX_DARSHAN_JOB_WIDTH, MPIOX_DARSHAN_FILE_WIDTH};
+    static const column *const tables[] = {log_columns, job_columns, file_columns, summary_columns};
+    static const int widths[] = {MPIOX_DARSHAN_LOG_WIDTH, MPIOX_DARSHAN_JOB_WIDTH, MPIOX_DARSHAN_FILE_WIDTH,
+                                 MPIOX_DARSHAN_SUMMARY_WIDTH};
 
-    if (table < 0 || table > 2 || index < 0 || index >= widths[table])
+    if (table < 0 || table > 3 || index < 0 || index >= widths[table])
         return NULL;
     *is_double = tables[table][index].is_double;
     return tables[table][index].name;

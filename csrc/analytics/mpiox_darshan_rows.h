@@ -39,21 +39,47 @@
     I(mpiio_coll_reads) I(mpiio_coll_writes) I(mpiio_nb_reads) I(mpiio_nb_writes) I(mpiio_bytes_read)                  \
     I(mpiio_bytes_written) I(stripe_size) I(stripe_count) I(stripe_offset) I(components)
 
+/* What is observed of each counter of POSIX: the sum over the records, their number, the least, the greatest. */
+#define MPIOX_DARSHAN_INTEGER_SUMMARY(I, counter)                                                                      \
+    I(tot_##counter) I(num_##counter) I(min_##counter) I(max_##counter)
+#define MPIOX_DARSHAN_DOUBLE_SUMMARY(I, F, counter)                                                                    \
+    F(tot_##counter) I(num_##counter) F(min_##counter) F(max_##counter)
+/* By interface, in the order of the kinds of records: bytes, and records that moved any. */
+#define MPIOX_DARSHAN_INTERFACE_SUMMARY(I, api)                                                                        \
+    I(api##_bytes_read) I(api##_bytes_written) I(api##_records_read) I(api##_records_written)
+
+/* A row a log that was not skipped. The observed counters stand in the order of mpiox_darshan_library.c. unique_time:
+ * of the slowest rank on files of its own; shared_time: of the slowest ranks of shared files, added up. */
+#define MPIOX_DARSHAN_SUMMARY_COLUMNS(I, F)                                                                            \
+    MPIOX_DARSHAN_INTEGER_SUMMARY(I, bytes_read) MPIOX_DARSHAN_INTEGER_SUMMARY(I, bytes_written)                       \
+    MPIOX_DARSHAN_INTEGER_SUMMARY(I, reads) MPIOX_DARSHAN_INTEGER_SUMMARY(I, writes)                                   \
+    MPIOX_DARSHAN_INTEGER_SUMMARY(I, opens) MPIOX_DARSHAN_INTEGER_SUMMARY(I, seq_reads)                                \
+    MPIOX_DARSHAN_INTEGER_SUMMARY(I, seq_writes) MPIOX_DARSHAN_INTEGER_SUMMARY(I, stats)                               \
+    MPIOX_DARSHAN_INTEGER_SUMMARY(I, file_not_aligned) MPIOX_DARSHAN_INTEGER_SUMMARY(I, mem_not_aligned)               \
+    MPIOX_DARSHAN_DOUBLE_SUMMARY(I, F, f_meta_time) MPIOX_DARSHAN_DOUBLE_SUMMARY(I, F, f_read_time)                    \
+    MPIOX_DARSHAN_DOUBLE_SUMMARY(I, F, f_write_time) MPIOX_DARSHAN_INTERFACE_SUMMARY(I, posix)                         \
+    MPIOX_DARSHAN_INTERFACE_SUMMARY(I, stdio) MPIOX_DARSHAN_INTERFACE_SUMMARY(I, mpiio) F(unique_time) F(shared_time)  \
+    I(log_id)
+
 /* The buffers. X(name): a table or values; the lengths of a text or list come right before its bytes or values. */
 #define MPIOX_DARSHAN_BUFFERS(X)                                                                                       \
     X(log) X(log_reason_lengths) X(log_reason) X(job) X(job_exe_lengths) X(job_exe) X(job_app_lengths) X(job_app)      \
     X(job_log_version_lengths) X(job_log_version) X(job_modules_lengths) X(job_modules) X(file) X(file_file_lengths)   \
     X(file_file) X(file_mount_lengths) X(file_mount) X(file_fs_type_lengths) X(file_fs_type) X(file_osts_lengths)      \
-    X(file_osts)
+    X(file_osts) X(summary)
 /* clang-format on */
 
 #define MPIOX_DARSHAN_LOG_ENUM(name) MPIOX_DARSHAN_LOG_##name,
 #define MPIOX_DARSHAN_JOB_ENUM(name) MPIOX_DARSHAN_JOB_##name,
 #define MPIOX_DARSHAN_FILE_ENUM(name) MPIOX_DARSHAN_FILE_##name,
+#define MPIOX_DARSHAN_SUMMARY_ENUM(name) MPIOX_DARSHAN_SUMMARY_##name,
 #define MPIOX_DARSHAN_BUFFER_ENUM(name) MPIOX_DARSHAN_BUFFER_##name,
 enum { MPIOX_DARSHAN_LOG_COLUMNS(MPIOX_DARSHAN_LOG_ENUM, MPIOX_DARSHAN_LOG_ENUM) MPIOX_DARSHAN_LOG_WIDTH };
 enum { MPIOX_DARSHAN_JOB_COLUMNS(MPIOX_DARSHAN_JOB_ENUM, MPIOX_DARSHAN_JOB_ENUM) MPIOX_DARSHAN_JOB_WIDTH };
 enum { MPIOX_DARSHAN_FILE_COLUMNS(MPIOX_DARSHAN_FILE_ENUM, MPIOX_DARSHAN_FILE_ENUM) MPIOX_DARSHAN_FILE_WIDTH };
+enum {
+    MPIOX_DARSHAN_SUMMARY_COLUMNS(MPIOX_DARSHAN_SUMMARY_ENUM, MPIOX_DARSHAN_SUMMARY_ENUM) MPIOX_DARSHAN_SUMMARY_WIDTH
+};
 enum { MPIOX_DARSHAN_BUFFERS(MPIOX_DARSHAN_BUFFER_ENUM) MPIOX_DARSHAN_BUFFER_COUNT };
 /* The activity stands first, at the same places in both tables. */
 enum { MPIOX_DARSHAN_ACTIVITY_WIDTH = MPIOX_DARSHAN_FILE_meta_time + 1 };
@@ -86,7 +112,8 @@ void mpiox_darshan_rows_release(mpiox_darshan_rows *rows);
 int64_t mpiox_darshan_rows_bytes(const mpiox_darshan_rows *rows);
 /* Name of buffer `index`, or NULL when there is none. */
 const char *mpiox_darshan_rows_buffer_name(int index);
-/* Name of a column of numbers of table 0 (logs), 1 (jobs) or 2 (files), or NULL; *is_double tells its kind. */
+/* Name of a column of numbers of table 0 (logs), 1 (jobs), 2 (files) or 3 (summaries), or NULL; *is_double tells its
+ * kind. */
 const char *mpiox_darshan_rows_column(int table, int index, int *is_double);
 
 #endif

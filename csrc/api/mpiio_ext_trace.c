@@ -101,6 +101,16 @@ int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace)
     return mpiox_tracefile_reader_lost(constant(trace));
 }
 
+int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace)
+{
+    return mpiox_tracefile_reader_unread(constant(trace));
+}
+
+int64_t mpiio_ext_trace_missing(const mpiio_ext_trace *trace)
+{
+    return mpiox_tracefile_reader_missing(constant(trace));
+}
+
 int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace)
 {
     return mpiox_tracefile_reader_truncated(constant(trace));

@@ -265,10 +265,10 @@ CALL(link)
     return checked(link(mpiox_engine_path_of(e, i), mpiox_engine_second_of(e, i)), failed);
 }
 
-/* The mode that the engine makes files with: what follows must be able to open them. */
+/* What follows must be able to open it, and to go into a folder: nobody looks, as that would be a call more. */
 CALL(chmod)
 {
-    (void)chmod(mpiox_engine_path_of(e, i), MODE);
+    (void)chmod(mpiox_engine_path_of(e, i), FOLDER_MODE);
     return checked(0, failed);
 }
 

@@ -354,6 +354,10 @@ const char *mpiio_ext_trace_file(const mpiio_ext_trace *trace, int64_t index);
 int64_t mpiio_ext_trace_records(const mpiio_ext_trace *trace);
 int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
 int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
+/* Bytes so far that are in the file and were left out, of damaged blocks; bytes that the file should have, by its
+ * header, and has not. */
+int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_missing(const mpiio_ext_trace *trace);
 const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
 
 /* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */
@@ -367,7 +371,7 @@ void mpiio_ext_darshan_free(mpiio_ext_darshan *reader);
 /* Version of the library. */
 const char *mpiio_ext_darshan_version(const mpiio_ext_darshan *reader);
 /* Column `index` of a table's numbers, or NULL. Tables: 0 logs (status: 0 whole, 1 partial, 2 skipped), 1 jobs, 2
- * files. */
+ * files, 3 summaries. */
 const char *mpiio_ext_darshan_column(int table, int index, int *is_double);
 /* Read logs in a child process that may crash; `paths`: `count` strings one behind the other, each with its NUL. The
  * rows replace those of the call before; there is one of the logs for each log read. Without any progress for
@@ -375,9 +379,9 @@ const char *mpiio_ext_darshan_column(int table, int index, int *is_double);
  * it stops. Returns the number of logs read (at least one), or MPIOX_E_NOMEM, MPIOX_E_IO: no child process (errno). */
 int64_t mpiio_ext_darshan_read(mpiio_ext_darshan *reader, const char *paths, int64_t count, double patience_s,
                                int64_t memory_bytes, int64_t rows_bytes);
-/* Buffers of the rows: "log", "job", "file" are tables of numbers, row by row in 8-byte slots, an int64_t or a double;
- * absent: INT64_MIN, as a double -0.0. The others are columns of texts (UTF-8) and, file_osts, of lists of int32_t:
- * NAME_lengths (int32_t: bytes, or items) and NAME. Valid until the next call for the reader. */
+/* Buffers of the rows: "log", "job", "file", "summary" are tables of numbers, row by row in 8-byte slots, an int64_t or
+ * a double; absent: INT64_MIN, as a double -0.0. The others are columns of texts (UTF-8) and, file_osts, of lists of
+ * int32_t: NAME_lengths (int32_t: bytes, or items) and NAME. Valid until the next call for the reader. */
 const char *mpiio_ext_darshan_buffer_name(int index);
 const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index, int64_t *bytes);
 

@@ -55,8 +55,8 @@ struct mpiox_tracefile_reader {
     int64_t *columns;
     int32_t *offsets;
     int64_t columns_room, n_given;
-    int64_t records, lost;
-    bool unresolved; /* a block was left out and nothing has told yet how many records it had */
+    int64_t records, lost, unread; /* unread: bytes that are there */
+    bool unresolved;               /* a block was left out and nothing has told yet how many records it had */
     under_way slots[MPIOX_TRACEFILE_SLOTS];
     int n_slots;
     bool ended;  /* what is unfinished has its rows */
@@ -492,6 +492,7 @@ static bool next_block(mpiox_tracefile_reader *r)
         r->block += MPIOX_TRACEFILE_BLOCK_BYTES;
         if (wrong != NULL) {
             tell(r, wrong);
+            r->unread += want;
             r->unresolved = true;
             continue;
         }
@@ -590,6 +591,7 @@ int64_t mpiox_tracefile_reader_next(mpiox_tracefile_reader *r, int64_t wanted)
             const uint8_t *next = r->at < r->block_end ? read_item(r, r->at, r->block_end) : NULL;
             if (next == NULL && r->at < r->block_end) {
                 tell(r, "damaged: a record cannot be parsed");
+                r->unread += r->block_end - r->at;
                 r->unresolved = true;
             }
             r->at = next;
@@ -641,6 +643,18 @@ int64_t mpiox_tracefile_reader_lost(const mpiox_tracefile_reader *r)
     const uint64_t unrecorded = r->header.lost < (UINT64_C(1) << 40) ? r->header.lost : 0;
 
     return r->lost + (int64_t)unrecorded;
+}
+
+int64_t mpiox_tracefile_reader_unread(const mpiox_tracefile_reader *r)
+{
+    return r->unread;
+}
+
+int64_t mpiox_tracefile_reader_missing(const mpiox_tracefile_reader *r)
+{
+    const uint64_t whole = r->header.committed;
+
+    return whole > (uint64_t)r->bytes && whole <= INT64_MAX ? (int64_t)whole - r->bytes : 0;
 }
 
 int mpiox_tracefile_reader_truncated(const mpiox_tracefile_reader *r)

@@ -56,6 +56,9 @@ const char *mpiox_tracefile_reader_file(const mpiox_tracefile_reader *reader, in
 int64_t mpiox_tracefile_reader_records(const mpiox_tracefile_reader *reader);
 int64_t mpiox_tracefile_reader_lost(const mpiox_tracefile_reader *reader);
 int mpiox_tracefile_reader_truncated(const mpiox_tracefile_reader *reader);
+/* Bytes so far that are in the file and were left out; bytes that the file should have by its header and has not. */
+int64_t mpiox_tracefile_reader_unread(const mpiox_tracefile_reader *reader);
+int64_t mpiox_tracefile_reader_missing(const mpiox_tracefile_reader *reader);
 const mpiox_tracefile_problem *mpiox_tracefile_reader_problem(const mpiox_tracefile_reader *reader, int index);
 
 #endif

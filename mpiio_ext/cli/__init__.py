@@ -24,6 +24,11 @@ _COMMANDS = {
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
     "pioneer": ("mpiio_ext.pioneer.cli", "pioneer", "Make workload paths and profiles of traces, and carry them out."),
     "analyze": ("mpiio_ext.analytics.cli", "analyze", "Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench."),
+    "summarize-job": ("mpiio_ext.analytics.cli_summarize", "summarize_job",
+                      "Join what is known of a job's I/O: program, servers, health, scheduler, network."),
+    "connector": ("mpiio_ext.analytics.cli_sources", "connector", "Look at monitoring sources, and check a site."),
+    "umami": ("mpiio_ext.analytics.cli_umami", "umami", "Show one job against the history of jobs like it."),
+    "climate": ("mpiio_ext.analytics.cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

@@ -23,17 +23,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import creates, parsed
-from mpiio_ext.pioneer.operations import WHENCE, Operation, Role
+from mpiio_ext.pioneer.operations import NEEDING, SECOND_NAMES, WHENCE, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
 __all__ = ["existing_files"]
 
-#: Calls without a handle that succeed only where the file is there.
-_NEEDING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod",
-                      "MPI_File_delete"})  # fmt: skip
-#: What makes its second name.
-_MAKING_SECOND = frozenset({"rename", "renameat", "link"})
 #: What makes its name, if not as a file.
 _MAKING = frozenset({"mkdir", "mkdirat", "opendir", "symlink"})
 #: Opens of what is no file that could be made, or is open already.
@@ -84,10 +79,10 @@ class _State:
         """Note the first use of a file that tells whether it was there."""
         flags = _told(kind, extra)
         opens = kind.role is Role.OPEN and kind.name not in _OTHER_OPENS
-        if not opens and kind.name not in _NEEDING and kind.name not in _MAKING:
+        if not opens and kind.name not in NEEDING and kind.name not in _MAKING:
             return
         self.used.add(file)
-        if kind.name in _NEEDING or (opens and flags is not None and not creates(kind, text)):
+        if kind.name in NEEDING or (opens and flags is not None and not creates(kind, text)):
             self.sizes[file] = 0
         elif opens and flags is not None and not _truncates(kind, flags):
             self.open_ended.add(file)
@@ -142,7 +137,7 @@ def existing_files(path: WorkloadPath, kinds: Sequence[Operation], sessions: Ses
             state.learn(file, _size_before(kind, extra, offsets[row], appends=session in appending))
         if kind.role in _WRITING or (kind.role is Role.OPEN and _truncates(kind, _told(kind, extra))):
             state.written.add(file)
-        if kind.name in _MAKING_SECOND and isinstance(extra.get("file2"), str):
+        if kind.name in SECOND_NAMES and isinstance(extra.get("file2"), str):
             state.used.add(extra["file2"])
             state.written.add(extra["file2"])
     return state.sizes

@@ -238,10 +238,10 @@ class _Handles:
     writes: list[bool]
     has_open: list[bool]
     of_folder: list[bool]
+    last_close: list[int]
     free: list[int] = field(default_factory=list)
     slot_of: dict[int, int] = field(default_factory=dict)
     views: dict[int, int] = field(default_factory=dict)
-    duplicates: Counter[int] = field(default_factory=Counter)
     count: int = 0
 
     def open(self, session: int) -> int:
@@ -258,15 +258,17 @@ class _Handles:
         return slot
 
 
-def _handles_of(sessions: Sessions, operations: Sequence[Operation]) -> _Handles:
-    reads, writes, has_open, of_folder = [], [], [], []
+def _handles_of(sessions: Sessions, operations: Sequence[Operation], mine: Sequence[bool]) -> _Handles:
+    reads, writes, has_open, of_folder, last_close = [], [], [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
         reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
         of_folder.append(kinds[0].name == "opendir")
-    return _Handles(sessions.of.tolist(), reads, writes, has_open, of_folder)
+        last_close.append(max((row for row, kind in zip(session.members, kinds, strict=True)
+                               if kind.role is Role.CLOSE and mine[row]), default=-1))  # fmt: skip
+    return _Handles(sessions.of.tolist(), reads, writes, has_open, of_folder, last_close)
 
 
 @dataclass(slots=True)
@@ -334,7 +336,8 @@ class Planner:
         kinds = {pair: operation_of(*pair) for pair in set(self.names)}
         self.kinds = [kinds[pair] for pair in self.names]
         sessions = find_sessions(path)
-        self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds)
+        mine = (table["groups"].to_numpy() >> self.group & 1).astype(np.bool_).tolist()
+        self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds, mine)
         self.parts = Parts(path, sessions, rank, ranks)
         self.views = RankViews(path, self.kinds, sessions, self.parts)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
@@ -343,7 +346,6 @@ class Planner:
         self.owners, self.groups = path.words("owner").tolist(), table["groups"].to_numpy()
         # lists, since elements of arrays take several times as long to get
         self.everybody = (self.groups == (1 << path.group_count) - 1).tolist()
-        self.numbered = table["session"].is_valid().to_pylist()
         self.offsets = _offsets_in_parts(path, self.parts, self.group, _own_values(path, "offset", rank, self.group))
         self.in_stream = pc.fill_null(path.table[f"offset_{self.group}"], -1).to_pylist()
         self.implied: set[int] = set()  # sessions whose open is not in the trace
@@ -373,16 +375,9 @@ class Planner:
         self.reasons.setdefault(kind.name, why or reason_of(kind.name, known=known))
 
     def _is_of_duplicate(self, row: int, kind: Operation) -> bool:
-        """Return whether this closes a duplicate while others stay open; note duplicates."""
+        """Return whether this closes a duplicate: a later call closes, too; one that a stream owns has no close."""
         session = self.handles.of[row]
-        if session < 0 or not self.numbered[row]:  # else the first close ends the session
-            return False
-        if kind.role is Role.DUPLICATE:
-            self.handles.duplicates[session] += 1
-        elif kind.role is Role.CLOSE and self.handles.duplicates[session] > 0:
-            self.handles.duplicates[session] -= 1
-            return True
-        return False
+        return session >= 0 and kind.role is Role.CLOSE and row < self.handles.last_close[session]
 
     def _slot(self, row: int, kind: Operation) -> int:
         session = self.handles.of[row]

@@ -9,6 +9,7 @@ Guarantee.  Memory does not depend on the size of a file.
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -42,11 +43,13 @@ def files_of(paths: Sequence[Path], suffixes: Sequence[str] = ()) -> list[Path]:
     return found
 
 
-def _inflate(pieces: Iterator[bytes], source: Source) -> Iterator[bytes]:
+def _inflate(pieces: Iterator[bytes], source: Source, file_bytes: int) -> Iterator[bytes]:
     inflater = inflate.decompressobj(wbits=31)
     begun = False
+    place = 0  # in the compressed file, of what comes behind `piece`
     for read in pieces:
         piece = read
+        place += len(read)
         while piece:
             if inflater.eof:
                 if not piece.strip(b"\0"):  # padding
@@ -57,14 +60,18 @@ def _inflate(pieces: Iterator[bytes], source: Source) -> Iterator[bytes]:
                 out = inflater.decompress(piece, CHUNK_BYTES)
             except inflate.error as error:
                 source.loss.truncated = True
-                source.loss.add(source.lines, f"not gzip from here on: {error}", count=0)
+                begin = place - len(piece)
+                source.loss.unread_bytes += file_bytes - begin
+                source.loss.add(source.lines, f"not gzip from here on: {error}; behind byte {begin:,} of the "
+                                f"compressed file, {file_bytes - begin:,} bytes were not read", count=0)  # fmt: skip
                 return
             if out:
                 yield out
             piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if begun and not inflater.eof:
         source.loss.truncated = True
-        source.loss.add(source.lines, "truncated: the compressed file lacks its end", count=0)
+        source.loss.add(source.lines, f"truncated: the compressed file ends at byte {place:,} and lacks its end; how "
+                        "much is missing is not known", count=0)  # fmt: skip
 
 
 def _raw(path: Path, chunk_bytes: int) -> Iterator[bytes]:
@@ -83,8 +90,9 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
     """
     with path.open("rb") as file:
         compressed = file.read(2) == _GZIP
+        file_bytes = os.fstat(file.fileno()).st_size
     pieces = _raw(path, chunk_bytes // 4 if compressed else chunk_bytes)
-    yield from _inflate(pieces, source) if compressed else pieces
+    yield from _inflate(pieces, source, file_bytes) if compressed else pieces
 
 
 def begin_of(path: Path, count: int = 4096) -> bytes:

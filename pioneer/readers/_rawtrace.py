@@ -32,7 +32,7 @@ _ROW = np.dtype(
 _NULL = np.iinfo(np.int64).min
 _LAYERS = pa.array(LAYERS, pa.string())
 #: Bytes of text after which rows are taken: batches should not be small, and pieces of text should fit into caches.
-TAKEN_BYTES = 4 << 20
+TAKEN_BYTES = 8 << 20
 
 #: From processes and threads as the trace has them, and the lines of the rows, to ranks and threads of the table.
 Placement = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -46,7 +46,8 @@ class Records:
     ----------
     start, end : float64, s; NaN: none.
     rank, thread, numbers : int64: process, thread, number of arguments; the least: none, the largest: no such number.
-    texts : large_binary: names of functions, then first arguments, second ones and so on.
+    texts : binary or text, with offsets of 32 or 64 bits: names of functions, then first arguments, second ones and
+        so on; null is empty.
     """
 
     start: np.ndarray
@@ -196,9 +197,10 @@ class RawTrace:
             keep.append(ffi.from_buffer(f"{kind}[]", np.ascontiguousarray(getattr(records, name))))
             setattr(columns, name, keep[-1])
         offsets, data = [], []
-        for text in (pc.fill_null(text, b"") for text in records.texts):
-            places = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
-            offsets.append(ffi.from_buffer("int64_t[]", np.ascontiguousarray(places)))
+        for text in (pc.fill_null(text, b"") if text.null_count else text for text in records.texts):
+            width = np.int64 if text.type in (pa.large_binary(), pa.large_string()) else np.int32
+            places = np.frombuffer(text.buffers()[1] or bytes(8), width)[text.offset : text.offset + len(text) + 1]
+            offsets.append(ffi.from_buffer("int64_t[]", np.ascontiguousarray(places, np.int64)))
             data.append(ffi.from_buffer("char[]", text.buffers()[2] or b"\0"))
         keep += [offsets, data, ffi.new("int64_t *[]", offsets), ffi.new("char *[]", data)]
         columns.offsets, columns.bytes = keep[-2:]
@@ -212,13 +214,28 @@ class RawTrace:
     def _feed(self, form: str, chunks: Iterable[bytes], source: Source) -> Iterator[int]:
         """Yield how many bytes have been fed, 0 at the end, when there may be rows to take."""
         self._check(lib.mpiio_ext_rawtrace_begin(self._handle, form.encode()))
+        place = line_begin = 0
         for chunk in chunks:
             self._check(lib.mpiio_ext_rawtrace_feed(self._handle, ffi.from_buffer(chunk), len(chunk)))
             source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)
+            if (newline := chunk.rfind(b"\n")) >= 0:
+                line_begin = place + newline + 1
+            place += len(chunk)
             yield len(chunk)
+        skipped = lib.mpiio_ext_rawtrace_count(self._handle, 1)
         self._check(lib.mpiio_ext_rawtrace_end(self._handle))
         yield 0
         self._finish(source)
+        if lib.mpiio_ext_rawtrace_count(self._handle, 4):
+            self._note_cut(source, line_begin, place, lib.mpiio_ext_rawtrace_count(self._handle, 1) > skipped)
+
+    @staticmethod
+    def _note_cut(source: Source, begin: int, end: int, lost: bool) -> None:
+        """Say where a file ends in the middle of a line; `lost`: what is there of the line was not understood."""
+        source.loss.unread_bytes += (end - begin) * lost
+        what = "were not understood" if lost else "were read as a line"
+        source.loss.add(source.lines, f"the text ends at byte {end:,}, in the middle of a line: its {end - begin:,} "
+                        f"bytes {what}; how much is missing is not known", count=0)  # fmt: skip
 
     def _finish(self, source: Source) -> None:
         source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)

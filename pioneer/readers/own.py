@@ -140,6 +140,8 @@ def _note(trace: Any, source: Source) -> None:
     source.lines = int(lib.mpiio_ext_trace_records(trace))
     source.loss.skipped = int(lib.mpiio_ext_trace_lost(trace))
     source.loss.truncated = bool(lib.mpiio_ext_trace_truncated(trace))
+    source.loss.unread_bytes = int(lib.mpiio_ext_trace_unread(trace))
+    source.loss.missing_bytes = int(lib.mpiio_ext_trace_missing(trace))
 
 
 def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
@@ -154,6 +156,15 @@ def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
         _note(trace, source)
         if source.loss.truncated:
             source.loss.add(source.lines, "truncated: the process ended without a word, or no space was left", count=0)
+        if source.loss.missing_bytes:
+            source.loss.truncated = True
+            there = path.stat().st_size
+            source.loss.add(source.lines, f"cut at byte {there:,} of {there + source.loss.missing_bytes:,}: "
+                            f"{source.loss.missing_bytes:,} bytes are missing, and {source.loss.unread_bytes:,} bytes "
+                            "before that could not be read", count=0)  # fmt: skip
+        elif source.loss.unread_bytes:
+            source.loss.add(source.lines, f"{source.loss.unread_bytes:,} of {path.stat().st_size:,} bytes, in damaged "
+                            "blocks, were not read", count=0)  # fmt: skip
 
 
 def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None:

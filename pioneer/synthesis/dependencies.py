@@ -8,15 +8,20 @@ Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1
            of a session is made while its handle, or a duplicate, is open. A file is opened on a communicator by ranks
            that are in it, and what is collective on that file is made by all groups that have opened it: the others
            would wait for ever.
-Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone.
+Algorithm. One pass, for each group by itself, since a rank makes the operations of its group alone. Most operations of
+           a path are as one before on the same handle, with nothing opened or closed in between: found column by
+           column, they are left out, and looked at only in groups in which something is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.access import allowed, parsed
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
@@ -237,23 +242,113 @@ def _order(ids: Sequence[int]) -> list[Violation]:
             for row in np.flatnonzero(apart <= 0)]  # fmt: skip
 
 
+# ---- what need not be looked at --------------------------------------------------------------------------------------
+
+#: What opens, closes or maps a file, or begins something on it: what holds for it is another thing from then on.
+_CHANGING = frozenset({Role.OPEN, Role.CLOSE, Role.BEGIN, Role.END, Role.MAP, Role.UNMAP, Role.DUPLICATE})
+
+
+def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return a number for each text of a column, 0 where it is null."""
+    found = column.combine_chunks()
+    found = found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
+    indices = found.indices if pa.types.is_dictionary(found.type) else found.dictionary_encode().indices
+    return np.asarray(pc.add(pc.fill_null(indices.cast(pa.int64()), -1), 1))
+
+
+def _combined(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return one number for the values of several columns, which are 0 or more."""
+    found = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        width = int(column.max(initial=0)) + 1
+        if int(found.max(initial=0)) >= (1 << 62) // width:
+            found = np.unique(found, return_inverse=True)[1].reshape(-1)
+        found = found * width + column
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """The operations of a path.
+
+    Attributes
+    ----------
+    different : those that there are.
+    of : which of them each row is.
+    """
+
+    different: Sequence[Operation]
+    of: NDArray[np.int64]
+
+    @classmethod
+    def in_path(cls, path: WorkloadPath) -> _Kinds:
+        pairs = _combined([_codes(path.table["layer"]), _codes(path.table["operation"])])
+        _, firsts, of = np.unique(pairs, return_index=True, return_inverse=True)
+        layers, names = (path.words(name)[firsts] for name in ("layer", "operation"))
+        return cls([operation_of(*pair) for pair in zip(layers, names, strict=True)], of.reshape(-1))
+
+    def rows_that(self, are: Callable[[Operation], bool]) -> NDArray[np.bool_]:
+        """Return the rows whose operations are so."""
+        return np.array([are(item) for item in self.different], bool)[self.of]
+
+
+def _repeated(path: WorkloadPath, kinds: _Kinds) -> NDArray[np.bool_]:
+    """Return the rows of which nothing else can be said than of a row before.
+
+    That is an operation of the same kind through the same handle by the same groups, where nothing has changed on its
+    file in between; also what needs no file.
+    """
+    table, files, numbers = path.table, _codes(path.table["file"]), np.arange(path.table.num_rows)
+    changing = kinds.rows_that(lambda item: item.role in _CHANGING)
+    requests = kinds.rows_that(lambda item: item.role is Role.WAIT or item.nonblocking)
+    failed = pc.fill_null(pc.match_substring(table["extra"].cast(pa.string()), '"errno"'), False).to_numpy()
+    order = np.argsort(files, kind="stable")
+    place = np.empty_like(numbers)
+    place[order] = numbers
+    last_change = np.maximum.accumulate(np.where(changing[order], numbers, -1))[place]
+    sessions = pc.add(pc.fill_null(table["session"], -1), 1).to_numpy()
+    groups = np.unique(table["groups"].to_numpy(), return_inverse=True)[1].reshape(-1)
+    code = _combined([kinds.of, files, sessions, groups, failed.astype(np.int64)])
+    alike = np.argsort(code, kind="stable")
+    same = np.zeros(numbers.size, bool)
+    before, after = alike[:-1], alike[1:]
+    same[after] = (code[before] == code[after]) & (last_change[after] < place[before])
+    of_no_file = (files == 0) | kinds.rows_that(lambda item: not item.in_session)
+    found: NDArray[np.bool_] = ~changing & ~requests & ((same & ~failed) | of_no_file)
+    return found
+
+
 def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     """Return the operations of a path whose hard dependencies do not hold, the first `most` of each kind of check.
 
     A path that was made of a trace may have some: descriptors that were inherited, formats without opens.
     """
-    table = path.table
-    found = _order(table["id"].to_numpy())[:most]
-    pairs = zip(path.words("layer"), path.words("operation"), strict=True)
-    operations = [operation_of(*pair) for pair in pairs]
-    files, extras, sessions = path.words("file"), path.words("extra"), table["session"].to_pylist()
-    ids, groups = table["id"].to_numpy().tolist(), table["groups"].to_numpy()
+    found = _order(path.table["id"].to_numpy())[:most]
+    if path.table.num_rows == 0:
+        return found
+    kinds = _Kinds.in_path(path)
+    repeated, groups = _repeated(path, kinds), path.table["groups"].to_numpy()
     for group in range(path.group_count):
-        state, before = _State(), len(found)
-        for row in np.flatnonzero(groups >> group & 1):
-            about = _Row(files[row], extras[row], sessions[row], int(groups[row]))
-            problem = _take(state, operations[row], about, path.info, group)
-            if problem is not None and len(found) - before < most:
-                found.append(Violation(ids[row], group, f"{operations[row].name}: {problem}",
-                                       problem == _NOT_OPEN))  # fmt: skip
+        mine = groups >> group & 1 == 1
+        some = _of_group(path, kinds, group, np.flatnonzero(mine & ~repeated), most)
+        # What was left out is as what was looked at: only where that is wrong there is more to be found.
+        found += _of_group(path, kinds, group, np.flatnonzero(mine), most) if some else some
+    return found
+
+
+def _of_group(
+    path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.int64], most: int
+) -> list[Violation]:
+    """Return what is wrong with some rows of a group, of which the others change nothing."""
+    table, chosen = path.table, pa.array(rows)
+    files, extras = (path.words(name)[rows].tolist() for name in ("file", "extra"))
+    sessions, ids, groups = (table[name].take(chosen).to_pylist() for name in ("session", "id", "groups"))
+    state, found = _State(), list[Violation]()
+    for at, kind in enumerate(kinds.of[rows].tolist()):
+        operation = kinds.different[kind]
+        problem = _take(state, operation, _Row(files[at], extras[at], sessions[at], groups[at]), path.info, group)
+        if problem is not None:
+            found.append(Violation(ids[at], group, f"{operation.name}: {problem}", problem == _NOT_OPEN))
+            if len(found) == most:
+                break
     return found

@@ -32,7 +32,7 @@ from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.profile.distributions import PlacedError
 from mpiio_ext.pioneer.profile.document import ProfileError, to_json
 from mpiio_ext.pioneer.schema_check import pointer
-from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Shape, Step, Times, time_slices
+from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Linked, Model, Shape, Step, Times, time_slices
 
 __all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
 
@@ -130,15 +130,22 @@ def _shape_to_json(shape: Shape) -> dict[str, Any]:
 
 def _track_to_json(track: Sequence[Step]) -> dict[str, Any]:
     overlapping = [at for at, step in enumerate(track) if step.overlaps]
+    members = np.array([step.member for step in track], np.int64)
     return {"shapes": _runs(np.array([step.shape for step in track], np.int64)),
-            "overlapping": _runs(np.array(overlapping, np.int64))}  # fmt: skip
+            "overlapping": _runs(np.array(overlapping, np.int64)),
+            **({"members": _runs(members)} if members.any() else {})}  # fmt: skip
+
+
+def _step_to_json(step: Step) -> list[int | bool]:
+    return [step.shape, step.overlaps, step.member] if step.member else [step.shape, step.overlaps]
 
 
 def _archetype_to_json(found: Archetype) -> dict[str, Any]:
-    gaps = [{"steps": [[step.shape, step.overlaps] for step in pair], **_counted(counted)}
+    gaps = [{"steps": [_step_to_json(step) for step in pair], **_counted(counted)}
             for pair, counted in found.gaps.items()]  # fmt: skip
-    return {"owner": found.owner, "names": list(found.names), "track": _track_to_json(found.track),
-            "first": _counted(found.first), "gaps": gaps}  # fmt: skip
+    linked = [{"owner": owner, "names": list(names)} for owner, names in found.linked]
+    return {"owner": found.owner, "names": list(found.names), **({"linked": linked} if linked else {}),
+            "track": _track_to_json(found.track), "first": _counted(found.first), "gaps": gaps}  # fmt: skip
 
 
 def _times_to_json(times: Times) -> list[dict[str, Any]]:
@@ -229,7 +236,7 @@ def _counter(reader: _Reader, place: str, found: Any) -> Counter[int]:
     return Counter(dict(zip(read.values.tolist(), read.counts.tolist(), strict=True)))
 
 
-def _track(reader: _Reader, place: str, found: Any, shapes: int) -> tuple[Step, ...]:
+def _track(reader: _Reader, place: str, found: Any, shapes: int, files: int) -> tuple[Step, ...]:
     numbers = reader.array(f"{place}/shapes", reader.get(place, found, "shapes"), below=shapes)
     if not numbers.size or numbers.min() < 0:
         raise reader.fail(f"{place}/shapes", "there is none, or a number is negative")
@@ -238,26 +245,42 @@ def _track(reader: _Reader, place: str, found: Any, shapes: int) -> tuple[Step, 
         raise reader.fail(f"{place}/overlapping", "the first unit overlaps nothing, and there is none before it")
     overlaps = np.zeros(numbers.size, bool)
     overlaps[over] = True
-    return tuple(Step(*pair) for pair in zip(numbers.tolist(), overlaps.tolist(), strict=True))
+    members = np.zeros(numbers.size, np.int64)
+    if "members" in found:
+        members = reader.array(f"{place}/members", found["members"], count=numbers.size, below=files)
+        if members.min() < 0 or members[0] != 0:
+            raise reader.fail(f"{place}/members", "the first one is not 0, or a number is negative")
+    return tuple(Step(*about) for about in zip(numbers.tolist(), overlaps.tolist(), members.tolist(), strict=True))
 
 
-def _step(reader: _Reader, place: str, found: Any, shapes: int) -> Step:
-    if not isinstance(found, list) or len(found) != 2 or not isinstance(found[1], bool):
-        raise reader.fail(place, "not [shape, whether it overlaps]")
-    return Step(reader.number(f"{place}/0", found[0], below=shapes), found[1])
+def _step(reader: _Reader, place: str, found: Any, shapes: int, files: int) -> Step:
+    if not isinstance(found, list) or len(found) not in (2, 3) or not isinstance(found[1], bool):
+        raise reader.fail(place, "not [shape, whether it overlaps], and the number of the file where some are linked")
+    member = reader.number(f"{place}/2", found[2], below=files) if len(found) == 3 else 0
+    return Step(reader.number(f"{place}/0", found[0], below=shapes), found[1], member)
 
 
-def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
+def _owner_and_names(reader: _Reader, place: str, found: Any) -> Linked:
     owner = reader.get(place, found, "owner")
     if owner not in (*OWNERS, NO_FILE):
         raise reader.fail(f"{place}/owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
     names = [name for _, name in reader.items(place, found, "names")]
     if not names or (names != [None] and not all(isinstance(name, str) for name in names)):
         raise reader.fail(f"{place}/names", "not a list of names, or [null]")
-    track = _track(reader, f"{place}/track", reader.get(place, found, "track"), shapes)
+    return owner, tuple(names)
+
+
+def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
+    owner, names = _owner_and_names(reader, place, found)
+    linked = [_owner_and_names(reader, where, item)
+              for where, item in (reader.items(place, found, "linked") if "linked" in found else [])]  # fmt: skip
+    if any(len(others) != len(names) for _, others in linked):
+        raise reader.fail(f"{place}/linked", f"not {len(names)} names of each")
+    files = 1 + len(linked)
+    track = _track(reader, f"{place}/track", reader.get(place, found, "track"), shapes, files)
     gaps = {}
     for where, item in reader.items(place, found, "gaps"):
-        steps = [_step(reader, at, step, shapes) for at, step in reader.items(where, item, "steps")]
+        steps = [_step(reader, at, step, shapes, files) for at, step in reader.items(where, item, "steps")]
         if len(steps) != 2:
             raise reader.fail(f"{where}/steps", "not two")
         gaps[steps[0], steps[1]] = _counter(reader, where, item)
@@ -267,7 +290,7 @@ def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetyp
     first = _counter(reader, f"{place}/first", reader.get(place, found, "first"))
     if not first or min(first) < 0:
         raise reader.fail(f"{place}/first", "there is no value, or one is negative")
-    return Archetype(owner, tuple(names), track, first, gaps)
+    return Archetype(owner, names, track, first, gaps, tuple(linked))
 
 
 def _slice(reader: _Reader, place: str, found: Any, groups: int) -> NDArray[np.int64]:

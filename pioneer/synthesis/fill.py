@@ -9,6 +9,7 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import operation_of
+from mpiio_ext.pioneer.access import parsed
+from mpiio_ext.pioneer.operations import SECOND_NAMES, operation_of
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.synthesis.allocate import Placed, Work
@@ -35,10 +37,12 @@ class File:
     ----------
     name : template; None: no file.
     owner : class.
+    copy : number that its name ends with, where it is one more than in what the path is made of; else 0.
     """
 
     name: str | None
     owner: str
+    copy: int = 0
 
 
 # ---- units -----------------------------------------------------------------------------------------------------------
@@ -179,12 +183,30 @@ def _words(values: Sequence[str | None], at: NDArray[np.int64]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, column.dictionary)
 
 
+def _extras(
+    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64]
+) -> pa.Array:
+    """Return the arguments of operations; what makes a second name makes that of its copy."""
+    texts, at = [kind.extra for kind in model.kinds], kinds.copy()
+    copies = np.array([item.copy for item in files], np.int64)[file]
+    for number, kind in enumerate(model.kinds):
+        second = parsed(kind.extra).get("file2") if kind.operation in SECOND_NAMES else None
+        if not isinstance(second, str):
+            continue
+        own = kinds == number
+        for copy in np.unique(copies[own & (copies > 0)]).tolist():
+            at[own & (copies == copy)] = len(texts)
+            texts.append(json.dumps(parsed(kind.extra) | {"file2": f"{second}.{copy}"}, separators=(",", ":")))
+    return _words(texts, at).cast(pa.string())
+
+
 def _table(
     model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64], unit: NDArray[np.int64],
     access: NDArray[np.int64], times: NDArray[np.int64],
 ) -> pa.Table:  # fmt: skip
     named = np.array([kind.named for kind in model.kinds], bool)[kinds]
     inside = [kind.named and operation_of(kind.layer, kind.operation).in_session for kind in model.kinds]
+    extras = _extras(model, kinds, files, file)
     file = np.where(named, file, -1)
     owners = [None if item.owner == NO_FILE else item.owner for item in files]
     columns: dict[str, pa.Array] = {
@@ -195,7 +217,7 @@ def _table(
         "groups": pa.array(np.array([kind.groups for kind in model.kinds], np.int64)[kinds]),
         "session": pa.array(unit, mask=~np.array(inside, bool)[kinds]),
         "layer": _words([kind.layer for kind in model.kinds], kinds),
-        "extra": _words([kind.extra for kind in model.kinds], kinds).cast(pa.string()),
+        "extra": extras,
     }
     groups = model.groups
     for group in range(groups):
@@ -217,7 +239,7 @@ def fill(
     Parameters
     ----------
     model : what is drawn from.
-    files : one for each of the works.
+    files : of each of the works in turn, its file and those that are linked with it.
     works, placed : what was placed, and where.
     random : for the draws.
     joint : slack and execution times of all groups are drawn as one, else each by itself.
@@ -235,7 +257,9 @@ def fill(
     kinds = source.kinds[_ranges(source.kinds_at[shape] + inside, lengths)]
     from_access = source.accesses_at[source.first_access[shape] + accesses[unit]]
     access = source.accesses[:, _ranges(from_access + inside, lengths)]
-    file = np.repeat(placed.work, lengths)
+    members = np.array([step.member for work in works for step in work.archetype.track], np.int64)
+    first_file = _beginnings([work.archetype.files for work in works])
+    file = np.repeat(first_file[placed.work] + members[unit], lengths)
     archetypes = np.array([work.number for work in works], np.int64)
     roles = np.repeat(role_of(archetypes[placed.work], shape), lengths)
     times = _times(roles, kinds, model, random, joint=joint)

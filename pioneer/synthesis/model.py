@@ -6,8 +6,8 @@ Problem.   Drawn independently, the characteristics of Table III give the right 
 Content.   kinds       an operation with its layer, its groups and its arguments
            shapes      the kinds of a unit in order, and the distances of its bursts: D, IRG, RT1, AM of a session
            accesses    offsets and sizes of a unit, for each shape: OFF, SIZE, SEQ
-           archetypes  files that are used alike: OS; their tracks, the shapes of their units in order: OT; the
-                       distances of successive units: ISG
+           archetypes  files that are used alike: OS; files that renames and links join are used as one; their tracks,
+                       the shapes of their units in order: OT; the distances of successive units: ISG
            times       slack and execution times of an operation by its kind, the archetype and shape it belongs to, and
                        those of the operation before it: ST
 Guarantee. Drawn as often as they were counted, all characteristics are what they were.
@@ -27,10 +27,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.access import parsed
+from mpiio_ext.pioneer.operations import SECOND_NAMES
 from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
 from mpiio_ext.pioneer.synthesis.units import Unit, find_units
 
-__all__ = ["Archetype", "Kind", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of",
+__all__ = ["Archetype", "Kind", "Linked", "Model", "Pair", "Shape", "Step", "Times", "contexts", "model_of", "role_of",
            "time_slices"]
 
 #: In place of an offset, a size or a time that is not known.
@@ -92,14 +94,18 @@ class Step:
     ----------
     shape : number of its shape.
     overlaps : it begins before the unit before has ended; its distance counts from that one's beginning.
+    member : which of the files that are linked it is on; 0: the first one.
     """
 
     shape: int
     overlaps: bool = False
+    member: int = 0
 
 
 #: Two successive steps of a track.
 Pair = tuple[Step, Step]
+#: Class and names of files that are linked with others.
+Linked = tuple[str, tuple[str | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,8 @@ class Archetype:
     first : how often the first unit's session begins at each global sequence ID.
     gaps : by two successive steps, how often each distance of the second's session: from the last operation of the
         first's session to its first one, or from first to first where they overlap.
+    linked : owner and names of further files that are renamed to these, or the other way: as many names of each as
+        `names`. Their units are in the same track, so that nothing is opened before it is renamed to.
     """
 
     owner: str
@@ -121,6 +129,12 @@ class Archetype:
     track: tuple[Step, ...]
     first: Counter[int]
     gaps: Mapping[Pair, Counter[int]]
+    linked: tuple[Linked, ...] = ()
+
+    @property
+    def files(self) -> int:
+        """How many files of different names one of them is."""
+        return 1 + len(self.linked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +297,36 @@ class _Shapes:
 # ---- archetypes ------------------------------------------------------------------------------------------------------
 
 
-def _track_of(units: Sequence[Unit], shapes: _Shapes) -> tuple[Step, ...]:
-    """Return the track of the units of one file."""
+#: A file: its name, and its class.
+_File = tuple[str | None, str]
+
+
+def _families(path: WorkloadPath) -> dict[str, str]:
+    """Return one name for the files that renames and links join; files that are in none are not there."""
+    if path.table.num_rows == 0:
+        return {}
+    texts, files, found = path.words("extra"), path.words("file"), dict[str, str]()
+
+    def first_of(name: str) -> str:
+        while (above := found.setdefault(name, name)) != name:
+            name = above
+        return name
+
+    numbers, words = _codes(path.table["operation"])
+    naming = np.isin(numbers, [number for number, word in enumerate(words) if word in SECOND_NAMES])
+    for row in np.flatnonzero(naming).tolist():
+        second = parsed(texts[row]).get("file2")
+        if files[row] is not None and isinstance(second, str):
+            found[first_of(second)] = first_of(files[row])
+    return {name: first_of(name) for name in found}
+
+
+def _track_of(units: Sequence[Unit], shapes: _Shapes, members: Sequence[_File]) -> tuple[Step, ...]:
+    """Return the track of the units of one file, or of several that are linked."""
     numbers = [shapes.of(unit) for unit in units]
     overlaps = [False, *(after.rows[0] < before.rows[-1] for before, after in pairwise(units))]
-    return tuple(Step(number, bool(over)) for number, over in zip(numbers, overlaps, strict=True))
+    return tuple(Step(number, bool(over), members.index((unit.file, unit.owner)))
+                 for number, over, unit in zip(numbers, overlaps, units, strict=True))  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -295,34 +334,39 @@ class _Counted:
     """An archetype under construction."""
 
     number: int
-    names: list[str | None] = field(default_factory=list)
+    names: list[tuple[str | None, ...]] = field(default_factory=list)
     first: Counter[int] = field(default_factory=Counter)
     gaps: dict[Pair, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, units: Sequence[Unit], track: Sequence[Step]) -> None:
-        """Count the distances of the units of one file."""
-        self.names.append(units[0].file)
+    def add(self, units: Sequence[Unit], track: Sequence[Step], members: Sequence[_File]) -> None:
+        """Count the distances of the units of one file, or of several that are linked."""
+        self.names.append(tuple(name for name, _ in members))
         self.first[units[0].begin] += 1
         for (before, after), pair in zip(pairwise(units), pairwise(track), strict=True):
             self.gaps[pair][after.begin - (before.begin if pair[1].overlaps else before.end)] += 1
 
 
 def _archetypes_of(
-    units: Sequence[Unit], shapes: _Shapes, roles: NDArray[np.int64]
+    units: Sequence[Unit], shapes: _Shapes, roles: NDArray[np.int64], families: Mapping[str, str]
 ) -> tuple[Archetype, ...]:
     """Return the archetypes; note the role of each operation."""
     by_file: dict[tuple[str | None, str], list[Unit]] = defaultdict(list)
     for unit in units:
-        by_file[unit.file, unit.owner].append(unit)
-    found: dict[tuple[str, tuple[Step, ...]], _Counted] = {}
-    for (_, owner), several in by_file.items():
-        track = _track_of(several, shapes)
-        counted = found.setdefault((owner, track), _Counted(len(found)))
-        counted.add(several, track)
+        family = families.get(unit.file or "")
+        by_file[(unit.file, unit.owner) if family is None else (family, "")].append(unit)
+    found: dict[tuple[tuple[str, ...], tuple[Step, ...]], _Counted] = {}
+    for several in by_file.values():
+        members = list(dict.fromkeys((unit.file, unit.owner) for unit in several))
+        track = _track_of(several, shapes, members)
+        counted = found.setdefault((tuple(owner for _, owner in members), track), _Counted(len(found)))
+        counted.add(several, track, members)
         for unit, step in zip(several, track, strict=True):
             roles[unit.rows] = role_of(counted.number, step.shape)
-    return tuple(Archetype(owner, tuple(item.names), track, item.first, dict(item.gaps))
-                 for (owner, track), item in found.items())  # fmt: skip
+    archetypes = []
+    for (owners, track), item in found.items():
+        first, *others = zip(owners, zip(*item.names, strict=True), strict=True)
+        archetypes.append(Archetype(*first, track, item.first, dict(item.gaps), tuple(others)))
+    return tuple(archetypes)
 
 
 def model_of(path: WorkloadPath) -> Model:
@@ -330,6 +374,6 @@ def model_of(path: WorkloadPath) -> Model:
     kinds, known = _kinds_of(path)
     shapes = _Shapes(kinds, _numbers(path, PER_GROUP[:2]))
     roles = np.zeros(kinds.size, np.int64)
-    archetypes = _archetypes_of(find_units(path), shapes, roles)
+    archetypes = _archetypes_of(find_units(path), shapes, roles, _families(path))
     times = _times_of(path, kinds, roles)
     return Model(known, shapes.all(), archetypes, times, path.info, path.table.num_rows)

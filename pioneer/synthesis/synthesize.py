@@ -29,6 +29,7 @@ from mpiio_ext.pioneer.synthesis.allocate import Work, allocate
 from mpiio_ext.pioneer.synthesis.document import digest_of, digests_of, fits, model_from_json, model_to_json
 from mpiio_ext.pioneer.synthesis.edited import ClassScale, class_scales, edited, keeps_shapes, with_values
 from mpiio_ext.pioneer.synthesis.fill import File, fill
+from mpiio_ext.pioneer.synthesis.lives import Lives
 from mpiio_ext.pioneer.synthesis.model import Archetype, Model, model_of
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
@@ -41,23 +42,31 @@ MODES = ("faithful", "quota", "sampled", "tuned")
 # ---- files and openings ----------------------------------------------------------------------------------------------
 
 
-def _names(archetype: Archetype, count: int, random: np.random.Generator) -> list[str | None]:
-    """Return so many names: those of the archetype in random order, then others made of them."""
-    known = [archetype.names[at] for at in random.permutation(len(archetype.names))]
-    if known[0] is None:
-        return [None]
-    copies = range(1 + (count - 1) // len(known))
-    return [f"{name}.{copy}" if copy else name for copy in copies for name in known][:count]
+def _files(archetype: Archetype, count: int, random: np.random.Generator) -> list[list[File]]:
+    """Return so many files, with those that are linked: of its names in random order, then of others made of them."""
+    order = random.permutation(len(archetype.names)).tolist()
+    several = [(archetype.owner, archetype.names), *archetype.linked]
+    if archetype.names[0] is None:
+        return [[File(None, archetype.owner)]]
+    copies = range(1 + (count - 1) // len(order))
+    return [[File(f"{names[at]}.{copy}" if copy else names[at], owner, copy) for owner, names in several]
+            for copy in copies for at in order][:count]  # fmt: skip
 
 
-def _more_often(found: Archetype, factor: float) -> Archetype:
-    """Return an archetype with so many times as many units: the first one, then the others again and again."""
+def _more_often(found: Archetype, factor: float, lives: Lives) -> Archetype:
+    """Return an archetype with so many times as many units: the first one, then the others again and again.
+
+    Where its files are removed, or get another name, what happens until then is repeated as a whole.
+    """
     if factor == 1:
         return found
-    again = found.track[1:] or found.track
-    again = (replace(again[0], overlaps=False), *again[1:])
-    count = max(1, round(len(found.track) * factor))
-    track = (found.track[0], *(again[at % len(again)] for at in range(count - 1)))
+    parts = lives.of(found)
+    again = parts[1:] or parts
+    again = [(replace(again[0][0], overlaps=False), *again[0][1:]), *again[1:]]
+    count = max(1, round(len(parts) * factor))
+    lived = [parts[0], *(again[at % len(again)] for at in range(count - 1))]
+    lives.check(found, lived)
+    track = tuple(step for part in lived for step in part)
     gaps = {pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
             for pair, counted in found.gaps.items()}  # fmt: skip
     for pair in itertools.pairwise(track):
@@ -95,10 +104,11 @@ def _counts(archetypes: Sequence[Archetype], factors: Sequence[float]) -> list[i
 def _works(
     model: Model, scale: Scale, classes: Mapping[str, ClassScale], random: np.random.Generator
 ) -> tuple[list[File], list[Work]]:
-    """Return the files of a path, and how they are to be placed."""
+    """Return the files of a path, those of each archetype that are linked together, and how they are to be placed."""
+    lives = Lives(model)
     factors = [classes.get(item.owner, (1.0, 1.0)) for item in model.archetypes]
     counts = _counts(model.archetypes, [scale.files * files for files, _ in factors])
-    longer = [_more_often(item, scale.opens * opens)
+    longer = [_more_often(item, scale.opens * opens, lives)
               for item, (_, opens) in zip(model.archetypes, factors, strict=True)]  # fmt: skip
     total = sum(count * sum(model.shapes[step.shape].kinds.size for step in item.track)
                 for count, item in zip(counts, longer, strict=True))  # fmt: skip
@@ -107,9 +117,9 @@ def _works(
     works: list[Work] = []
     for number, (count, item) in enumerate(zip(counts, longer, strict=True)):
         stretched = _stretched(item, count, factor, random)
-        for name in _names(item, count, random):
+        for several in _files(item, count, random):
             works.append(Work(number, stretched))
-            files.append(File(name, item.owner))
+            files += several
     return files, works
 
 

@@ -7,13 +7,16 @@ import os
 import pathlib
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
-from mpiio_ext.pioneer.synthesis import find_violations
+from mpiio_ext.pioneer.synthesis import dependencies, find_violations
 
 Row = tuple[Any, ...]
 
@@ -159,3 +162,40 @@ def test_ids() -> None:
 
 def test_no_more_than_asked_for() -> None:
     assert len(find_violations(path_of([("read", "a")] * 50), most=7)) == 14
+
+
+_CALLS = [("open", "posix"), ("close", "posix"), ("read", "posix"), ("write", "posix"), ("mmap", "posix"),
+          ("munmap", "posix"), ("msync", "posix"), ("dup", "posix"), ("ftruncate", "posix"), ("stat", "posix"),
+          ("fopen", "stdio"), ("fwrite", "stdio"), ("fclose", "stdio"), ("MPI_File_open", "mpiio"),
+          ("MPI_File_write_all", "mpiio"), ("MPI_File_iwrite", "mpiio"), ("MPI_File_read_all_begin", "mpiio"),
+          ("MPI_File_read_all_end", "mpiio"), ("MPI_File_close", "mpiio"), ("MPI_Wait", "mpi")]  # fmt: skip
+_EXTRAS = [None, None, None, {"flags": "O_RDONLY"}, {"flags": "O_RDWR"}, {"errno": 9}, {"text": "errno"}, {"amode": 2}]
+
+
+@given(st.lists(st.tuples(
+    st.sampled_from(_CALLS), st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, 3, 3]),
+    st.sampled_from(_EXTRAS), st.sampled_from([None, None, 0, 1])), max_size=40), st.integers(1, 5))  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_what_is_left_out_changes_nothing(
+    calls: list[tuple[tuple[str, str], str | None, int, dict[str, Any] | None, int | None]], most: int
+) -> None:
+    """The same violations as with each operation looked at."""
+    rows: list[Row] = []
+    for (name, layer), file, groups, extra, session in calls:  # each as often as that something can be left out
+        rows += [(name, file, layer, groups, extra, session)] * (1 + len(name) % 3)
+    path = path_of(rows)
+    found = find_violations(path), find_violations(path, most=most)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dependencies, "_repeated", lambda path, _: np.zeros(path.table.num_rows, bool))
+        assert found == (find_violations(path), find_violations(path, most=most))
+
+
+def test_most_of_a_path_is_left_out() -> None:
+    """Of many accesses to open files one of each kind is looked at, also where files take turns."""
+    rows: list[Row] = [("open", "a"), ("open", "b", "posix", 1)]
+    rows += [("write", "a"), ("pread", "b", "posix", 1), ("write", "a"), ("stat", "c")] * 50
+    rows += [("close", "a"), ("open", "a"), ("write", "a"), ("close", "a"), ("close", "b", "posix", 1)]
+    path = path_of(rows)
+    kinds = dependencies._Kinds.in_path(path)
+    assert np.flatnonzero(~dependencies._repeated(path, kinds)).tolist() == [0, 1, 2, 3, *range(202, 207)]
+    assert find_violations(path) == []

@@ -60,6 +60,14 @@ def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
     assert dict(plan.unknown) == {"dup": 1, "close": 1}
 
 
+def test_the_handle_of_a_duplicate_that_nobody_closes(tmp_path: pathlib.Path) -> None:
+    """As `os.scandir` of a descriptor: the C library closes the duplicate inside closedir, and no tracer sees that."""
+    rows = [{"operation": name, "file": "a", "owner": "root", "session": 0} for name in ("open", "dup", "close")]
+    plan = make_plan(path_of([*rows, {"operation": "rmdir", "file": "a", "owner": "root"}]), 0, 1, Places(tmp_path))
+    assert plan.ids.tolist() == [0, 2, 3]
+    assert dict(plan.unknown) == {"dup": 1}
+
+
 def test_a_rank_begins_when_its_group_does(tmp_path: pathlib.Path) -> None:
     """Beside the slack time of its first call, which is the path's."""
     path = path_of([{"operation": "stat", "file": "a", "owner": "shared", "g1": (None, None, 5)}] * 2)
@@ -521,6 +529,23 @@ def test_reads_that_end_early_since_ranks_are_missing() -> None:
     assert offsets(comparable_path(again, reads(), 1)) == less
     assert offsets(comparable_path(again, reads(), 4)) == full
     assert offsets(comparable_path(again, reads("root"), 1)) == full
+
+
+def test_what_reads_move_since_ranks_are_missing() -> None:
+    """Of files that those would have written it is in neither path; of others, and of what else is told, it is."""
+
+    def told(path: WorkloadPath) -> list[object]:
+        return [row["extra"] for row in path.table.to_pylist() if row["operation"] == "read"]
+
+    def path(owner: str, place: str = "") -> WorkloadPath:
+        return path_of([{"operation": "read", "file": f"{place}all", "owner": owner, "extra": extra}
+                        for extra in ({"moved": 3}, {"value": 1, "moved": 0})])  # fmt: skip
+
+    again = path("root", "/tmp/x/below/")
+    assert told(expected_path(path("shared"), 1)) == told(comparable_path(again, path("shared"), 1))
+    assert told(expected_path(path("shared"), 1)) == [None, '{"value":1}']
+    assert told(comparable_path(again, path("shared"), 4)) == told(again) == told(expected_path(path("shared"), 4))
+    assert told(comparable_path(again, path("root"), 1)) == told(again)
 
 
 def derived(place: str = "", size: int | None = None) -> WorkloadPath:

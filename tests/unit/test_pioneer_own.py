@@ -112,8 +112,10 @@ def test_a_damaged_block_is_left_out_and_counted(
     lost = first_of(path, 2) - first_of(path, 1)
     assert info.skipped == lost
     assert rows_of(table) == records[: first_of(path, 1)] + records[first_of(path, 2) :]
-    (problem,) = info.sources[0].loss.problems
+    problem, bytes_lost = info.sources[0].loss.problems
     assert (problem.line, problem.why) == (first_of(path, 1) + 1, "damaged: the checksum of the block")
+    assert bytes_lost.why == f"{BLOCK:,} of {path.stat().st_size:,} bytes, in damaged blocks, were not read"
+    assert (info.sources[0].loss.unread_bytes, info.sources[0].loss.missing_bytes) == (BLOCK, 0)
 
 
 @pytest.mark.parametrize("cut", [3, BLOCK // 2, BLOCK + 17])
@@ -127,8 +129,13 @@ def test_a_file_that_was_cut(
     found = rows_of(table)
     assert found == records[: len(found)]
     assert len(found) >= first_of(path, 1)
-    assert info.sources[0].loss.problems[0].why == "the file is shorter than its header says"
+    loss, there = info.sources[0].loss, copy.stat().st_size
+    assert loss.problems[0].why == "the file is shorter than its header says"
     assert info.skipped > 0
+    assert loss.truncated
+    assert (loss.missing_bytes, loss.unread_bytes) == (cut, (there - HEADER) % BLOCK)
+    assert loss.problems[-1].why == (f"cut at byte {there:,} of {there + cut:,}: {cut:,} bytes are missing, and "
+                                     f"{(there - HEADER) % BLOCK:,} bytes before that could not be read")  # fmt: skip
 
 
 @pytest.mark.parametrize("content", [b"", b"MPIOXTRC", b"MPIOXTRC\2\0\0\0" + bytes(5000)])

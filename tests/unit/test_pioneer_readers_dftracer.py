@@ -105,8 +105,27 @@ def test_compressed_in_several_members_and_cut(tmp_path: pathlib.Path) -> None:
     for cut in (len(whole) - 3, len(whole) // 2, 30):
         info, _ = table_of(dftracer, write(tmp_path, "c.pfw.gz", whole[:cut]))
         assert info.sources[0].loss.truncated
+        said = [problem.why for problem in info.sources[0].loss.problems]
+        assert any(f"the compressed file ends at byte {cut:,} and lacks its end" in why for why in said)
     info, _ = table_of(dftracer, write(tmp_path, "d.pfw", ""))
     assert info.sources[0].loss.truncated
+
+
+def test_how_many_bytes_were_not_read(tmp_path: pathlib.Path) -> None:
+    """Of a line that is cut, and of a compressed file that is damaged."""
+    assert OLD.endswith("\n")
+    cut = OLD.rstrip("\n")[:-9]
+    line = len(cut) - cut.rfind("\n") - 1
+    loss = table_of(dftracer, write(tmp_path, "a.pfw", cut))[0].sources[0].loss
+    assert (loss.unread_bytes, loss.missing_bytes) == (line, 0)
+    assert any(f"the text ends at byte {len(cut):,}, in the middle of a line: its {line:,} bytes were not understood"
+               in problem.why for problem in loss.problems)  # fmt: skip
+    first = gzip.compress(OLD.encode())
+    damaged = first + b"\x1f\x8b" + b"no gzip" * 100
+    loss = table_of(dftracer, write(tmp_path, "b.pfw.gz", damaged))[0].sources[0].loss
+    assert loss.unread_bytes == len(damaged) - len(first)
+    assert f"behind byte {len(first):,} of the compressed file, {loss.unread_bytes:,} bytes" in loss.problems[0].why
+    assert table_of(dftracer, write(tmp_path, "c.pfw", OLD))[0].sources[0].loss.unread_bytes == 0
 
 
 def test_the_same_hash_of_two_files(tmp_path: pathlib.Path) -> None:

@@ -231,6 +231,17 @@ def test_recorder_parquet_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObje
         assert loss.problems
 
 
+def test_recorder_parquet_that_is_cut_says_how_much_was_not_read(tmp_path: pathlib.Path) -> None:
+    columns = {"rank": [1] * 9, "thread_id": [7] * 9, "tstart": [0.5] * 9, "tend": [0.75] * 9, "func_id": ["read"] * 9,
+               "arg_count": [0] * 9}  # fmt: skip
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table(columns), path)
+    path.write_bytes(path.read_bytes()[:-50])
+    loss = table_of(recorder, path)[0].sources[0].loss
+    assert loss.truncated and loss.unread_bytes == path.stat().st_size
+    assert f"{loss.unread_bytes:,} bytes were not read" in loss.problems[0].why
+
+
 def darshan_logs() -> pathlib.Path:
     darshan = pytest.importorskip("darshan", reason="PyDarshan (mpiio_ext[trace]) is not installed")
     return pathlib.Path(darshan.__file__).parent / "examples" / "example_logs"

@@ -5,15 +5,21 @@ from __future__ import annotations
 import pathlib
 import re
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
-from hypothesis import given
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
 from mpiio_ext.pioneer import show_operations
+from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.show import Selection, show
+from mpiio_ext.pioneer.show_folding import fold
 from mpiio_ext.pioneer.show_operations import ranges
+from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, with_info
 from support.small_paths import KERNEL, path_of, row
 
 TEXT = """\
@@ -162,23 +168,91 @@ def test_a_path_without_operations() -> None:
     assert len(list(show(path_of([]), "nothing"))) == 3
 
 
-@given(st.lists(st.tuples(st.sampled_from(["pwrite", "read", "stat"]), st.integers(0, 3), st.booleans()), max_size=40))
-def test_folding_loses_nothing(several: list[tuple[str, int, bool]]) -> None:
-    """The offsets of folded lines are those of the operations."""
-    rows = [row(name, "a", "shared", at=at if known else None, size=1) for name, at, known in several]
-    found: list[int | None] = []
-    for line in operations(list(show(path_of(rows), "x", fold=True))):
-        parts = line.split()
-        offset = re.search(r"(?:pwrite|read|stat) +(\S+)", line)
-        times, step = re.search(r"times=(\d+)", line), re.search(r"step=(\S+)", line)
-        assert offset is not None and parts[0] == "op"
-        for at in range(int(times[1]) if times else 1):
-            found.append(None if offset[1] == "-" else int(offset[1]) + at * int(step[1] if step else 0))
-    assert found == [at if known else None for _, at, known in several]
+def unfolded(lines: list[str]) -> list[tuple[int, str, int | None]]:
+    """Return ID, name and offset of the operations that folded lines stand for, in order."""
+    found, at = [], 0
+    while at < len(lines):
+        every = int(match[1]) if (match := re.search(r" every=(\d+)", lines[at])) else 1
+        turn = []
+        for line in lines[at : at + every]:
+            parts = re.match(r"op (\d+)(?:\.\.(\d+))? .* (pwrite|lseek|read|stat) +(\S+)", line)
+            times, step = re.search(r"times=(\d+)", line), re.search(r"step=(\S+)", line)
+            assert parts is not None
+            offset = None if parts[4] == "-" else int(parts[4])
+            turn.append((int(parts[1]), parts[3], offset, int(step[1]) if step else 0, int(times[1]) if times else 1))
+            assert int(parts[2] or parts[1]) == turn[-1][0] + (turn[-1][4] - 1) * every
+        assert len({item[-1] for item in turn}) == 1
+        for number in range(turn[0][-1]):
+            found += [(first + number * every, name, None if offset is None else offset + number * step)
+                      for first, name, offset, step, _ in turn]  # fmt: skip
+        at += every
+    return found
+
+
+_CALL = st.tuples(st.sampled_from(["pwrite", "lseek", "read", "stat"]), st.integers(0, 3), st.booleans())
+
+
+@st.composite
+def loops(draw: st.DrawFn) -> list[tuple[str, int | None]]:
+    """Draw operations: loops of up to ten of them, whose offsets go on by steps, and some between."""
+    found: list[tuple[str, int | None]] = []
+    for _ in range(draw(st.integers(0, 4))):
+        turn = draw(st.lists(_CALL, min_size=1, max_size=10))
+        steps = draw(st.lists(st.integers(-1, 2), min_size=len(turn), max_size=len(turn)))
+        for number in range(draw(st.integers(1, 6))):
+            found += [(name, 9 + at + number * step if known else None)
+                      for (name, at, known), step in zip(turn, steps, strict=True)]  # fmt: skip
+    return found
+
+
+@given(loops())
+@settings(max_examples=300)
+def test_folding_loses_nothing(several: list[tuple[str, int | None]]) -> None:
+    """Unfolded lines are the operations, in order."""
+    rows = [row(name, "a", "shared", at=at, size=1) for name, at in several]
+    found = unfolded(operations(list(show(path_of(rows), "x", fold=True))))
+    assert found == [(number, *item) for number, item in enumerate(several)]
+
+
+@pytest.mark.parametrize("period", range(1, 11))
+def test_loops_are_a_line_for_each_operation(period: int) -> None:
+    """Up to eight operations; of each the offsets go on by a step of its own."""
+    rows = [row("open", "f", "root", groups=1)]
+    for turn in range(6):
+        rows += [row("pwrite", "f", "root", groups=1, at=100 * turn * at + at, size=1 + at) for at in range(period)]
+    rows.append(row("close", "f", "root", groups=1))
+    lines = operations(list(show(path_of(rows), "x", fold=True)))
+    assert len(lines) == 2 + (period if period <= 8 else 6 * period)
+    if 1 < period <= 8:
+        last = 2 + 5 * period
+        assert lines[2].split()[1:5] == [f"2..{last}", "root-exclusive", "s0", f"3-{last + 1}/{len(rows)}"]
+        assert lines[2].endswith(f"times=6 every={period} step=+100")
+
+
+def test_two_turns_are_no_loop_and_the_shortest_one_is_found() -> None:
+    pair = [row("lseek", "f", "root", groups=1, at=0), row("write", "f", "root", groups=1, at=0, size=4)]
+    assert len(operations(list(show(path_of(pair * 2), "x", fold=True)))) == 4
+    assert [line.split()[1] for line in operations(list(show(path_of(pair * 6), "x", fold=True)))] == ["0..10", "1..11"]
+    same = [row("write", "f", "root", groups=1, at=0, size=4)] * 12
+    assert [line.split()[1] for line in operations(list(show(path_of(same), "x", fold=True)))] == ["0..11"]
+
+
+@given(keys=st.lists(st.integers(0, 2), max_size=60), step=st.integers(0, 1), cut=st.integers(1, 60))
+def test_what_is_folded_does_not_depend_on_what_is_looked_at(keys: list[int], step: int, cut: int) -> None:
+    """Folds of the first rows are those of all rows, as far as they are decided."""
+    numbers, offsets = np.array(keys, np.int64), np.arange(len(keys)) * step
+    known = np.ones(len(keys), bool)
+    whole = fold(numbers, offsets, known, last=True)
+    part = fold(numbers[:cut], offsets[:cut], known[:cut], last=cut >= len(keys))
+    count = part.begins.size
+    assert part.begins.tolist() == whole.begins[:count].tolist()
+    assert part.turns.tolist() == whole.turns[:count].tolist()
+    assert whole.end == len(keys)
+    assert int((whole.periods * whole.turns).sum()) == len(keys)
 
 
 @given(
-    rows=st.lists(st.tuples(st.sampled_from(["pwrite", "stat"]), st.integers(0, 2), st.integers(1, 3)), max_size=30),
+    rows=st.lists(st.tuples(st.sampled_from(["pwrite", "stat"]), st.integers(0, 1), st.integers(2, 3)), max_size=30),
     length=st.integers(1, 9), fold=st.booleans(), by=st.integers(0, 2),
 )  # fmt: skip
 def test_lines_do_not_depend_on_chunks(
@@ -217,3 +291,33 @@ def test_command(tmp_path: pathlib.Path) -> None:
     (tmp_path / "text").write_text("x", encoding="utf-8")
     result = CliRunner().invoke(main, ["pioneer", "show", str(tmp_path / "text")])
     assert result.exit_code == 1 and "text" in result.output
+
+
+@pytest.mark.parametrize("command", ["path", "synthesize"])
+def test_the_extension_of_the_output_says_its_form(tmp_path: pathlib.Path, command: str) -> None:
+    """Text, JSON and Parquet; anything else is refused before something is written."""
+    path_of(KERNEL).save(tmp_path / "kernel.parquet")
+    table = pa.Table.from_pylist(
+        [{"timestamp": 10 * at, "operation": name, "file": "/d/a", "rank": 0, "thread": 0, "layer": "posix",
+          "line": 1 + at, "duration": 1, "depth": 0} for at, name in enumerate(("open", "write", "close"))],
+        SCHEMA,
+    )  # fmt: skip
+    pq.write_table(table.cast(with_info(SCHEMA, TraceInfo(format="made", ranks=1))), tmp_path / "trace.parquet")
+    source = tmp_path / ("trace.parquet" if command == "path" else "kernel.parquet")
+
+    def run(name: str) -> Result:
+        return CliRunner().invoke(main, ["pioneer", command, str(source), "-o", str(tmp_path / name)])
+
+    for name in ("out.parquet", "out.json", "out.txt"):
+        result = run(name)
+        assert result.exit_code == 0, result.output
+    first = WorkloadPath.load(tmp_path / "out.parquet")
+    assert WorkloadPath.load(tmp_path / "out.json").table.equals(first.table)
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == list(show(first, "out.txt"))
+    for name, said in (("out.csv", "has the extension .csv"), ("out", "has no extension")):
+        result = run(name)
+        assert result.exit_code == 2
+        assert all(word in result.output for word in (*said.split(), ".parquet", ".json", ".txt"))
+        assert not (tmp_path / name).exists()
+    result = CliRunner().invoke(main, ["pioneer", "profile", str(tmp_path / "kernel.parquet"), "-o", "profile.yaml"])
+    assert result.exit_code == 2 and ".json" in result.output

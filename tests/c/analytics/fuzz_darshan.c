@@ -13,6 +13,7 @@
 #include "check.h"
 #include "mpiox_darshan_files.h"
 #include "mpiox_darshan_isolated.h"
+#include "mpiox_darshan_summary.h"
 #include "mpiox_error.h"
 
 enum { ROUNDS = 3000, WORDS = 400 };
@@ -117,7 +118,10 @@ static void make_kind(mpiox_darshan_kind *kind)
     kind->fastest_time = 3;
     kind->slowest_time = -1;
     kind->fastest_bytes = kind->slowest_bytes = kind->slowest_rank = 0;
+    kind->bytes_read = 0;
     kind->bytes_written = 1;
+    for (int k = 0; k < MPIOX_DARSHAN_OBSERVED; k++)
+        kind->observed[k] = k < MPIOX_DARSHAN_OBSERVED_INTEGERS ? k % 4 - 1 : k % 2 + 3;
 }
 
 static void check_file(const mpiox_darshan_file *file, int64_t processes)
@@ -134,18 +138,36 @@ static void check_file(const mpiox_darshan_file *file, int64_t processes)
     CHECK(file->slots[MPIOX_DARSHAN_FILE_ranks].i >= 0 && file->slots[MPIOX_DARSHAN_FILE_ranks].i <= processes);
 }
 
+/* Four columns: sum, number, least, greatest. */
+static void check_summary(const mpiox_darshan_summary *summary)
+{
+    const mpiox_darshan_slot *slots = summary->slots;
+
+    for (int k = 0; k < MPIOX_DARSHAN_OBSERVED_INTEGERS; k++, slots += 4) {
+        CHECK((slots[1].i == MPIOX_DARSHAN_NONE) == (slots[0].i == MPIOX_DARSHAN_NONE));
+        CHECK(slots[1].i == MPIOX_DARSHAN_NONE ||
+              (slots[1].i > 0 && slots[2].i >= 0 && slots[2].i <= slots[3].i && slots[3].i <= slots[0].i));
+    }
+    for (int k = MPIOX_DARSHAN_OBSERVED_INTEGERS; k < MPIOX_DARSHAN_OBSERVED; k++, slots += 4)
+        CHECK(slots[1].i == MPIOX_DARSHAN_NONE || (slots[2].f >= 0.0 && slots[2].f <= slots[3].f));
+    slots = &summary->slots[MPIOX_DARSHAN_SUMMARY_unique_time];
+    CHECK(slots->i == MPIOX_DARSHAN_NONE || slots->f >= 0.0);
+}
+
 static void fuzz_records(void)
 {
     static mpiox_darshan_library library;
     static const double odd_doubles[] = {-1.0, 0.0, -0.0, 1e-300, 1e308, INFINITY, NAN, 2.5};
     mpiox_darshan_record *record = malloc(sizeof(*record) + COUNTERS * sizeof(int64_t));
     mpiox_darshan_files files = {0};
+    mpiox_darshan_summary summary = {0};
 
     for (int kind = 0; kind < MPIOX_DARSHAN_KINDS; kind++)
         make_kind(&library.kinds[kind]);
     for (int round = 0; round < ROUNDS / 10 && record != NULL; round++) {
         const int64_t records = random_below(300);
 
+        mpiox_darshan_summary_clear(&summary);
         for (int64_t k = 0; k < records; k++) {
             record->id = (uint64_t)random_below(100) << random_below(2) * 40;
             record->rank = random_below(20) - 1;
@@ -153,8 +175,12 @@ static void fuzz_records(void)
                 record->counters[each] = odd_number();
             for (int each = 3; each < COUNTERS; each++)
                 memcpy(&record->counters[each], &odd_doubles[random_below(8)], sizeof(double));
-            CHECK_EQUAL(mpiox_darshan_files_join(&files, &library, (int)random_below(3), record), MPIOX_OK);
+            const int kind = (int)random_below(3);
+            CHECK_EQUAL(mpiox_darshan_files_join(&files, &library, kind, record), MPIOX_OK);
+            CHECK_EQUAL(mpiox_darshan_summary_add(&summary, &library, kind, record), MPIOX_OK);
         }
+        mpiox_darshan_summary_finish(&summary, 1);
+        check_summary(&summary);
         mpiox_darshan_files_finish(&files, 20, 1e9);
         CHECK(files.count <= 200 && (files.count > 0) == (records > 0));
         for (int64_t k = 0; k < files.count; k++) {
@@ -164,6 +190,7 @@ static void fuzz_records(void)
         mpiox_darshan_files_clear(&files);
     }
     mpiox_darshan_files_release(&files);
+    mpiox_darshan_summary_release(&summary);
     free(record);
 }
 

@@ -1,0 +1,256 @@
+"""``mpiio-ext connector``: look at monitoring sources, convert them, and check a site.
+
+Subcommands read one file each. Exit status: 0 read, also where a part of it could not be (standard error says which), 1
+with ``--strict`` where anything could not be, 2 nothing could be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save_text, show_table
+from mpiio_ext.cli.one_line import OneLineErrors
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.connectors.sources.records import Records
+
+__all__ = ["connector"]
+
+_FILE = click.Path(path_type=Path)
+_SHOWN_PROBLEMS = 10
+
+
+@click.group(cls=OneLineErrors, context_settings=HELP)
+def connector() -> None:
+    """Look at monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
+
+    \b
+      mpiio-ext connector list
+      mpiio-ext connector show ost-fullness.txt.gz
+      mpiio-ext connector show snx11025.sqlite3 --time-zone America/Los_Angeles --table operations --csv ops.csv
+      mpiio-ext connector convert mmperfmon.tgz mmperfmon.json.gz
+      mpiio-ext connector site site.json
+    """  # noqa: D301  (click wants the backspace character itself)
+
+
+def _reading_options(function: Any) -> Any:
+    return command_options(function, [
+        click.option("--source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
+        click.option("--time-zone", default="UTC", show_default=True, metavar="ZONE",
+                     help="Of times without zone, e.g. America/Los_Angeles."),
+        click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),
+    ])  # fmt: skip
+
+
+def _read(path: Path, source: str | None, time_zone: str) -> Records:
+    """Read a source, or records of one that were saved, and say on stderr what could not be read."""
+    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics.connectors.sources.content import head_of
+    from mpiio_ext.analytics.connectors.sources.records import FORMAT
+
+    beginning = head_of(path)[0]
+    if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
+        records = sources.load(path)
+    else:  # libhdf5 can crash on a damaged file
+        reader = sources.read_apart if beginning.startswith(b"\x89HDF") else sources.read
+        records = reader(path, source, time_zone=time_zone)
+    for problem in records.problems[:_SHOWN_PROBLEMS]:
+        click.echo(f"mpiio-ext: {problem}", err=True)
+    more = len(records.problems) - _SHOWN_PROBLEMS
+    if more > 0:
+        click.echo(f"mpiio-ext: {path}: {more:,} more problems (--json has all)", err=True)
+    return records
+
+
+def _end(records: Records, strict: bool) -> None:
+    if strict and records.problems:
+        raise SystemExit(1)
+
+
+@connector.command("list", context_settings=HELP)
+@output_options
+def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+    """List the connectors: the built-in ones, and those of other packages."""
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.connectors import sources
+
+    found = sources.connectors()
+    rows = [
+        {
+            "source": name,
+            "role": item.ROLE,
+            "what": item.MEANING,
+            "tables": ", ".join(table.name for table in item.TABLES),
+            "files": " ".join(item.PATTERNS),
+            "built_in": name in sources.BUILT_IN,
+        }
+        for name, item in found.items()
+    ]
+    show_table(pa.Table.from_pylist(rows), as_json=as_json, csv=csv, parquet=parquet)
+
+
+@connector.command(context_settings=HELP)
+@click.argument("name")
+@output_options
+def columns(name: str, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
+    """List the columns of a source's tables: types, units, meanings."""
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.connectors import sources
+
+    rows = [
+        {
+            "table": table.name,
+            "column": column.name,
+            "type": column.type,
+            "unit": column.unit,
+            "meaning": column.meaning,
+        }
+        for table in sources.connector_of(name).TABLES
+        for column in table.columns
+    ]
+    show_table(pa.Table.from_pylist(rows), as_json=as_json, csv=csv, parquet=parquet, most=len(rows))
+
+
+def _summary(records: Records) -> dict[str, Any]:
+    return {
+        "source": records.source,
+        "path": records.path,
+        "status": records.status,
+        "lost": records.lost,
+        "header": records.header,
+        "tables": {name: table.num_rows for name, table in records.tables.items()},
+        "times": {name: _times(table) for name, table in records.tables.items() if "time" in table.column_names},
+        "problems": [
+            {"file": item.file, "line": item.line, "what": item.what, "lost": item.lost} for item in records.problems
+        ],
+    }
+
+
+def _times(table: Any) -> list[float | None]:
+    """Return the first and the last time of a table [s since 1970 UTC]."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(table["time"]).as_py()
+    return [ends["min"], ends["max"]]
+
+
+def _said(seconds: float | None) -> str:
+    import datetime
+
+    if seconds is None:
+        return "-"
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _print_summary(found: Mapping[str, Any], records: Records) -> None:
+    lost = f", {found['lost']:,} lines lost" if found["lost"] else ""
+    click.echo(f"{found['path']}: {found['source']}, {found['status']}{lost}")
+    for name, value in found["header"].items():
+        text = json.dumps(value, ensure_ascii=False)
+        click.echo(f"  {name}: {text if len(text) <= 100 else text[:97] + '...'}")
+    for name, table in records.tables.items():
+        ends = found["times"].get(name)
+        span = f", {_said(ends[0])} to {_said(ends[1])}" if ends and ends[0] is not None else ""
+        click.echo(f"\n{name}: {table.num_rows:,} rows{span}")
+        if table.num_rows:
+            show_table(table, most=5)
+
+
+@connector.command(context_settings=HELP)
+@click.argument("file", type=_FILE)
+@click.option("--table", metavar="NAME", help="Show this table, with all its columns that fit.")
+@_reading_options
+@output_options
+def show(
+    file: Path, table: str | None, source: str | None, time_zone: str, strict: bool, as_json: bool, csv: Path | None,
+    parquet: Path | None,
+) -> None:  # fmt: skip
+    """Say what a file has, and what of it cannot be read.
+
+    Without --table: a summary of all tables; with it, its rows, which --json, --csv and --parquet have all of.
+    """
+    from mpiio_ext.analytics.errors import AnalyticsError
+
+    records = _read(file, source, time_zone)
+    if table is None and len(records.tables) == 1 and (csv is not None or parquet is not None):
+        table = next(iter(records.tables))
+    if table is None and (csv is not None or parquet is not None):
+        raise AnalyticsError(f"{file}: has several tables; name one by --table: {', '.join(records.tables)}")
+    if table is not None:
+        if table not in records.tables:
+            raise AnalyticsError(f"{file}: has no table {table!r}; it has {', '.join(records.tables)}")
+        show_table(records.tables[table], as_json=as_json, csv=csv, parquet=parquet)
+    elif as_json:
+        click.echo(dumps(_summary(records)))
+    else:
+        _print_summary(_summary(records), records)
+    _end(records, strict)
+
+
+@connector.command(context_settings=HELP)
+@click.argument("file", type=_FILE)
+@click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--own-form", is_flag=True, help="Write the form of the source, not JSON.")
+@_reading_options
+def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str, strict: bool) -> None:
+    """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
+    from mpiio_ext.analytics.connectors import sources
+
+    records = _read(file, source, time_zone)
+    if own_form:
+        sources.write(records, output)
+    else:
+        records.save(output)
+    click.echo(f"{output}: {output.stat().st_size / 1e3:,.1f} kB", err=True)
+    _end(records, strict)
+
+
+@connector.command(context_settings=HELP)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--from-pytokio", is_flag=True, help="FILE is pytokio's; print it as a site of this package.")
+@click.option(
+    "--time-zone", default="UTC", show_default=True, metavar="ZONE", help="With --from-pytokio: of the machine."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there."
+)
+@click.option("--schema", "print_schema", is_flag=True, is_eager=True, expose_value=False,
+              callback=lambda context, _, wanted: _print_schema(context) if wanted else None,
+              help="Print the JSON Schema of a site, and leave.")  # fmt: skip
+def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) -> None:
+    """Check a site.json, and say what is in it; mistakes are told with their place as a JSON pointer."""
+    from mpiio_ext.analytics.site import load_document, load_site
+    from mpiio_ext.analytics.sitetokio import from_pytokio as converted
+
+    if not from_pytokio:
+        found = load_site(file)
+        for system in found.file_systems.values():
+            places = ", ".join([*system.mounts, *system.mount_patterns]) or "no mount point"
+            click.echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
+        counts = [len(part) for part in (found.file_systems, found.clocks, found.files)]
+        said = "{} file systems, {} clocks, {} patterns of files".format(*counts)
+        click.echo(f"{file}: {said}, times in {found.time_zone}")
+        return
+    document, left = converted(load_document(file), time_zone)
+    load_site(document, file.absolute().parent)
+    if left:
+        click.echo(f"mpiio-ext: {file}: left out, without counterpart: {', '.join(left)}", err=True)
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    if output is None:
+        click.echo(text)
+    else:
+        save_text(output, text + "\n")
+
+
+def _print_schema(context: click.Context) -> None:
+    from mpiio_ext.analytics.site import SCHEMA
+
+    click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+    context.exit()

@@ -1,0 +1,151 @@
+"""``mpiio-ext summarize-job``: a row of scalars, and slices of the servers' series, for each Darshan log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import HELP, dumps
+from mpiio_ext.cli.one_line import OneLineCommand
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.summaries.model import Summaries
+
+__all__ = ["summarize_job"]
+
+_PATH = click.Path(path_type=Path)
+#: Headings of the parts of a printed summary, by prefix of the columns.
+_PARTS = {
+    "darshan_": "Program (Darshan)",
+    "fs_": "Servers in this period",
+    "fshealth_": "File system before",
+    "jobsdb_": "Scheduler",
+    "topology_": "Network",
+    "coverage_factor_": "Share of the job",
+}
+_INSTANT = "s since 1970 UTC"
+
+
+@click.command(cls=OneLineCommand, context_settings=HELP)
+@click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
+@click.option("--site", type=_PATH, metavar="FILE", help="Facts of the site: where sources, file systems, clocks are.")
+@click.option(
+    "--source",
+    "files",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE",
+    help="A file of a monitoring source, recognised by its content; may be repeated.",
+)
+@click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's, or UTC.")
+@click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
+@click.option(
+    "--edges",
+    type=click.Choice(["begin", "touch", "share"]),
+    default="begin",
+    show_default=True,
+    help="Steps at the edges of a job: those that begin in it, all that touch it, or their share.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE",
+    help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+def summarize_job(
+    logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
+    edges: Any, outputs: tuple[Path, ...], as_json: bool,
+) -> None:  # fmt: skip
+    """Join everything that is known of the I/O of jobs: a row for each Darshan log.
+
+    \b
+      mpiio-ext summarize-job run.darshan --site site.json
+      mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
+      mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
+
+    A source that is missing leaves its columns empty, and a note says why. Exit status: 0 done, 2 no log could be
+    read, or an output cannot be written.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.summaries import files as forms
+    from mpiio_ext.analytics.summaries.summarize import summarize
+
+    for path in outputs:
+        forms.form_of(path)  # before the work
+    found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
+    for note in found.notes.to_pylist():
+        if note["_log_id"] is None:
+            click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
+    if not found.table.num_rows:
+        raise AnalyticsError("none of the logs could be read")
+    for path in outputs:
+        whole = forms.update(found, path)
+        click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
+    if as_json:
+        click.echo(dumps(found.rows()))
+    elif not outputs:
+        _print(found)
+
+
+def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:
+    from mpiio_ext.analytics.tools.moments import moment
+    from mpiio_ext.analytics.tools.system import System
+
+    if time_zone is not None:
+        moment("2000-01-01T00:00:00", time_zone)  # refuses what is no zone
+    if site is None:
+        return System(None, files, time_zone=time_zone)
+    from mpiio_ext.analytics.site import load_site
+
+    return System(load_site(site), files, time_zone=time_zone)
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
+
+
+def _print(found: Summaries) -> None:
+    from mpiio_ext.analytics.summaries.columns import SUMMARY
+
+    units = {column.name: column.unit for column in SUMMARY.columns}
+    for number, row in enumerate(found.rows()):
+        if number:
+            click.echo()
+        period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
+        click.echo(f"{row['_log']}: job {row['_jobid']}, {period}, file system {row['_file_system'] or 'not known'}")
+        for prefix, heading in _PARTS.items():
+            known = {name: value for name, value in row.items() if name.startswith(prefix) and value is not None}
+            if not known:
+                continue
+            click.echo(f"\n{heading}")
+            for name, value in known.items():
+                click.echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
+        if row["_notes"]:
+            click.echo("\nNot known, or in part")
+            for line in row["_notes"].splitlines():
+                click.echo(f"  {line}")
+
+
+def _when(seconds: float | None) -> str:
+    from mpiio_ext.analytics.tools.moments import shown
+
+    return "?" if seconds is None else shown(seconds)
+
+
+def _words(value: Any, unit: str) -> str:
+    """Return a value with its unit, sizes in powers of 1000 as everywhere."""
+    from mpiio_ext.analytics.units import size_words
+
+    if isinstance(value, str):
+        return value
+    if unit == _INSTANT:
+        return _when(value)
+    if unit in ("B", "B/s"):
+        return size_words(value) + unit.removeprefix("B")
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return f"{number} {unit}".rstrip() if unit != "count" else number

@@ -1,0 +1,135 @@
+"""The files of a source in a range of time, by the date-templated paths of a site.
+
+Problem. A day's records of a file system are one file, under a path with the day in it, in the time zone of the machine
+that wrote them; a range of time may begin and end in the middle of days, and a day may be there in one form or another.
+
+Algorithm. The range is cut into the periods of a template, hours if it has %H, else days, in the clock's time zone. Of
+each period the first of the templates that has files counts.
+
+Guarantees. Every file comes once, in the order of periods. A period without any file is named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import glob
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.site import Clock, Site, SourceFiles
+
+__all__ = ["Found", "FoundFiles", "find_files"]
+
+#: Periods of one question, at most: 30 years of days.
+_MOST_PERIODS = 12_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A file of a source.
+
+    Attributes
+    ----------
+    path : Path
+    source : str
+        Connector that reads it.
+    file_system, host : str or None
+        Whose it is.
+    clock : str or None
+        Name of the clock that its stamps are of (:meth:`~mpiio_ext.analytics.site.Site.correct`).
+    time_zone : str
+        Of its stamps without zone.
+    stamps : {"begin", "end"}
+        Whether a stamp begins or ends its interval, of sources that do not say it.
+    """
+
+    path: Path
+    source: str
+    file_system: str | None
+    host: str | None
+    clock: str | None
+    time_zone: str
+    stamps: Literal["begin", "end"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundFiles:
+    """Files that are there, and paths at which one was expected; of several forms the first is named."""
+
+    found: tuple[Found, ...]
+    missing: tuple[str, ...]
+
+
+def _periods(clock: Clock, start: float, end: float, hourly: bool) -> Iterator[datetime.datetime]:
+    """Yield the days or hours that a range meets, in the clock's time zone."""
+    zone = zoneinfo.ZoneInfo(clock.time_zone)
+    if hourly:
+        at = (start + clock.offset_s) // 3600 * 3600
+        while at < end + clock.offset_s:
+            yield datetime.datetime.fromtimestamp(at, zone)
+            at += 3600
+        return
+    day = datetime.datetime.fromtimestamp(start + clock.offset_s, zone).date()
+    last = datetime.datetime.fromtimestamp(max(start, end - 1e-3) + clock.offset_s, zone).date()
+    while day <= last:
+        yield datetime.datetime.combine(day, datetime.time(), zone)
+        day += datetime.timedelta(days=1)
+
+
+def _of_period(paths: Sequence[str], period: datetime.datetime) -> tuple[list[str], str]:
+    """Return the files of a period, and the path at which the first form of them was expected."""
+    wanted = [period.strftime(path) for path in paths]
+    for template in wanted:
+        if found := sorted(glob.glob(template)):  # noqa: PTH207  (patterns of several levels)
+            return found, wanted[0]
+    return [], wanted[0]
+
+
+def _hourly(files: SourceFiles) -> bool:
+    return any("%H" in path.replace("%%", "") for path in files.paths)
+
+
+def find_files(
+    site: Site, source: str, start: float, end: float, *, file_system: str | None = None, host: str | None = None
+) -> FoundFiles:
+    """Return the files in which a source has what was between two times.
+
+    Parameters
+    ----------
+    site : Site
+    source : str
+        Name of a connector.
+    start, end : float
+        The half-open range, seconds since 1970 UTC.
+    file_system : str, optional
+        Only files of this one, and those of the whole machine.
+    host : str, optional
+        Only files of this one, and those of several.
+
+    Raises
+    ------
+    AnalyticsError
+        The range is empty, or longer than 30 years of days.
+    """
+    if not start < end or (end - start) / 86400 > _MOST_PERIODS:
+        raise AnalyticsError(f"from {start:g} to {end:g} is no range of times that files are looked for in")
+    found: dict[Path, Found] = {}
+    missing: dict[str, None] = {}
+    for files in site.files:
+        if files.source != source or (file_system is not None and files.file_system not in (None, file_system)):
+            continue
+        if host is not None and files.host not in (None, host):
+            continue
+        clock = site.clock(files.clock)
+        for period in _periods(clock, start, end, _hourly(files)):
+            names, expected = _of_period(files.paths, period)
+            if not names:
+                missing[expected] = None
+            for name in names:
+                found.setdefault(Path(name), Found(Path(name), source, files.file_system, files.host, files.clock,
+                                                   clock.time_zone, files.stamps))  # fmt: skip
+    return FoundFiles(tuple(found.values()), tuple(missing))

@@ -1,0 +1,219 @@
+"""The columns of a job's summary: names, types, units, meanings.
+
+Names are those of the published tables of TOKIO wherever they have the quantity, so that a history of either kind can
+be read by the same analyses. Prefixes say where a value comes from: ``darshan_`` the program's log, ``fs_`` the
+servers while it ran, ``fshealth_`` the state of the file system before, ``jobsdb_`` the scheduler, ``topology_`` the
+machine's network; ``coverage_factor_`` are quotients of these. A column with ``_`` in front says what the row is.
+
+What is not known is NULL. Binary units stand in the names: ``gibs`` are GiB, ``kib`` KiB.
+
+Where a value is not made as in the published tables: ``_datetime_start`` and ``_datetime_end`` are seconds since 1970
+UTC (there: local times taken for UTC); ``darshan_io_time`` counts shared files, too (there: 0 without files of single
+ranks); see :mod:`mpiio_ext.analytics.tools.health` for ``fshealth_``.
+
+Source: TOKIO, Section "Data integration"; pytokio, summarize_job; tokio-abcutils, core (coverage factors).
+"""
+
+from __future__ import annotations
+
+from mpiio_ext.analytics.tables.schema import Column, Table
+
+__all__ = ["COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
+
+#: Counters of POSIX of which the row has sum, number, mean, least and greatest value over the records: unit, meaning.
+COUNTERS: dict[str, tuple[str, str]] = {
+    "bytes_read": ("B", "read"),
+    "bytes_written": ("B", "written"),
+    "reads": ("count", "read requests"),
+    "writes": ("count", "write requests"),
+    "opens": ("count", "opens"),
+    "seq_reads": ("count", "reads behind the end of the one before"),
+    "seq_writes": ("count", "writes behind the end of the one before"),
+    "stats": ("count", "stat calls"),
+    "file_not_aligned": ("count", "requests that do not begin at a block of the file system"),
+    "mem_not_aligned": ("count", "requests from unaligned memory"),
+    "f_meta_time": ("s", "in metadata calls"),
+    "f_read_time": ("s", "in reads"),
+    "f_write_time": ("s", "in writes"),
+}
+#: Those that are times.
+TIMES = ("f_meta_time", "f_read_time", "f_write_time")
+#: Operations of metadata servers in the row. Of GPFS: read, write, readdir, inode_updates.
+OPERATIONS = (
+    "open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename", "getattr", "setattr", "getxattr", "statfs",
+    "read", "write", "readdir", "inode_updates",
+)  # fmt: skip
+
+Row = tuple[str, str, str, str]
+
+
+def _identity() -> list[Row]:
+    return [
+        ("_jobid", "int64", "", "ID of the job in the scheduler"),
+        ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
+        ("_log", "string", "", "name of the log"),
+        (
+            "_datetime_start",
+            "float64",
+            "s since 1970 UTC",
+            "begin of the period that the row is about: start of the job",
+        ),
+        (
+            "_datetime_end",
+            "float64",
+            "s since 1970 UTC",
+            "its end: that of the job, and a step in which servers still write",
+        ),
+        ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
+        ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
+        ("_sources", "string", "", "sources of the row, in order, with commas"),
+        ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
+    ]
+
+
+def _counter(name: str, unit: str, meaning: str) -> list[Row]:
+    kind = "float64" if name in TIMES else "int64"
+    return [
+        (f"darshan_tot_{name}_posix", kind, unit, f"{meaning}, by POSIX: sum over all records"),
+        (f"darshan_ave_{name}_posix", "float64", unit, f"{meaning}, by POSIX: mean of the records"),
+        (f"darshan_num_{name}_posix", "int64", "count", f"records of POSIX that have it: {meaning}"),
+        (f"darshan_min_{name}_posix", kind, unit, f"{meaning}, by POSIX: least of the records"),
+        (f"darshan_max_{name}_posix", kind, unit, f"{meaning}, by POSIX: greatest of the records"),
+    ]
+
+
+def _darshan() -> list[Row]:
+    rows = [
+        ("darshan_jobid", "int64", "", "ID of the job in the log"),
+        ("darshan_app", "string", "", "path of the executable"),
+        ("darshan_nprocs", "int64", "count", "processes"),
+        ("darshan_start_time", "int64", "s since 1970 UTC", "start, in whole seconds"),
+        ("darshan_end_time", "int64", "s since 1970 UTC", "end, in whole seconds"),
+        ("darshan_walltime", "int64", "s", "end - start + 1, as darshan-parser prints it"),
+        ("darshan_total_gibs_posix", "float64", "GiB", "read and written by POSIX"),
+        ("darshan_io_time", "float64", "s", "slowest rank on files of its own, and slowest ranks of shared files"),
+        ("darshan_agg_perf_by_slowest_posix", "float64", "MiB/s", "bytes of POSIX by darshan_io_time"),
+    ]  # fmt: skip
+    for way, past in (("read", "read"), ("write", "written")):
+        rows += [
+            (
+                f"darshan_biggest_{way}_api",
+                "string",
+                "",
+                f"interface by which most bytes were {past}: posix, mpiio, stdio",
+            ),
+            (f"darshan_biggest_{way}_api_bytes", "int64", "B", f"{past} by it"),
+            (f"darshan_biggest_{way}_api_files", "int64", "count", f"its records with bytes {past}"),
+            (
+                f"darshan_biggest_{way}_fs",
+                "string",
+                "",
+                f"mount point where most bytes were {past}; _unknown without one",
+            ),
+            (f"darshan_biggest_{way}_fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"),
+        ]
+    for name, (unit, meaning) in COUNTERS.items():
+        rows += _counter(name, unit, meaning)
+    return rows
+
+
+def _servers() -> list[Row]:
+    rows: list[Row] = []
+    for way in ("read", "written"):
+        rows += [
+            (f"fs_tot_bytes_{way}", "float64", "B", f"{way} by all data targets"),
+            (f"fs_tot_gibs_{way}", "float64", "GiB", f"{way} by all data targets"),
+        ]
+        for how, meaning in (("ave", "mean"), ("max", "greatest"), ("min", "least")):
+            rows += [
+                (f"fs_{how}_bytes_{way}_per_sec", "float64", "B/s", f"{meaning} rate of a step, all targets together"),
+                (f"fs_{how}_gibs_{way}_per_sec", "float64", "GiB/s", f"{meaning} rate of a step, all targets together"),
+            ]
+        rows.append((f"fs_frac_zero_{way}", "float64", "", f"share of known values (target, step) without bytes {way}"))
+    for kind, meaning in (("oss", "data servers"), ("mds", "metadata servers")):
+        rows += [
+            (f"fs_ave_{kind}_cpu", "float64", "%", f"mean load of the {meaning}"),
+            (f"fs_max_{kind}_cpu", "float64", "%", f"greatest load of any of the {meaning}"),
+        ]
+    for name in OPERATIONS:
+        rows += [
+            (f"fs_tot_{name}_ops", "float64", "count", f"{name} operations of metadata servers"),
+            (f"fs_ave_{name}_ops_per_sec", "float64", "1/s", f"{name}: mean rate of a server"),
+            (f"fs_max_{name}_ops_per_sec", "float64", "1/s", f"{name}: greatest rate of a server in a step"),
+            (f"fs_min_{name}_ops_per_sec", "float64", "1/s", f"{name}: least rate of a server in a step"),
+        ]
+    return [
+        *rows,
+        ("fs_frac_missing", "float64", "", "share of the values (target, step) of the period that no source has"),
+        ("fs_step_s", "float64", "s", "length of a step"),
+        ("fs_targets", "int64", "count", "data targets with values"),
+    ]
+
+
+def _health() -> list[Row]:
+    rows: list[Row] = [
+        ("fshealth_ost_count", "int64", "count", "OSTs with a known size"),
+        ("fshealth_ost_avg_full_kib", "float64", "KiB", "used, mean of the OSTs"),
+        ("fshealth_ost_avg_full_pct", "float64", "%", "used share of all OSTs together"),
+    ]
+    for which in ("least", "most"):
+        rows += [
+            (f"fshealth_ost_{which}_full_name", "string", "", f"OST with the {which} used"),
+            (f"fshealth_ost_{which}_full_id", "int64", "", "its index"),
+            (f"fshealth_ost_{which}_full_kib", "float64", "KiB", "used of it"),
+            (f"fshealth_ost_{which}_full_pct", "float64", "%", "used share of it"),
+        ]
+    return [
+        *rows,
+        ("fshealth_ost_requested_timestamp", "float64", "s since 1970 UTC", "moment that the state is asked of"),
+        ("fshealth_ost_actual_timestamp", "float64", "s since 1970 UTC", "of the sample of fullness before it"),
+        ("fshealth_ost_next_timestamp", "float64", "s since 1970 UTC", "of the sample behind that"),
+        ("fshealth_ost_fullness_lead_secs", "float64", "s", "age of the sample of fullness"),
+        ("fshealth_ost_failures_lead_secs", "float64", "s", "age of the map of OSTs"),
+        ("fshealth_ost_overloaded_oss_count", "int64", "count", "servers with another number of OSTs than usual"),
+        ("fshealth_ost_overloaded_ost_count", "int64", "count", "OSTs on them"),
+        ("fshealth_ost_overloaded_pct", "float64", "%", "share of the OSTs on them"),
+        ("fshealth_ost_avg_overloaded_ost_per_oss", "float64", "count", "OSTs of such a server; 0 without any"),
+        ("fshealth_ost_avg_overloaded_overload_factor", "float64", "", "the same by the usual number; 1 without any"),
+    ]
+
+
+def _others() -> list[Row]:
+    rows: list[Row] = [
+        ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
+        ("jobsdb_concurrent_nodes", "int64", "count", "their nodes"),
+        ("jobsdb_concurrent_nodehrs", "float64", "h", "their nodes by their time in the period"),
+        ("jobsdb_nodes", "int64", "count", "nodes of the job"),
+        ("topology_job_min_radius", "float64", "", "distance of the nearest of the job's nodes from their centre"),
+        ("topology_job_max_radius", "float64", "", "distance of the farthest"),
+        ("topology_job_avg_radius", "float64", "", "mean distance"),
+    ]
+    for name, unit in (
+        ("read_bw", "bytes read"), ("write_bw", "bytes written"), ("bw", "bytes read and written"),
+        ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
+    ):  # fmt: skip
+        rows.append(
+            (f"coverage_factor_{name}", "float64", "", f"the job's share: {unit}, its own by all; NULL where all is 0")
+        )
+    return rows
+
+
+#: A row a log.
+SUMMARY = Table(
+    "summary",
+    "one row a log: everything that is known of the I/O of a job",
+    tuple(Column(*row) for row in [*_identity(), *_darshan(), *_servers(), *_health(), *_others()]),
+)
+
+#: A row for each thing that is missing or damaged.
+NOTES = Table(
+    "notes",
+    "one row for each source that is missing or damaged",
+    (
+        Column("_jobid", "int64", "", "as in summary"),
+        Column("_log_id", "int64", "", "as in summary"),
+        Column("source", "string", "", "darshan, servers, fullness, failovers, jobs, topology, or a connector's name"),
+        Column("status", "string", "", "missing, partial (rows were lost) or skipped (it cannot be read)"),
+        Column("what", "string", "", "which file, and why"),
+    ),
+)

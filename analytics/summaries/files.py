@@ -1,0 +1,369 @@
+"""Summaries in files: Parquet, CSV, SQLite (scalars) and HDF5 (scalars and slices), and back.
+
+Forms, by the name of the file
+------------------------------
+- ``.parquet``: the table; units and meanings are metadata of its fields, the notes (as JSON) of the file.
+- ``.csv``, ``.csv.gz``: the table with its first line of names. NULL is nothing, an empty text ``""``.
+- ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (key ``_log_id``, an index on ``_jobid``), ``notes``, and
+  ``columns`` with units and meanings.
+- ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which
+  value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as
+  attributes.
+
+Guarantees. A file is there whole or not at all: it is written beside, and renamed. Every form gives back the values
+that were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with
+a row are in its column ``_notes`` in every form.
+
+Source: TOKIO, Section "Data integration": a row of a database or CSV, time series in HDF5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import sqlite3
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
+from mpiio_ext.analytics.summaries.model import Slice, Summaries, arrow_schema, table_of
+from mpiio_ext.analytics.tables.schema import Table
+from mpiio_ext.analytics.tools.series import Series
+
+__all__ = ["FORMS", "form_of", "read", "slices_of", "update", "write"]
+
+_NO_INT = np.iinfo(np.int64).min
+_NO_TEXT = "\\N"
+_NOTES_KEY = b"mpiio_ext.notes"
+#: What damaged files raise in the libraries that read them.
+_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, IndexError, RuntimeError, OverflowError,
+           MemoryError, pa.ArrowException, sqlite3.Error, zlib.error)  # fmt: skip
+
+
+# ---- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+def _write_parquet(summaries: Summaries, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    notes = json.dumps(summaries.notes.to_pylist(), ensure_ascii=False).encode()
+    pq.write_table(summaries.table.replace_schema_metadata({_NOTES_KEY: notes}), path)
+
+
+def _read_parquet(path: Path) -> Summaries:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    notes = json.loads((table.schema.metadata or {}).get(_NOTES_KEY, b"[]"))
+    return Summaries(_shaped(table, SUMMARY), table_of(NOTES, notes))
+
+
+def _shaped(table: Any, form: Table) -> Any:
+    """Return a table with all columns of a form in their order and type; one that is not there is NULL."""
+    if "_log_id" not in table.column_names:
+        raise AnalyticsError("it has no column _log_id")
+    schema = arrow_schema(form)
+    arrays = [
+        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+# ---- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def _write_csv(summaries: Summaries, path: Path) -> None:
+    import pyarrow.csv
+
+    out = io.BytesIO()
+    pyarrow.csv.write_csv(summaries.table, out)
+    data = out.getvalue()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def _read_csv(path: Path) -> Summaries:
+    import pyarrow.csv
+
+    data = path.read_bytes()
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
+    table = pyarrow.csv.read_csv(
+        io.BytesIO(data),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types={field.name: field.type for field in arrow_schema(SUMMARY)},
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return Summaries(_shaped(table, SUMMARY), table_of(NOTES, []))
+
+
+# ---- SQLite ----------------------------------------------------------------------------------------------------------
+
+_SQL = {"int64": "INTEGER", "float64": "REAL", "string": "TEXT"}
+
+
+def _write_sqlite(summaries: Summaries, path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as base, base:
+        base.execute("PRAGMA synchronous = OFF")  # the file is new, and gets its name when it is whole
+        for form, table, key in ((SUMMARY, summaries.table, "_log_id"), (NOTES, summaries.notes, "")):
+            columns = ", ".join(
+                f'"{column.name}" {_SQL[column.type]}{" PRIMARY KEY" if column.name == key else ""}'
+                for column in form.columns
+            )
+            base.execute(f'CREATE TABLE "{form.name}" ({columns})')
+            places = ", ".join("?" * len(form.columns))
+            base.executemany(f'INSERT INTO "{form.name}" VALUES ({places})',
+                             [tuple(row.values()) for row in table.to_pylist()])  # fmt: skip
+            base.execute(f'CREATE INDEX "{form.name}_by_job" ON "{form.name}" ("_jobid")')
+        base.execute('CREATE TABLE "columns" ("table" TEXT, "name" TEXT, "type" TEXT, "unit" TEXT, "meaning" TEXT)')
+        base.executemany('INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)', [
+            (form.name, column.name, column.type, column.unit, column.meaning)
+            for form in (SUMMARY, NOTES) for column in form.columns
+        ])  # fmt: skip
+
+
+def _read_sqlite(path: Path) -> Summaries:
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+        base.row_factory = sqlite3.Row
+        rows, notes = (
+            [dict(row) for row in base.execute(f'SELECT * FROM "{form.name}"').fetchall()] for form in (SUMMARY, NOTES)
+        )
+    if rows and "_log_id" not in rows[0]:
+        raise AnalyticsError("its table summary has no column _log_id")
+    return Summaries.of(rows, notes)
+
+
+# ---- HDF5 ------------------------------------------------------------------------------------------------------------
+
+
+#: Values that a dataset may have; a damaged shape asks for more than memory has.
+_MOST_VALUES = 100_000_000
+
+
+def _checked(dataset: Any) -> Any:
+    """Return a dataset whose shape can be true."""
+    if dataset.size > _MOST_VALUES:
+        raise AnalyticsError(f"{dataset.name} has a shape of {dataset.shape}, which is damaged")
+    return dataset
+
+
+def _put_table(group: Any, table: Any, form: Table) -> None:
+    import h5py
+
+    for column in form.columns:
+        values = table[column.name].to_pylist()
+        if column.type == "string":
+            null: Any = _NO_TEXT
+            data: Any = np.array([null if value is None else value for value in values], dtype=object)
+            kind: Any = h5py.string_dtype()
+        elif column.type == "int64":
+            null, kind = _NO_INT, np.int64
+            data = np.array([null if value is None else value for value in values], dtype=np.int64)
+        else:
+            null, kind = np.nan, np.float64
+            data = np.array([null if value is None else value for value in values], dtype=np.float64)
+        dataset = group.create_dataset(column.name, data=data, dtype=kind)
+        dataset.attrs["unit"], dataset.attrs["meaning"] = column.unit, column.meaning
+        dataset.attrs["null"] = null
+
+
+def _get_table(group: Any, form: Table) -> Any:
+    columns: dict[str, list[Any]] = {}
+    for column in form.columns:
+        if column.name not in group:
+            continue
+        dataset = _checked(group[column.name])
+        values = dataset.asstr()[()].tolist() if column.type == "string" else dataset[()].tolist()
+        null = dataset.attrs["null"]
+        columns[column.name] = [None if value == null or value != value else value for value in values]
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise AnalyticsError(f"its columns of {form.name} have different lengths")
+    count = lengths.pop() if lengths else 0
+    return table_of(form, [{name: values[k] for name, values in columns.items()} for k in range(count)])
+
+
+def _put_series(group: Any, name: str, series: Series) -> None:
+    import h5py
+
+    data = group.create_dataset(name, data=series.values, compression="gzip", shuffle=True) if series.values.size else (
+        group.create_dataset(name, data=series.values))  # fmt: skip
+    data.attrs["quantity"], data.attrs["unit"], data.attrs["level"] = series.quantity, series.unit, series.level
+    data.attrs["step_s"], data.attrs["first"] = series.step_s, series.first
+    data.attrs.create("names", np.array(series.names, dtype=object), dtype=h5py.string_dtype())
+
+
+def _get_series(data: Any) -> Series:
+    names = [name.decode() if isinstance(name, bytes) else str(name) for name in data.attrs["names"]]
+    return Series(
+        quantity=str(data.attrs["quantity"]), unit=str(data.attrs["unit"]), level=bool(data.attrs["level"]),
+        step_s=float(data.attrs["step_s"]), first=float(data.attrs["first"]), names=tuple(names),
+        values=np.asarray(_checked(data)[()], dtype=np.float64),
+    )  # fmt: skip
+
+
+def _write_hdf5(summaries: Summaries, path: Path) -> None:
+    import h5py
+
+    jobs = dict(zip(summaries.table["_log_id"].to_pylist(), summaries.table["_jobid"].to_pylist(), strict=True))
+    with h5py.File(path, "w") as file:
+        _put_table(file.create_group("summary"), summaries.table, SUMMARY)
+        _put_table(file.create_group("notes"), summaries.notes, NOTES)
+        slices = file.create_group("slices")
+        for log, found in summaries.slices.items():
+            group = slices.require_group(str(jobs[log])).create_group(str(log))
+            for name, series in found.items():
+                _put_series(group, name, series)
+
+
+def _slices(file: Any, job_id: int | None) -> dict[int, Slice]:
+    groups = file["slices"]
+    jobs = list(groups) if job_id is None else [name for name in (str(job_id),) if name in groups]
+    return {
+        int(log): {name: _get_series(data) for name, data in group.items()}
+        for job in jobs
+        for log, group in groups[job].items()
+    }
+
+
+def _read_hdf5(path: Path) -> Summaries:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        if "_log_id" not in file["summary"]:
+            raise AnalyticsError("its summary has no column _log_id")
+        return Summaries(_get_table(file["summary"], SUMMARY), _get_table(file["notes"], NOTES), _slices(file, None))
+
+
+def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
+    """Return the slices of one job out of an HDF5 file, without reading others.
+
+    Parameters
+    ----------
+    path : path
+    job_id : int
+
+    Returns
+    -------
+    dict of int to Slice
+        By ``_log_id``; empty where the file has none of the job.
+
+    Raises
+    ------
+    AnalyticsError
+        The file cannot be read, or is damaged.
+    """
+    import h5py
+
+    with _named(Path(path)), h5py.File(path, "r") as file:
+        return _slices(file, job_id)
+
+
+# ---- all forms -------------------------------------------------------------------------------------------------------
+
+Writer = Callable[[Summaries, Path], None]
+Reader = Callable[[Path], Summaries]
+_PARQUET, _CSV = (_write_parquet, _read_parquet), (_write_csv, _read_csv)
+_SQLITE, _HDF5 = (_write_sqlite, _read_sqlite), (_write_hdf5, _read_hdf5)
+#: Ending of a file's name -> how it is written and read.
+FORMS: Mapping[str, tuple[Writer, Reader]] = {
+    ".parquet": _PARQUET, ".csv": _CSV, ".csv.gz": _CSV, ".sqlite": _SQLITE, ".sqlite3": _SQLITE, ".db": _SQLITE,
+    ".h5": _HDF5, ".hdf5": _HDF5,
+}  # fmt: skip
+
+
+def form_of(path: str | Path) -> str:
+    """Return the ending of a file's name that says its form.
+
+    Raises
+    ------
+    AnalyticsError
+        It has none of them.
+    """
+    name = Path(path).name.lower()
+    found = [ending for ending in FORMS if name.endswith(ending)]
+    if not found:
+        raise AnalyticsError(f"{path}: summaries are written to files that end in {', '.join(FORMS)}")
+    return max(found, key=len)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Turn what damaged files raise into an error that names the file."""
+    try:
+        yield
+    except AnalyticsError as error:
+        raise AnalyticsError(f"{path}: no summaries: {error}") from error
+    except _DAMAGE as error:
+        raise AnalyticsError(
+            f"{path}: cannot be read as summaries: {str(error)[:200] or type(error).__name__}"
+        ) from error
+
+
+def read(path: str | Path) -> Summaries:
+    """Return the summaries in a file.
+
+    Raises
+    ------
+    AnalyticsError
+        The file cannot be read, is damaged, or has no summaries.
+    """
+    path = Path(path)
+    reader = FORMS[form_of(path)][1]
+    with _named(path):
+        return reader(path)
+
+
+def write(summaries: Summaries, path: str | Path) -> None:
+    """Write summaries into a file, which is replaced.
+
+    Raises
+    ------
+    AnalyticsError
+        The file cannot be written, or its name says no form.
+    """
+    path = Path(path)
+    writer = FORMS[form_of(path)][0]
+    beside = path.with_name(f".{uuid.uuid4().hex}{''.join(path.suffixes[-2:])}")
+    try:
+        writer(summaries, beside)
+        beside.replace(path)
+    except (OSError, sqlite3.Error, pa.ArrowException) as error:
+        raise AnalyticsError(f"{path}: cannot be written: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)  # noqa: PTH108  (gone after a rename)
+
+
+def update(summaries: Summaries, path: str | Path) -> Summaries:
+    """Add summaries to a file, which is made if it is missing; rows of the same log are replaced.
+
+    Returns
+    -------
+    Summaries
+        Everything that the file has now.
+
+    Raises
+    ------
+    AnalyticsError
+        The file is there and cannot be read, or cannot be written.
+    """
+    path = Path(path)
+    form_of(path)
+    whole = read(path).merged(summaries) if path.exists() else summaries
+    write(whole, path)
+    return whole

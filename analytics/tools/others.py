@@ -1,0 +1,122 @@
+"""Who else ran at the time of a job: jobs of the scheduler that overlap a period.
+
+A job that ended before the period, or begins behind it, does not; one that still runs does. Node hours are those inside
+the period only.
+
+Source: TOKIO, Section "Job scheduling".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.analytics.tools.moments import Period, shown
+from mpiio_ext.analytics.tools.rows import Read, numbers
+
+__all__ = ["Others", "job_of", "jobs_in"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Others:
+    """Jobs that ran in a period.
+
+    Attributes
+    ----------
+    jobs : pyarrow.Table
+        Columns of the store's table ``slurm``: a row a job that overlaps the period.
+    nodes : int or None
+        Nodes of all these jobs together; None where none of them says how many it had.
+    node_hours : float or None
+        Nodes by the time inside the period, in hours.
+    unknown : int
+        Jobs of which the number of nodes is not known: they are not in the sums.
+    """
+
+    jobs: Any
+    nodes: int | None
+    node_hours: float | None
+    unknown: int
+
+    def without(self, job_id: int) -> Any:
+        """Return the jobs other than one."""
+        import pyarrow.compute as pc
+
+        return self.jobs.filter(pc.not_equal(self.jobs["job_id"], job_id))
+
+
+def _tables(records: Sequence[Read]) -> list[tuple[Read, Any]]:
+    return [(each, each.tables["slurm"]) for each in records if "slurm" in each.tables]
+
+
+def _span(table: Any) -> tuple[float, float] | None:
+    """Return from when to when a dump of jobs says anything: first start to last end."""
+    starts, ends = numbers(table, "start_time"), numbers(table, "end_time")
+    both = np.concatenate([starts, ends])
+    both = both[np.isfinite(both)]
+    return (float(both.min()), float(both.max())) if len(both) else None
+
+
+def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, list[str]]:
+    """Return the jobs that ran in a period, and why that is not known.
+
+    Parameters
+    ----------
+    records : sequence of Records
+        Of the scheduler: tables ``slurm``. A dump that covers no moment of the period says nothing about it and is
+        left out; a job that several dumps have counts once, as the last of them has it.
+    period : Period
+
+    Returns
+    -------
+    others : Others or None
+        None: no dump covers the period, or each is of a single job.
+    notes : list of str
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    notes, parts = [], []
+    for each, table in _tables(records):
+        span = _span(table)
+        if table.num_rows < 2 or span is None:
+            continue  # what a job says about itself
+        if span[1] <= period.start or span[0] >= period.end:
+            notes.append(f"{each.path}: jobs from {shown(span[0])} to {shown(span[1])} only")
+            continue
+        starts, ends = numbers(table, "start_time"), numbers(table, "end_time")
+        ends = np.where(np.isfinite(ends), ends, np.inf)
+        parts.append(table.filter(pa.array((starts < period.end) & (ends > period.start))))
+    if not parts:
+        return None, notes or ["no list of the scheduler's jobs"]
+    jobs = pa.concat_tables(parts)
+    ids = jobs["job_id"].to_pylist()
+    last = {job: number for number, job in enumerate(ids)}
+    jobs = jobs.take(pa.array(sorted(last.values()), pa.int64()))
+    nodes = numbers(jobs, "node_count")
+    ends = numbers(jobs, "end_time")
+    ends = np.minimum(np.where(np.isfinite(ends), ends, np.inf), period.end)
+    hours = nodes * (ends - np.maximum(numbers(jobs, "start_time"), period.start)) / 3600.0
+    known = np.isfinite(nodes)
+    total = int(pc.sum(jobs["node_count"]).as_py() or 0) if known.any() else None
+    return Others(
+        jobs=jobs,
+        nodes=total,
+        node_hours=float(hours[known].sum()) if known.any() else None,
+        unknown=int((~known).sum()),
+    ), notes
+
+
+def job_of(records: Sequence[Read], job_id: int) -> dict[str, Any] | None:
+    """Return what the scheduler says about one job (columns of ``slurm``); what a dump lacks is taken from another."""
+    import pyarrow.compute as pc
+
+    found: dict[str, Any] | None = None
+    for _, table in _tables(records):
+        for row in table.filter(pc.equal(table["job_id"], job_id)).to_pylist():
+            known = {name: value for name, value in row.items() if value is not None}
+            found = {**row, **(found or {}), **known}
+    return found

@@ -1,0 +1,267 @@
+"""A quantity of several servers in half-open steps of equal length, and the part of it that lies in a period.
+
+Problem. One source has rows (time, OST, value), another matrices, a third samples at odd times. Questions are about
+periods that begin and end anywhere, over samples some of which were lost.
+
+Algorithm. Values lie in a matrix on a grid: step k is [first + k·step, first + (k+1)·step), a missing value is NaN. A
+period is cut out by numbers of steps, never by comparing times; steps of the period that the source does not have are
+NaN, so that two sources of one period have the same shape. Three ways to treat the steps at the edges:
+
+- ``begin``: the steps that begin in the period. Each step belongs to one period, so that parts add up to the whole;
+  this is how TOKIO's tables were made.
+- ``touch``: also those that only overlap it. Nothing of a job is missed; what others moved just before and after it is
+  counted, too.
+- ``share``: as ``touch``, with amounts at the edges in proportion to the overlap. Parts add up to the whole.
+
+Guarantees. No value is interpolated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.tools.moments import Period
+
+__all__ = ["EDGES", "Edges", "Series", "SeriesError", "from_rows"]
+
+Edges = Literal["begin", "touch", "share"]
+EDGES: tuple[Edges, ...] = ("begin", "touch", "share")
+#: Share of a step by which stamps may be off the grid.
+_OFF = 0.25
+#: Steps of a period, at most (a year of 5-s steps has 6.3 million).
+_MOST_STEPS = 10_000_000
+#: A bound closer to a step's begin than this share of the step is taken for it: times are rounded numbers.
+_SAME = 1e-6
+
+
+class SeriesError(AnalyticsError, ValueError):
+    """Values that are no series of equal steps, or a period that is none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """Values of several components in half-open steps of equal length.
+
+    Attributes
+    ----------
+    quantity : str
+        What: bytes_read, bytes_written, cpu, memory, or the name of an operation.
+    unit : str
+        Of a value: B, count, %.
+    level : bool
+        A state (a load) rather than an amount that was moved in the step.
+    step_s : float
+        Length of a step in seconds.
+    first : float
+        Begin of the first step, in seconds since 1970 UTC.
+    names : tuple of str, of length k
+        The components: OSTs, servers.
+    values : (n, k) array of float64
+        NaN where a value is not known.
+    """
+
+    quantity: str
+    unit: str
+    level: bool = False
+    step_s: float
+    first: float
+    names: tuple[str, ...]
+    values: Any
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
+            raise SeriesError(f"{self.quantity}: a matrix of {self.values.shape} for {len(self.names)} components")
+        if not self.step_s > 0 or not math.isfinite(self.first):
+            raise SeriesError(f"{self.quantity}: steps of {self.step_s} s from {self.first}")
+
+    # ---- times -------------------------------------------------------------------------------------------------------
+
+    @property
+    def starts(self) -> Any:
+        """Begins of the steps: (n,) float64, seconds since 1970 UTC."""
+        return self.first + self.step_s * np.arange(len(self.values), dtype=np.float64)
+
+    @property
+    def period(self) -> Period:
+        """From the begin of the first step to the end of the last one."""
+        return Period(self.first, self.first + self.step_s * len(self.values))
+
+    def _numbers(self, period: Period, edges: Edges) -> tuple[int, int]:
+        """Return the numbers of the first step of a period and of the one behind the last."""
+        if edges not in EDGES:
+            raise SeriesError(f"edges cannot be {edges!r}; choose {', '.join(EDGES)}")
+        low, high = ((bound - self.first) / self.step_s for bound in (period.start, period.end))
+        if period.end <= period.start:
+            return _ceil(low), _ceil(low)
+        first = _ceil(low) if edges == "begin" else _floor(low)
+        end = _ceil(high)
+        if end - first > _MOST_STEPS:
+            raise SeriesError(f"{period}: more than {_MOST_STEPS:,} steps of {self.step_s:g} s")
+        return first, end
+
+    def within(self, period: Period, edges: Edges = "begin") -> Series:
+        """Return the steps of a period, NaN where the series has none; with ``share`` amounts at the edges are cut.
+
+        Raises
+        ------
+        SeriesError
+            For unknown `edges`, or more steps than memory has room for.
+        """
+        first, end = self._numbers(period, edges)
+        values = np.full((end - first, len(self.names)), np.nan)
+        low, high = max(first, 0), min(end, len(self.values))
+        if low < high:
+            values[low - first : high - first] = self.values[low:high]
+        start = self.first + first * self.step_s
+        if edges == "share" and not self.level:
+            begins = start + self.step_s * np.arange(end - first)
+            overlap = np.minimum(begins + self.step_s, period.end) - np.maximum(begins, period.start)
+            values *= np.clip(overlap / self.step_s, 0.0, 1.0)[:, None]
+        return dataclasses.replace(self, first=start, values=values)
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    @property
+    def known(self) -> bool:
+        """Whether any value is."""
+        return bool(np.isfinite(self.values).any())
+
+    @property
+    def missing(self) -> float | None:
+        """Share of the values that are not known, 0 to 1; None without any step."""
+        return float(np.isnan(self.values).mean()) if self.values.size else None
+
+    @property
+    def zeros(self) -> float | None:
+        """Share of the known values that are 0; None where none is known."""
+        known = np.isfinite(self.values)
+        return float((self.values[known] == 0).mean()) if known.any() else None
+
+    def total(self) -> float | None:
+        """Return the sum of all known values; None where none is known."""
+        return float(np.nansum(self.values)) if self.known else None
+
+    def by_component(self) -> dict[str, float | None]:
+        """Return the sum of the known values of each component; None where none is known."""
+        sums, known = np.nansum(self.values, axis=0), np.isfinite(self.values).any(axis=0)
+        return {name: float(sums[k]) if known[k] else None for k, name in enumerate(self.names)}
+
+    def by_step(self) -> Any:
+        """Return the sum over the components in each step: (n,) float64, NaN where none is known."""
+        sums = np.nansum(self.values, axis=1)
+        sums[~np.isfinite(self.values).any(axis=1)] = np.nan
+        return sums
+
+    def rates(self) -> Any:
+        """Return amounts a second of all components together: (n,) float64, NaN where none is known."""
+        return self.by_step() / self.step_s
+
+    def selected(self, names: Sequence[str]) -> Series:
+        """Return the components of these names, NaN for one that the series does not have."""
+        at = {name: number for number, name in enumerate(self.names)}
+        values = np.full((len(self.values), len(names)), np.nan)
+        for column, name in enumerate(names):
+            if name in at:
+                values[:, column] = self.values[:, at[name]]
+        return dataclasses.replace(self, names=tuple(names), values=values)
+
+
+def _ceil(number: float) -> int:
+    near = round(number)
+    return near if abs(number - near) <= _SAME else math.ceil(number)
+
+
+def _floor(number: float) -> int:
+    near = round(number)
+    return near if abs(number - near) <= _SAME else math.floor(number)
+
+
+def from_rows(
+    times: Any,
+    names: Sequence[str] | Any,
+    values: Any,
+    *,
+    quantity: str,
+    unit: str,
+    step_s: float,
+    level: bool = False,
+    first: float | None = None,
+    steps: int | None = None,
+    order: Sequence[str] | None = None,
+) -> tuple[Series, int]:
+    """Return the series of rows (time, component, value), in any order.
+
+    Parameters
+    ----------
+    times : (r,) array of float64
+        Begins of steps, in seconds since 1970 UTC.
+    names : (r,) sequence of str
+        Components.
+    values : (r,) array of float64
+        NaN where they are not known.
+    quantity, unit, step_s, level
+        See :class:`Series`.
+    first : float, optional
+        Begin of the grid; default: the first time.
+    steps : int, optional
+        Length of the grid; default: up to the last time.
+    order : sequence of str, optional
+        The components; default: those of the rows, sorted.
+
+    Returns
+    -------
+    series : Series
+    dropped : int
+        Rows that are left out: without time, off the grid by more than a quarter of a step, outside of it, of another
+        component, or a second one of the same place (the later row counts).
+
+    Raises
+    ------
+    SeriesError
+        There is no row with a time, or the times ask for more steps than memory has room for.
+    """
+    times, values = np.asarray(times, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    usable = np.isfinite(times)
+    first = _first(quantity, times, first)
+    column, labels = _numbered(names, order)
+    relative = (np.where(usable, times, first) - first) / step_s
+    usable &= (np.abs(relative - np.rint(relative)) <= _OFF) & (relative > -0.5) & (column >= 0)
+    usable &= relative < (_MOST_STEPS if steps is None else steps - 0.5)
+    place = np.rint(relative[usable]).astype(np.int64)
+    length = steps if steps is not None else (int(place.max()) + 1 if len(place) else 0)
+    matrix = np.full((length, len(labels)), np.nan)
+    matrix[place, column[usable]] = values[usable]
+    cells = len(np.unique(place * max(1, len(labels)) + column[usable]))
+    series = Series(
+        quantity=quantity, unit=unit, level=level, step_s=step_s, first=first, names=tuple(labels), values=matrix
+    )
+    return series, len(times) - cells
+
+
+def _first(quantity: str, times: Any, first: float | None) -> float:
+    if first is not None:
+        return first
+    if not np.isfinite(times).any():
+        raise SeriesError(f"{quantity}: no row has a time")
+    return float(np.nanmin(times))
+
+
+def _numbered(names: Any, order: Sequence[str] | None) -> tuple[Any, list[str]]:
+    """Return the number of each name (-1: none of them), and the names."""
+    import pyarrow as pa
+
+    if isinstance(names, pa.ChunkedArray):
+        names = names.combine_chunks()
+    coded = (names if isinstance(names, pa.Array) else pa.array(names, pa.string())).dictionary_encode()
+    found = coded.dictionary.to_pylist()
+    labels = sorted(found) if order is None else list(order)
+    at = {name: number for number, name in enumerate(labels)}
+    numbers = np.array([*(at.get(name, -1) for name in found), -1], dtype=np.int64)
+    codes = np.asarray(coded.indices.fill_null(len(found)), dtype=np.int64)
+    return numbers[codes], labels

@@ -1,0 +1,373 @@
+"""The I/O system of a site: finds the files of its monitoring sources, reads each once, and asks them the questions.
+
+Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and
+of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
+
+Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
+read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
+called is known from the site, or from the mount points that ``lfs df`` prints. A source that does not say which file
+system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
+this one, or somebody chose the file system by name.
+
+Guarantees. A file that cannot be read costs itself only, and is named in the notes, as is every source that has nothing
+for the period. Nothing is taken from another file system or another day.
+
+Source: TOKIO, Section "Data integration".
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from mpiio_ext.analytics.connectors import sources
+from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.tools import health, nodes, others
+from mpiio_ext.analytics.tools.health import Failovers, Fullness
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.nodes import Placement
+from mpiio_ext.analytics.tools.others import Others
+from mpiio_ext.analytics.tools.series import Edges
+from mpiio_ext.analytics.tools.traffic import Traffic, traffic
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.site import Site
+
+__all__ = ["FileSystem", "Note", "System"]
+
+#: Files that are kept after they were read.
+KEPT = 64
+#: Sources of series of which a part can be read are read by so many seconds at a time, and asked for a state so long
+#: before a moment.
+_PART_S, _STATE_S = 3600.0, 900.0
+#: How long before a moment samples of health are looked for (seconds); files are named by local days.
+_BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
+_INSTANT = "s since 1970 UTC"
+
+Value = TypeVar("Value")
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """What is missing or damaged.
+
+    Attributes
+    ----------
+    source : str
+        The question (servers, fullness, failovers, jobs, topology), or the connector of a file.
+    status : {"missing", "partial", "skipped"}
+        There is no answer; rows of a file were lost; it cannot be read.
+    what : str
+        For people: which file, and why.
+    """
+
+    source: str
+    status: Literal["missing", "partial", "skipped"]
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.status}: {self.what}"
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSystem:
+    """A file system: its name at the site, and its names in sources; None: not known.
+
+    `chosen` says that somebody named it, rather than a mount point: then sources that do not say of which file system
+    they are, are taken for its own.
+    """
+
+    name: str | None
+    names: frozenset[str] | None
+    chosen: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """A file of a source, and what the site says about it; empty: it says nothing."""
+
+    path: str
+    source: str | None
+    time_zone: str
+    clock: str = ""
+    stamps: str = ""
+    file_system: str = ""
+    between: tuple[float, float] | None = None  # the part that is read; None: all of it
+
+
+class System:
+    """The monitoring sources of a site, and questions to them.
+
+    Parameters
+    ----------
+    site : Site, optional
+        Facts: where files are, names of file systems, zones and clocks.
+    files : sequence of path
+        Further files of sources, each recognised by its content.
+    time_zone : str, optional
+        Of times without zone in `files`; default: the site's, or UTC.
+    """
+
+    def __init__(
+        self, site: Site | None = None, files: Sequence[str | os.PathLike[str]] = (), *, time_zone: str | None = None
+    ) -> None:
+        self.site = site
+        zone = time_zone or (site.time_zone if site is not None else "UTC")
+        self._given = [_File(str(path), None, zone) for path in files]
+        self._sources: dict[str, str] = {}  # of given files
+        self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
+
+    # ---- files -------------------------------------------------------------------------------------------------------
+
+    def _files(
+        self, start: float, end: float, part: tuple[float, float], file_system: FileSystem | None
+    ) -> list[tuple[_File, str]]:
+        """Return the files that may have something of a period, and say which of the site's are not there.
+
+        Of sources of which a part can be read, only files of that part are asked for, and only it is read.
+        """
+        found = [(self._part(file, part), "") for file in self._given]
+        if self.site is not None:
+            from mpiio_ext.analytics.sitefiles import find_files
+
+            name = file_system.name if file_system is not None else None
+            for source in dict.fromkeys(each.source for each in self.site.files):
+                low, high = part if _cuts(source) else (start, end)
+                there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
+                for each in there.found:
+                    file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
+                                 each.file_system or "")  # fmt: skip
+                    found.append((self._part(file, part), ""))
+                found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
+        return list(dict.fromkeys(found))
+
+    def _source(self, file: _File) -> str:
+        """Return the connector of a file; empty where none recognises it."""
+        if file.source is not None:
+            return file.source
+        if file.path not in self._sources:
+            try:
+                self._sources[file.path] = sources.recognize(file.path).NAME
+            except (AnalyticsError, OSError):
+                self._sources[file.path] = ""
+        return self._sources[file.path]
+
+    def _part(self, file: _File, part: tuple[float, float]) -> _File:
+        """Return a file of which only a part is read, where its connector can; whole hours, which questions share."""
+        if not _cuts(self._source(file)):
+            return file
+        ahead = self.site.clock(file.clock).offset_s if self.site is not None and file.clock else 0.0
+        low, high = (part[0] + ahead) // _PART_S, -(-(part[1] + ahead) // _PART_S)
+        return dataclasses.replace(file, source=self._source(file), between=(low * _PART_S, high * _PART_S))
+
+    def _read(self, file: _File) -> tuple[Records | None, tuple[Note, ...]]:
+        """Return the records of a file, times corrected, and what is wrong with it."""
+        if file in self._kept:
+            self._kept.move_to_end(file)
+            return self._kept[file]
+        records, notes = None, []
+        try:
+            if file.between is None:
+                records = sources.read(file.path, file.source, time_zone=file.time_zone)
+            else:
+                connector: Any = sources.connector_of(file.source or "")
+                records = connector.read(Path(file.path), file.time_zone, between=file.between)
+            assert records is not None
+            lost = [problem for problem in records.problems if problem.lost]
+            if lost:
+                more = f", and {len(lost) - 1:,} more problems like it" if len(lost) > 1 else ""
+                notes.append(Note(records.source, "partial", f"{lost[0]}{more} ({records.lost:,} rows lost)"))
+            records = self._corrected(records, file)
+        except AnalyticsError as error:
+            records, notes = None, [Note(file.source or "file", "skipped", str(error).replace("\n", "; "))]
+        except OSError as error:
+            notes = [Note(file.source or "file", "skipped", f"{file.path}: cannot be read: {error.strerror or error}")]
+        self._kept[file] = records, tuple(notes)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return self._kept[file]
+
+    def _corrected(self, records: Records, file: _File) -> Records:
+        """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
+        known = {name: text for name, text in (("stamps", file.stamps), ("file_system", file.file_system)) if text}
+        if known:
+            records = dataclasses.replace(records, header={**records.header, **known})
+        if self.site is None or not file.clock:
+            return records
+        correct = self.site.correct
+        instants = {
+            (table.name, column.name)
+            for table in sources.connector_of(records.source).TABLES
+            for column in table.columns
+            if column.unit == _INSTANT
+        }
+        tables = {
+            name: _moved(table, [one for named, one in instants if named == name],
+                         lambda times: correct(times, file.clock))
+            for name, table in records.tables.items()
+        }  # fmt: skip
+        return dataclasses.replace(records, tables=tables)
+
+    def records(
+        self,
+        start: float,
+        end: float,
+        file_system: FileSystem | None = None,
+        part: tuple[float, float] | None = None,
+    ) -> tuple[list[Records], list[Note]]:
+        """Return what the sources say that may have something of [start, end), and what is wrong with their files.
+
+        Parameters
+        ----------
+        start, end : float
+            In seconds since 1970 UTC.
+        file_system : FileSystem, optional
+            Files that the site says are of others are left out.
+        part : (float, float), optional
+            The period that is enough of sources of which a part can be read; default: the same.
+        """
+        found, notes = [], []
+        for file, gone in self._files(start, end, part or (start, end), file_system):
+            if gone:
+                notes.append(Note(file.source or "file", "missing", gone))
+                continue
+            records, wrong = self._read(file)
+            notes += wrong
+            if records is not None:
+                found.append(records)
+        return found, notes
+
+    # ---- names -------------------------------------------------------------------------------------------------------
+
+    def file_system(self, mounts: Iterable[str]) -> FileSystem:
+        """Return the file system of the first of some mount points that the site, or ``lfs df``, knows."""
+        mounts = list(mounts)
+        for mount in mounts if self.site is not None else ():
+            assert self.site is not None
+            known = self.site.file_system_of(mount)
+            if known is not None:
+                return FileSystem(known.name, frozenset(filter(None, (known.name, known.backend))))
+        printed = self._printed_mounts()
+        for mount in mounts:
+            if mount in printed:
+                return FileSystem(printed[mount], frozenset({printed[mount]}))
+        return FileSystem(None, None)
+
+    def named(self, name: str) -> FileSystem:
+        """Return the file system of a name at the site or in sources."""
+        known = None
+        if self.site is not None:
+            known = self.site.file_systems.get(name) or self.site.by_backend(name)
+        names = (name,) if known is None else (known.name, known.backend)
+        return FileSystem(name if known is None else known.name, frozenset(filter(None, names)), chosen=True)
+
+    def _printed_mounts(self) -> dict[str, str]:
+        """Return mount point -> file system as given files of ``lfs df`` print it."""
+        import pyarrow.compute as pc
+
+        found: dict[str, str] = {}
+        for file in self._given:
+            records = None if _cuts(self._source(file)) else self._read(file)[0]
+            if records is not None and "targets" in records.tables:
+                table = records.tables["targets"].select(["mount", "file_system"])
+                pairs = table.filter(pc.is_valid(table["mount"])).group_by(["mount", "file_system"]).aggregate([])
+                found |= {row["mount"]: row["file_system"] for row in pairs.to_pylist() if row["file_system"]}
+        return found
+
+    # ---- questions ---------------------------------------------------------------------------------------------------
+
+    def traffic(self, file_system: FileSystem, period: Period, edges: Edges = "begin") -> tuple[Traffic, list[Note]]:
+        """Return what the servers of a file system moved in a period; see :func:`.traffic.traffic`."""
+        if file_system.names is None:
+            return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
+        found, notes = self.records(period.start, period.end, file_system)
+        told = [each for each in found if _says_which(each)]
+        mine = [each for each in found if not _says_which(each) and self._is_of(each, file_system)]
+        answer = traffic(told, period, file_system.names, edges)
+        if not answer.series():
+            answer = traffic(mine, period, None, edges)
+        if not answer.series():
+            answer = traffic([*told, *mine], period, file_system.names, edges)  # says what there is instead
+        status: Literal["missing", "partial"] = "partial" if answer.series() else "missing"
+        return answer, notes + [Note("servers", status, text) for text in answer.notes]
+
+    @staticmethod
+    def _is_of(records: Records, file_system: FileSystem) -> bool:
+        """Return whether a source that does not say it itself is of a file system."""
+        of = records.header.get("file_system")
+        return file_system.chosen if of is None else of == file_system.name
+
+    def fullness(self, file_system: FileSystem, when: float) -> tuple[Fullness | None, list[Note]]:
+        """Return how full the OSTs of a file system were before a moment; see :func:`.health.fullness`."""
+        return self._state("fullness", health.fullness, file_system, when)
+
+    def failovers(self, file_system: FileSystem, when: float) -> tuple[Failovers | None, list[Note]]:
+        """Return which servers had another number of OSTs than usual; see :func:`.health.failovers`."""
+        return self._state("failovers", health.failovers, file_system, when)
+
+    def _state(
+        self, question: str, ask: Callable[..., tuple[Value | None, list[str]]], file_system: FileSystem, when: float
+    ) -> tuple[Value | None, list[Note]]:
+        if file_system.names is None:
+            return None, [Note(question, "missing", _unknown_system())]
+        found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, (when - _STATE_S, when + 1.0))
+        answer, why = ask(found, when, file_system.names)
+        return answer, notes + ([Note(question, "missing", text) for text in why] if answer is None else [])
+
+    def jobs(self, period: Period) -> tuple[Others | None, list[Note]]:
+        """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
+        found, notes = self.records(period.start, period.end)
+        answer, why = others.jobs_in(found, period)
+        return answer, notes + ([Note("jobs", "missing", text) for text in why] if answer is None else [])
+
+    def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
+        """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""
+        found, notes = self.records(period.start, period.end)
+        answer = others.job_of(found, job_id)
+        return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
+
+    def placement(self, job_id: int, period: Period) -> tuple[Placement | None, list[Note]]:
+        """Return where the nodes of a job lie in the network; see :func:`.nodes.placement`."""
+        found, notes = self.records(period.start, period.end)
+        job = others.job_of(found, job_id)
+        answer, why = nodes.placement(found, (job or {}).get("nodes"))
+        return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
+
+
+def _cuts(source: str) -> bool:
+    """Return whether a part of a source's file can be read."""
+    try:
+        return bool(source) and bool(getattr(sources.connector_of(source), "CUTS", False))
+    except AnalyticsError:
+        return False
+
+
+def _unknown_system() -> str:
+    return "which file system the job used is not known: name its mount point in site.json, or the file system itself"
+
+
+def _says_which(records: Records) -> bool:
+    """Return whether a source says which file system its samples are of."""
+    if "lmt" in records.tables:
+        return True
+    table = records.tables.get("node_io")
+    return table is not None and "filesystem_name" in table.column_names
+
+
+def _moved(table: Any, columns: Sequence[str], correct: Callable[[Any], Any]) -> Any:
+    """Return a table with corrected times."""
+    import numpy as np
+    import pyarrow as pa
+
+    for name in columns:
+        if name not in table.column_names:
+            continue
+        times = np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+        true = pa.array(correct(times), pa.float64(), mask=np.isnan(times))
+        table = table.set_column(table.column_names.index(name), name, true)
+    return table

@@ -1,0 +1,56 @@
+"""The form of an output by the extension of its name: a file named .txt is text, one that nobody knows is refused.
+
+A workload path is Parquet, JSON, or the text of `show`, which is for people: no command reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mpiio_ext.pioneer.whole import written_whole
+
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.path import WorkloadPath
+
+__all__ = ["FORMS_OF_PATHS", "FORMS_OF_PROFILES", "named_after", "save_path"]
+
+#: By extension, what is written.
+FORMS_OF_PATHS = {".parquet": "Parquet", ".json": "JSON", ".txt": "the text of `pioneer show`, for reading alone"}
+FORMS_OF_PROFILES = {".json": "JSON"}
+
+
+def named_after(forms: dict[str, str]) -> Callable[[click.Context, click.Parameter, str], str]:
+    """Return a callback of an option: a name whose extension is none of `forms` is refused, before anything is done."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
+        found = Path(value).suffix
+        if found in forms:
+            return value
+        known = ", ".join(f"{extension} ({form})" for extension, form in forms.items())
+        what = f"has the extension {found}" if found else "has no extension"
+        raise click.BadParameter(f"{value!r} {what}, by which the form is told; there are: {known}")
+
+    return check
+
+
+def save_path(path: WorkloadPath, output: Path) -> None:
+    """Write a workload path in the form of its file's extension.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    if output.suffix != ".txt":
+        path.save(output)
+        return
+    from mpiio_ext.pioneer.show import show
+
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"{output} cannot be written: there is no folder {output.parent}")
+    with written_whole(output) as partial, partial.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in show(path, output.name))

@@ -1,0 +1,410 @@
+"""A job's row from its Darshan log and the sources of a site: made logs, and every real sample."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import pathlib
+import struct
+from typing import Any
+
+import pytest
+
+pytest.importorskip("darshan")
+
+from click.testing import CliRunner
+
+from mpiio_ext.analytics.connectors.darshan import read_logs
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.miner import IOMiner
+from mpiio_ext.analytics.summaries import files
+from mpiio_ext.analytics.summaries.joins import joined, tuples
+from mpiio_ext.analytics.summaries.summarize import summarize
+from mpiio_ext.analytics.tools.system import System
+from mpiio_ext.cli import main
+from support.darshan_logs import Job, make_log, packaged_logs, shared_logs
+from support.traces import shared_data
+
+COUNTERS, DOUBLES = 69, 17
+OPENS, READS, WRITES, STATS, BYTES_READ, BYTES_WRITTEN = 0, 3, 4, 6, 14, 15
+READ_TIME, WRITE_TIME, META_TIME = 8, 9, 10
+#: In the interval of LMT's sample.
+START = 1517126400
+
+
+def posix(key: int, rank: int, integers: dict[int, int], doubles: dict[int, float] | None = None) -> bytes:
+    """Return a record of POSIX, version 4; what is not given is 0."""
+    numbers = [integers.get(k, 0) for k in range(COUNTERS)]
+    times = [(doubles or {}).get(k, 0.0) for k in range(DOUBLES)]
+    return struct.pack(f"<Qq{COUNTERS}q{DOUBLES}d", key, rank, *numbers, *times)
+
+
+def log_at(path: pathlib.Path, records: list[bytes], mount: str = "/scratch1", **job: Any) -> pathlib.Path:
+    names = {7: f"{mount}/a", 8: f"{mount}/b"}
+    data = make_log(
+        Job(**{"mounts": (("lustre", mount), ("ext4", "/")), **job}), names, {"POSIX": (4, b"".join(records))}
+    )
+    path.write_bytes(data)
+    return path
+
+
+RECORDS = [
+    posix(7, 0, {OPENS: 1, BYTES_WRITTEN: 100, WRITES: 2}, {WRITE_TIME: 1.0, META_TIME: 0.5}),
+    posix(7, 3, {OPENS: 2, BYTES_WRITTEN: 50, WRITES: 1, STATS: 4}, {WRITE_TIME: 2.0}),
+    posix(8, 0, {OPENS: 1, BYTES_READ: 30, READS: -1}, {READ_TIME: 1.0}),
+]
+
+
+def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
+    log = log_at(tmp_path / "one.darshan", RECORDS, start=START, end=START + 93, job_id=42, processes=4)
+    (row,) = summarize([log]).rows()
+    expected = {
+        "_jobid": 42,
+        "darshan_nprocs": 4,
+        "darshan_start_time": START,
+        "darshan_end_time": START + 93,
+        "darshan_walltime": 94,
+        "_datetime_start": START,
+        "_datetime_end": START + 98,
+        "_log": "one.darshan",
+        "darshan_app": "/home/me/bin/app",
+        "darshan_tot_bytes_written_posix": 150,
+        "darshan_num_bytes_written_posix": 3,
+        "darshan_min_bytes_written_posix": 0,
+        "darshan_max_bytes_written_posix": 100,
+        "darshan_ave_bytes_written_posix": 50.0,
+        "darshan_tot_opens_posix": 4,
+        "darshan_num_reads_posix": 2,
+        "darshan_tot_stats_posix": 4,
+        "darshan_tot_f_write_time_posix": 3.0,
+        "darshan_io_time": 2.5,  # rank 0: 1.5 s on one file and 1 s on the other; rank 3: 2 s
+        "darshan_total_gibs_posix": 180 / 2**30,
+        "darshan_agg_perf_by_slowest_posix": 180 / 2**20 / 2.5,
+        "darshan_biggest_write_api": "posix",
+        "darshan_biggest_write_api_bytes": 150,
+        "darshan_biggest_write_api_files": 2,
+        "darshan_biggest_read_fs": "/scratch1",
+        "darshan_biggest_read_fs_bytes": 30,
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert row["_file_system"] is None
+    assert "name its mount point in site.json" in row["_notes"]
+    assert [name for name, value in row.items() if name.startswith("fs") and value is not None] == []
+
+
+def test_shared_files_count_by_their_slowest_rank(tmp_path: pathlib.Path) -> None:
+    from mpiio_ext.analytics.connectors.darshan import library_path
+
+    names = _double_names(library_path())
+    slowest = names.index("POSIX_F_SLOWEST_RANK_TIME")
+    records = [
+        posix(7, -1, {BYTES_WRITTEN: 2**20}, {slowest: 3.0, WRITE_TIME: 9.0}),
+        posix(8, 1, {}, {WRITE_TIME: 1.0}),
+    ]
+    (row,) = summarize([log_at(tmp_path / "x.darshan", records)]).rows()
+    assert (row["darshan_io_time"], row["darshan_agg_perf_by_slowest_posix"]) == (4.0, 0.25)
+
+
+def _double_names(library: str) -> list[str]:
+    import ctypes
+
+    table = (ctypes.c_char_p * (DOUBLES + 1)).in_dll(ctypes.CDLL(library), "posix_f_counter_names")
+    return [name.decode() for name in table]
+
+
+@pytest.mark.parametrize(
+    "path",
+    list({path.read_bytes(): path for path in [*shared_logs(), *packaged_logs()]}.values()),
+    ids=lambda path: path.name,
+)
+def test_every_real_log_against_pydarshan(path: pathlib.Path) -> None:
+    """Sums, extremes and counts over PyDarshan's own records."""
+    import darshan
+
+    found = summarize([path])
+    if not found.table.num_rows:
+        pytest.skip(f"not readable: {found.notes.to_pylist()[0]['what']}")
+    (row,) = found.rows()
+    report = darshan.DarshanReport(str(path), read_all=False)
+    if "POSIX" not in report.modules:
+        assert row["darshan_tot_bytes_read_posix"] is None
+        return
+    report.mod_read_all_records("POSIX", warnings=False)
+    frames = report.records["POSIX"].to_df()
+    for kind, prefix in (("counters", "POSIX_"), ("fcounters", "POSIX_")):
+        frame = frames[kind]
+        for name in (
+            "bytes_read",
+            "bytes_written",
+            "reads",
+            "opens",
+            "stats",
+            "seq_writes",
+            "mem_not_aligned",
+            "f_meta_time",
+            "f_write_time",
+        ):
+            column = prefix + name.upper()
+            if column not in frame:
+                continue
+            values = frame[column][frame[column] >= 0]
+            if not len(values):
+                assert row[f"darshan_tot_{name}_posix"] is None
+                continue
+            assert row[f"darshan_tot_{name}_posix"] == pytest.approx(values.sum(), rel=1e-12)
+            assert row[f"darshan_num_{name}_posix"] == len(values)
+            assert (row[f"darshan_min_{name}_posix"], row[f"darshan_max_{name}_posix"]) == (values.min(), values.max())
+    times = frames["fcounters"]
+    own = times[times["rank"] >= 0]
+    sums = (own["POSIX_F_META_TIME"] + own["POSIX_F_READ_TIME"] + own["POSIX_F_WRITE_TIME"]).groupby(own["rank"]).sum()
+    shared = times[times["rank"] < 0]["POSIX_F_SLOWEST_RANK_TIME"]
+    assert row["darshan_io_time"] == pytest.approx((sums.max() if len(sums) else 0.0) + shared.sum())
+
+
+def test_logs_that_cannot_be_read_are_named(tmp_path: pathlib.Path) -> None:
+    good = log_at(tmp_path / "good.darshan", RECORDS)
+    empty = tmp_path / "empty.darshan"
+    empty.write_bytes(b"")
+    found = summarize([empty, good, tmp_path / "none.darshan"])
+    assert [row["_log"] for row in found.rows()] == ["good.darshan"]
+    skipped = [note for note in found.notes.to_pylist() if note["status"] == "skipped"]
+    assert [str(empty) in skipped[0]["what"], str(tmp_path / "none.darshan") in skipped[1]["what"]] == [True, True]
+    cut = tmp_path / "cut.darshan"
+    for size in range(0, good.stat().st_size, 97):
+        cut.write_bytes(good.read_bytes()[:size])
+        assert len(summarize([cut]).rows()) + len(summarize([cut]).notes) > 0
+
+
+# ---- with sources ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["sqlite3", "hdf5", "h5lmt"])
+def test_a_job_in_the_interval_of_lmts_sample(tmp_path: pathlib.Path, form: str) -> None:
+    pytest.importorskip("h5py")
+    sample = shared_data("tokio/samples") / f"snx11025_2018-01-28.{form}"
+    records = [posix(7, 0, {BYTES_WRITTEN: 10**9, BYTES_READ: 10**8}, {WRITE_TIME: 1.0})]
+    log = log_at(tmp_path / "one.darshan", records, start=START + 2, end=START + 95)
+    system = System(None, [sample], time_zone="America/Los_Angeles")
+    found = summarize([log], system, file_system="snx11025")
+    (row,) = found.rows()
+    (slice_,) = found.slices.values()
+    read, written = slice_["bytes_read"], slice_["bytes_written"]
+    assert (read.first, read.values.shape) == (START + 5, (19, 24))  # begins in [2, 100): 5, 10 … 95
+    assert row["fs_tot_bytes_read"] == read.values.sum()
+    assert row["fs_max_bytes_written_per_sec"] == written.values.sum(axis=1).max() / 5
+    assert row["coverage_factor_write_bw"] == 10**9 / row["fs_tot_bytes_written"]
+    assert row["coverage_factor_bw"] == 1.1e9 / (row["fs_tot_bytes_written"] + row["fs_tot_bytes_read"])
+    assert (row["fs_frac_missing"], row["fs_step_s"], row["fs_targets"]) == (0.0, 5.0, 24)
+    assert row["_file_system"] == "snx11025"
+    assert row["fs_ave_oss_cpu"] > 0
+    assert row["_sources"].split(",")[:2] == ["darshan", "lmt"]
+
+
+def samples() -> list[pathlib.Path]:
+    folder = shared_data("tokio/samples")
+    left_out = {"LICENSE", "sample-badost.README", "site.json"}
+    return sorted(path for path in folder.iterdir() if path.name not in left_out and path.suffix != ".darshan")
+
+
+def test_every_sample_is_read_summarised_and_joined(tmp_path: pathlib.Path) -> None:
+    """All sources of the samples at once; logs of the samples, and made ones at the times that the sources are of."""
+    pytest.importorskip("h5py")
+    pytest.importorskip("duckdb")
+    folder = shared_data("tokio/samples")
+    logs = [*sorted(folder.glob("*.darshan"))]
+    logs.append(
+        log_at(tmp_path / "spring.darshan", RECORDS, "/scratch2", start=1490000345, end=1490000410, job_id=4478544)
+    )
+    logs.append(log_at(tmp_path / "winter.darshan", RECORDS, "/scratch1", start=START + 100, end=START + 200, job_id=5))
+    system = System(None, samples(), time_zone="America/Los_Angeles")
+    found = summarize(logs, system)
+    rows = {row["_log"]: row for row in found.rows()}
+    assert set(rows) == {log.name for log in logs}
+
+    bad = rows["sample-badost.darshan"]
+    assert (bad["_jobid"], bad["darshan_nprocs"], bad["_file_system"]) == (6265799, 2048, "snx11025")
+    assert bad["darshan_io_time"] > 100 * rows["sample-goodost.darshan"]["darshan_io_time"]
+    assert {
+        name for name, value in bad.items() if value is not None and name.startswith(("fs", "jobsdb", "topology"))
+    } == set()
+    for question in ("servers", "fullness", "failovers", "jobs", "topology"):
+        assert f"{question} missing" in bad["_notes"], "no sample is of its day"
+    assert rows["noposix.darshan"]["darshan_tot_bytes_read_posix"] is None
+
+    spring = rows["spring.darshan"]
+    assert spring["_file_system"] == "snx11035", "lfs df prints that this is /scratch2"
+    assert (spring["fshealth_ost_count"], spring["fshealth_ost_overloaded_ost_count"]) == (24, 2)
+    assert 0 < spring["fshealth_ost_fullness_lead_secs"] <= 905
+    assert 0 < spring["fshealth_ost_failures_lead_secs"] <= 905
+    assert spring["jobsdb_concurrent_jobs"] > 1
+    assert spring["jobsdb_nodes"] == 128
+    assert 0 < spring["topology_job_min_radius"] < spring["topology_job_avg_radius"] < spring["topology_job_max_radius"]
+    assert spring["fs_tot_bytes_read"] is None
+
+    winter = rows["winter.darshan"]
+    assert (winter["_file_system"], winter["fs_targets"], winter["fs_frac_missing"]) == ("snx11025", 24, 0.0)
+    assert 0 < winter["fshealth_ost_fullness_lead_secs"] <= 5, "LMT says how full targets were, too"
+    assert winter["fs_tot_open_ops"] > 0
+    assert winter["fs_ave_mds_cpu"] > 0
+
+    files.write(found, tmp_path / "jobs.h5")
+    assert files.read(tmp_path / "jobs.h5").rows() == found.rows()
+    joins_of(found, [folder, tmp_path], folder / "sample.slurm", tmp_path / "store")
+
+
+def joins_of(found: Any, folders: list[pathlib.Path], slurm: pathlib.Path, store: pathlib.Path) -> None:
+    """Check the joins of the summaries of all samples with a store of their logs and the scheduler's job."""
+    rows = {row["_log"] for row in found.rows()}
+    setup = {
+        "store": str(store),
+        "workers": 0,
+        "site": {"time_zone": "America/Los_Angeles"},
+        "inputs": {"darshan": [str(folder) for folder in folders], "slurm": [str(slurm)]},
+    }
+    with IOMiner(setup) as miner:
+        miner.init_stores(quiet=True)
+        both = {row["_log"]: row for row in joined(found, miner).rows()}
+        assert set(both) == rows
+        for name, row in both.items():
+            assert row["log_file"] == name
+            assert row["start_time"] // 1 == row["darshan_start_time"]
+        slow = tuples(found, miner.load("darshan_job")).filter("darshan_io_time > 100s").project("job_id", "_log")
+        assert [row["_log"] for row in slow.rows()] == ["sample-badost.darshan"]
+        (scheduled,) = joined(found, miner, "slurm").rows()
+        assert (scheduled["_log"], len(scheduled["nodes"])) == ("spring.darshan", 128)
+        assert {row["_log"] for row in joined(found, miner, "darshan_file").rows()} == rows
+        with pytest.raises(AnalyticsError, match="cannot be joined to 'lmt'"):
+            joined(found, miner, "lmt")
+
+
+def published(job_id: int) -> list[dict[str, str]]:
+    """Return the rows of a job in the published table of Edison (its first column has no name in the header)."""
+    with gzip.open(shared_data("tokio/summaries") / "edison-summaries_2017-02-14-2018-02-15.csv.gz", "rt") as text:
+        lines = csv.reader(text)
+        names = next(lines)
+        rows = [dict(zip(names, line[1:], strict=True)) for line in lines]
+    return [row for row in rows if row["_jobid"] == str(job_id)]
+
+
+def test_state_and_place_of_a_published_job_are_what_was_published(tmp_path: pathlib.Path) -> None:
+    """The samples are of the day of job 4478544, whose eight programs have a row each in the published table.
+
+    Not compared: the time of the next sample (published: one second behind the sample), the age of the sample of
+    fullness (published: of the map of OSTs, a second later), and concurrent jobs, of which the sample has a part.
+    """
+    folder = shared_data("tokio/samples")
+    rows = published(4478544)
+    assert len(rows) == 8
+    logs = [
+        log_at(
+            tmp_path / f"{number}.darshan",
+            RECORDS,
+            "/scratch2",
+            start=int(float(row["darshan_start_time"])),
+            end=int(float(row["darshan_end_time"])),
+            job_id=4478544,
+        )
+        for number, row in enumerate(rows)
+    ]
+    names = ("ost-fullness.txt.gz", "ost-map.txt.gz", "nersc_jobsdb.sqlite3")
+    given = [*(folder / f"sample_{name}" for name in names), folder / "sample.slurm", folder / "sample.xtdb2proc.gz"]
+    found = {row["_log"]: row for row in summarize(logs, System(None, given, time_zone="America/Los_Angeles")).rows()}
+    left_out = {"fshealth_ost_next_timestamp", "fshealth_ost_actual_timestamp", "fshealth_ost_fullness_lead_secs"}
+    for number, theirs in enumerate(rows):
+        ours = found[f"{number}.darshan"]
+        compared = [name for name in theirs if name.startswith(("fshealth_", "topology_")) and name not in left_out]
+        assert len(compared) == 21
+        for name in compared:
+            wanted = theirs[name] if name.endswith("_name") else pytest.approx(float(theirs[name]), rel=1e-9)
+            assert ours[name] == wanted, name
+        assert ours["fshealth_ost_fullness_lead_secs"] - ours["fshealth_ost_failures_lead_secs"] == 1
+        assert 0 < ours["jobsdb_concurrent_jobs"] <= int(theirs["jobsdb_concurrent_jobs"])
+        assert ours["darshan_walltime"] == int(theirs["darshan_walltime"])
+
+
+def test_gpfs_samples_are_taken_for_the_file_system_that_is_named(tmp_path: pathlib.Path) -> None:
+    archive = shared_data("tokio/samples") / "mmperfmon.2019-05-15-micro.tgz"
+    log = log_at(tmp_path / "x.darshan", RECORDS, "/gpfs", start=1557947700, end=1557949000)
+    system = System(None, [archive], time_zone="America/Los_Angeles")
+    (row,) = summarize([log], system).rows()
+    assert row["fs_tot_bytes_read"] is None
+    (row,) = summarize([log], system, file_system="project2").rows()
+    assert (row["fs_step_s"], row["_sources"]) == (60.0, "darshan,mmperfmon")
+    assert row["fs_tot_bytes_read"] > 0
+    assert row["fs_tot_bytes_read"] == pytest.approx(row["fs_ave_bytes_read_per_sec"] * 60 * 22), (
+        "steps that begin in 1305 s"
+    )
+
+
+def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) -> None:
+    folder = shared_data("tokio/samples")
+    full = tmp_path / "osts.txt"
+    text = gzip.decompress((folder / "sample_ost-fullness.txt.gz").read_bytes()).decode().splitlines(keepends=True)
+    text[10] = "snx11035-OST0007_UUID 907676x1352 damaged\n"
+    full.write_text("".join(text))
+    (tmp_path / "lmt.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 9)
+    given = [
+        full,
+        tmp_path / "lmt.hdf5",
+        tmp_path / "noise.bin",
+        tmp_path / "none",
+        folder / "sample_nersc_jobsdb.sqlite3",
+    ]
+    log = log_at(tmp_path / "spring.darshan", RECORDS, "/scratch2", start=1490000345, end=1490000410, job_id=4478544)
+    found = summarize([log], System(None, given))
+    (row,) = found.rows()
+    assert row["fshealth_ost_count"] is not None
+    assert row["jobsdb_concurrent_jobs"] > 1
+    for name in ("osts.txt:11", "lmt.hdf5", "noise.bin", "none"):
+        assert name in row["_notes"]
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(main, ["summarize-job", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_the_command(tmp_path: pathlib.Path) -> None:
+    log = log_at(tmp_path / "one.darshan", RECORDS, start=START, end=START + 9)
+    found = run(log)
+    assert found.exit_code == 0, found.output
+    assert "one.darshan: job 42, 2018-01-28 08:00:00Z to 2018-01-28 08:00:14Z, file system not known" in found.stdout
+    assert "tot_bytes_written_posix                150 B" in found.stdout
+    assert "Not known, or in part" in found.stdout
+    (row,) = json.loads(run(log, "--json").stdout)
+    assert row["darshan_tot_bytes_written_posix"] == 150
+    outputs = [tmp_path / f"jobs{form}" for form in (".parquet", ".csv", ".sqlite")]
+    more = log_at(tmp_path / "two.darshan", RECORDS, start=START + 100, end=START + 109, job_id=43)
+    for each in (log, more, log):
+        assert run(each, *(part for path in outputs for part in ("-o", path))).exit_code == 0
+    for path in outputs:
+        assert [each["_jobid"] for each in files.read(path).rows()] == [42, 43]
+
+
+def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
+    log = log_at(tmp_path / "one.darshan", RECORDS)
+    empty = tmp_path / "empty.darshan"
+    empty.write_bytes(b"")
+    for arguments, words in (
+        ((empty,), "none of the logs could be read"),
+        ((log, "-o", tmp_path / "x.xlsx"), "end in .parquet"),
+        ((log, "--time-zone", "Mars"), "is no time zone"),
+    ):
+        found = run(*arguments)
+        assert found.exit_code == 2
+        assert words in found.stderr
+    assert run(log, empty).exit_code == 0
+
+
+def test_the_reader_gives_summaries_beside_its_tables(tmp_path: pathlib.Path) -> None:
+    log = log_at(tmp_path / "one.darshan", RECORDS)
+    found = read_logs([log.name], str(tmp_path))
+    found.tables["summary"].validate(full=True)
+    (row,) = found.tables["summary"].to_pylist()
+    assert row["log_id"] == found.tables["darshan_job"]["log_id"][0].as_py()
+    assert (row["posix_bytes_written"], row["posix_records_written"], row["stdio_bytes_read"]) == (150, 2, None)
+    assert (row["unique_time"], row["shared_time"]) == (2.5, None)

@@ -1,0 +1,70 @@
+"""What connectors of monitoring sources return, made by hand for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics.tables.schema import LMT, SLURM
+
+#: Types of columns that are no floats.
+TEXTS = (
+    "ost_name",
+    "file_system",
+    "server",
+    "kind",
+    "quantity",
+    "operation",
+    "target",
+    "type",
+    "nid",
+    "host",
+    "metric",
+    "unit",
+    "component",
+    "labels",
+    "node",
+    "node_name",
+    "filesystem_name",
+    "mount",
+)
+INTEGERS = ("index", "ost", "x_coord", "y_coord", "z_coord", "total", "used")
+
+
+def table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Return an Arrow table of columns by name."""
+    kinds = {
+        name: pa.string() if name in TEXTS else pa.int64() if name in INTEGERS else pa.float64() for name in columns
+    }
+    return pa.table({name: pa.array(list(values), kinds[name]) for name, values in columns.items()})
+
+
+def records(source: str, path: str = "made", header: Mapping[str, Any] | None = None, **tables: pa.Table) -> Records:
+    """Return records of a source."""
+    return Records(source=source, path=path, tables=tables, header=dict(header or {}))
+
+
+def lmt_table(rows: Sequence[tuple[float, str, Any, Any]], file_system: str = "snx11025") -> pa.Table:
+    """Return rows of LMT: (time, OST, bytes read, bytes written)."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "time": time,
+                "ost": 0,
+                "ost_name": name,
+                "file_system": file_system,
+                "bytes_read": read,
+                "bytes_written": wrote,
+            }
+            for time, name, read, wrote in rows
+        ],
+        schema=LMT.schema(),
+    )
+
+
+def slurm_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return jobs of the scheduler by column."""
+    return pa.Table.from_pylist([dict(row) for row in rows], schema=SLURM.schema())
