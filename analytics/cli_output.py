@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save_text", "show",
-           "show_table", "store_options"]  # fmt: skip
+__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save_bytes", "save_text",
+           "show", "show_table", "store_options"]  # fmt: skip
 
 HELP = {"help_option_names": ["-h", "--help"]}
 _PATH = click.Path(path_type=Path, dir_okay=False)
@@ -126,6 +126,15 @@ def save_text(path: Path, text: str) -> None:
 
     check_target(path, [])
     size = write_whole(path, text)
+    click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
+
+
+def save_bytes(path: Path, content: bytes) -> None:
+    """Write a file of bytes that is there whole or not at all; ReportError otherwise."""
+    from mpiio_ext.report.output import check_target, write_bytes
+
+    check_target(path, [])
+    size = write_bytes(path, content)
     click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
 
 

@@ -22,8 +22,9 @@ class Chart:
 
     Attributes
     ----------
-    kind : {"bars", "ranking", "lines", "parallel", "files", "steps"}
-        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` says what `data` holds for each.
+    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "umami", "months", "averages", "correlations"}
+        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing`, and of the last four
+        :mod:`mpiio_ext.analytics.report.panels`, say what `data` holds for each.
     name : str
         Name of the figure, for files and references; letters, digits and hyphens.
     title : str

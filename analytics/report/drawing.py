@@ -17,6 +17,8 @@ series apart, a hatch, a line style or a place does so too.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``x``, and ``series`` of ``name`` and ``y``, level over ``step`` from each x on; ``spans`` to shade.
 
+Figures of histories of jobs, which follow light and dark: :mod:`mpiio_ext.analytics.report.panels`.
+
 ``x_label``, ``y_label`` (with units), ``x_range`` and ``y_range`` go for all.
 """
 
@@ -28,6 +30,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.report import panels
 from mpiio_ext.analytics.units import size_words
 
 if TYPE_CHECKING:
@@ -319,10 +322,12 @@ def draw(chart: Chart) -> str:
     import matplotlib
     from markupsafe import escape
 
+    label = f'<svg role="img" aria-label="{escape(chart.title)}" '
+    if chart.kind in panels.KINDS:
+        return _tidy(panels.draw_panels(chart), chart.name).replace("<svg ", label, 1)
     style: Any = {**_STYLE, "svg.hashsalt": chart.name}
     with matplotlib.rc_context(style):
         figure = _KINDS[chart.kind](chart.data)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    label = f'<svg role="img" aria-label="{escape(chart.title)}" '
     return _tidy(out.getvalue(), chart.name).replace("<svg ", label, 1)

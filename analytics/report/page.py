@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import share_words
+from mpiio_ext.analytics.report.theme import dark_style
 
 __all__ = ["Figure", "Grid", "Section", "cell_words", "grid", "render"]
 
@@ -23,11 +24,12 @@ MOST_ROWS = 25
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A drawing, as SVG or as HTML of Plotly, and what is seen in it."""
+    """A drawing, as SVG or as HTML of Plotly, and what is seen in it; `themed`: it has dark colours, too."""
 
     title: str
     drawing: str
     caption: str = ""
+    themed: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +186,8 @@ def render(title: str, head: str, sections: Sequence[Section], *, script: str = 
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     style = (shared / "style.css").read_text(encoding="utf-8")
+    if any(figure.themed for section in sections for figure in section.figures):
+        style += dark_style(".themed") + "\n"
     return environment.get_template("analytics.html").render(
         title=title, head=head, sections=sections, style=style, script=script, version=mpiio_ext.__version__
     )

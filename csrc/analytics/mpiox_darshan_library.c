@@ -80,7 +80,7 @@ static const wish mpiio_wishes[] = {
 
 /* In the order of MPIOX_DARSHAN_SUMMARY_COLUMNS. */
 static const char *const observed[MPIOX_DARSHAN_OBSERVED] = {
-    "BYTES_READ", "BYTES_WRITTEN", "READS",            "WRITES",          "OPENS",       "SEQ_READS",   "SEQ_WRITES",
+    "BYTES_READ", "BYTES_WRITTEN",    "READS",           "WRITES",      "OPENS",       "SEQ_READS",    "SEQ_WRITES",
     "STATS",      "FILE_NOT_ALIGNED", "MEM_NOT_ALIGNED", "F_META_TIME", "F_READ_TIME", "F_WRITE_TIME",
 };
 

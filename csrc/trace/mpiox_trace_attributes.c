@@ -20,6 +20,7 @@
 
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_paths.h"
 #include "mpiox_trace_wrap.h"
 
 static bool started(mpiox_tracefile_record *call, int operation, int folder, const char *path)
@@ -57,15 +58,17 @@ ON_NAME(int, utime, (const char *path, const struct utimbuf *times), (path, time
 ON_NAME(int, utimes, (const char *path, const struct timeval times[2]), (path, times), AT_FDCWD, -1, 0)
 ON_NAME(int, utimensat, (int folder, const char *path, const struct timespec times[2], int flags),
         (folder, path, times, flags), folder, MPIOX_KEY_FLAGS, flags)
-ON_NAME(ssize_t, readlink, (const char *path, char *text, size_t bytes), (path, text, bytes), AT_FDCWD, -1, 0)
-ON_NAME(ssize_t, readlinkat, (int folder, const char *path, char *text, size_t bytes), (folder, path, text, bytes),
-        folder, -1, 0)
 ON_NAME(int, statfs, (const char *path, struct statfs *found), (path, found), AT_FDCWD, -1, 0)
 ON_NAME(int, statvfs, (const char *path, struct statvfs *found), (path, found), AT_FDCWD, -1, 0)
 ON_NAME(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t bytes), (path, name, value, bytes),
         AT_FDCWD, -1, 0)
 ON_NAME(int, setxattr, (const char *path, const char *name, const void *value, size_t bytes, int flags),
         (path, name, value, bytes, flags), AT_FDCWD, MPIOX_KEY_FLAGS, flags)
+
+RECORDED(ssize_t, readlink, (const char *path, char *text, size_t bytes), (path, text, bytes),
+         !mpiox_trace_paths_leaves_folders() && started(&call, OP_readlink, AT_FDCWD, path), NO, NO, -1, 0)
+RECORDED(ssize_t, readlinkat, (int folder, const char *path, char *text, size_t bytes), (folder, path, text, bytes),
+         !mpiox_trace_paths_leaves_folders() && started(&call, OP_readlinkat, folder, path), NO, NO, -1, 0)
 
 ON_FILE(int, fchmod, (int fd, mode_t mode), (fd, mode), NO, NO, MPIOX_KEY_MODE, mode)
 ON_FILE(int, fchown, (int fd, uid_t owner, gid_t group), (fd, owner, group), NO, NO, -1, 0)

@@ -3,7 +3,8 @@
  *
  * Problem.   Python looks for its modules in the folders of its path, thousands of times.
  * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that
- *            is asked for. What is done to files, and folders that are made, renamed, removed, always is.
+ *            is asked for, and no reading of a link, by which it finds itself. What is done to files, and folders
+ *            that are made, renamed, removed, always is.
  *
  * C libraries before 2.33 offer stat and its kin as __xstat; both are here.
  */
@@ -27,8 +28,7 @@ void mpiox_trace_paths_keep_folders(bool keep)
     keep_folders = keep;
 }
 
-/* Whether folders that are looked at are left out. */
-static bool leaves_folders(void)
+bool mpiox_trace_paths_leaves_folders(void)
 {
     static atomic_int python; /* 1: there is none, 2: there is */
     int known = atomic_load_explicit(&python, memory_order_relaxed);
@@ -88,7 +88,7 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
             return NEXT(name) arguments;                                                                               \
         const int result = NEXT(name) arguments;                                                                       \
         mpiox_trace_stop(&call);                                                                                       \
-        if (result == 0 && S_ISDIR(mode_of) && leaves_folders()) {                                                     \
+        if (result == 0 && S_ISDIR(mode_of) && mpiox_trace_paths_leaves_folders()) {                                   \
             mpiox_trace_drop(&call);                                                                                   \
             return result;                                                                                             \
         }                                                                                                              \
@@ -205,7 +205,7 @@ WRAP(DIR *, opendir, (const char *path))
 {
     mpiox_tracefile_record call;
 
-    if (leaves_folders() || !started(&call, OP_opendir, AT_FDCWD, path))
+    if (mpiox_trace_paths_leaves_folders() || !started(&call, OP_opendir, AT_FDCWD, path))
         return NEXT(opendir)(path);
     DIR *result = NEXT(opendir)(path);
     mpiox_trace_stop(&call);

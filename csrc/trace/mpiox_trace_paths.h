@@ -6,5 +6,7 @@
 
 /* Record that a Python program looks at folders, too. */
 void mpiox_trace_paths_keep_folders(bool keep);
+/* Whether folders that are looked at, and links that are read, are left out: in a process that has Python. */
+bool mpiox_trace_paths_leaves_folders(void);
 
 #endif

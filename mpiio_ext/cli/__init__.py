@@ -27,6 +27,8 @@ _COMMANDS = {
     "summarize-job": ("mpiio_ext.analytics.cli_summarize", "summarize_job",
                       "Join what is known of a job's I/O: program, servers, health, scheduler, network."),
     "connector": ("mpiio_ext.analytics.cli_sources", "connector", "Look at monitoring sources, and check a site."),
+    "umami": ("mpiio_ext.analytics.cli_umami", "umami", "Show one job against the history of jobs like it."),
+    "climate": ("mpiio_ext.analytics.cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mpiio_ext.report.errors import ReportError
 
-__all__ = ["check_target", "write_whole"]
+__all__ = ["check_target", "write_bytes", "write_whole"]
 
 
 def check_target(path: Path, inputs: list[Path]) -> None:
@@ -42,7 +42,11 @@ def write_whole(path: Path, text: str) -> int:
     ReportError
         The file cannot be written; then nothing is left behind, and what was there before still is.
     """
-    content = text.encode("utf-8", "replace")  # a lone surrogate in a label must not end the report
+    return write_bytes(path, text.encode("utf-8", "replace"))  # a lone surrogate in a label must not end the report
+
+
+def write_bytes(path: Path, content: bytes) -> int:
+    """Write bytes and return how many; errors as of `write_whole`."""
     target = path.resolve()  # a link keeps pointing to the file
     temporary = target.with_name(f".{target.name[:200]}.{os.getpid()}.tmp")
     try:

@@ -1,0 +1,153 @@
+"""``mpiio-ext climate``: histories of jobs over months, and the regression watch for a cron job."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
+from mpiio_ext.cli.one_line import OneLineCommand
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.climate.study import Study
+    from mpiio_ext.analytics.histories.table import Jobs
+    from mpiio_ext.analytics.report.pen import Pen
+
+__all__ = ["climate"]
+
+EXIT_REGRESSION = 1
+_PATH = click.Path(path_type=Path, dir_okay=False)
+
+
+def _read(paths: Sequence[Path]) -> Jobs:
+    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
+    from mpiio_ext.analytics.histories import Jobs, read
+    from mpiio_ext.analytics.histories.bench import bench_table
+
+    results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
+    tables = [read(path) for path in paths if path not in results]
+    if results:
+        table, left_out = bench_table(results)
+        tables.append(table)
+        for line in left_out:
+            click.echo(f"mpiio-ext: left out: {line}", err=True)
+    return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
+
+
+def _chosen(table: Jobs, motif: str | None, system: str | None) -> Jobs:
+    import numpy as np
+
+    from mpiio_ext.analytics.histories.errors import HistoryError
+    from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM
+
+    rows = np.ones(len(table), dtype=np.bool_)
+    for wanted, column in ((motif, MOTIF), (system, SYSTEM)):
+        if wanted is not None:
+            rows &= np.char.find(table.texts(column), wanted) >= 0
+    if not rows.any():
+        raise HistoryError(f"{table.source}: no row counts: look at the filters, --motif and --file-system")
+    return table.take(rows)
+
+
+@contextlib.contextmanager
+def _drawing(output: Path | None) -> Iterator[Pen | None]:
+    """Start what draws before anything else is imported, where there is something to draw."""
+    if output is None:
+        yield None
+        return
+    from mpiio_ext.analytics.report.pen import Pen
+    from mpiio_ext.analytics.report.start import quick_start
+
+    with Pen() as pen, quick_start():
+        yield pen
+
+
+@click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
+@click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv).")
+@click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
+@click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
+@click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
+              help="Metrics to compare with performance; may be repeated.  [default: all that explain]")
+@click.option("--target", default="performance", show_default=True, metavar="COLUMN", help="What is watched.")
+@click.option("--within", type=click.FloatRange(min=0), default=30.0, show_default=True, metavar="DAYS",
+              help="A fall alarms for so many days before the newest job; 0: for ever.")
+@click.option("--least", type=click.IntRange(min=3), default=7, show_default=True,
+              help="Jobs that a level has at least.")
+@click.option("--step", type=click.FloatRange(0, 1), default=0.05, show_default=True,
+              help="Smallest change of the median that counts, as a share.")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
+              help="Largest corrected p-value.")
+@click.option("--short", type=click.FloatRange(min=0, min_open=True), default=14.0, show_default=True, metavar="DAYS",
+              help="Window of the short moving average.")
+@click.option("--long", type=click.FloatRange(min=0, min_open=True), default=49.0, show_default=True, metavar="DAYS",
+              help="Window of the long moving average.")
+@click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
+@row_options
+def climate(**options: Any) -> None:
+    """Watch histories of jobs: since when performance changed, and what moved with it.
+
+    TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz), or results of the bench: a
+    results.json, or a folder of them such as the archive of a suite.
+
+    \b
+      mpiio-ext climate year.csv.gz --published -o climate.html
+      mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+
+    Exit status: 0 nothing, 1 a regression, 2 a table or a file that cannot be used.
+    """  # noqa: D301  (click wants the backspace character itself)
+    if options["output"] is not None:
+        check_suffix(options["output"], (".html", ".htm"))
+    if options["short"] >= options["long"]:
+        raise click.UsageError("--short must be shorter than --long")
+    with _drawing(options["output"]) as pen:
+        made = _study(options, pen)
+        _tell(made, options, pen)
+    raise SystemExit(EXIT_REGRESSION if made.regressions else 0)
+
+
+def _study(options: dict[str, Any], pen: Pen | None) -> Study:
+    from mpiio_ext.analytics.climate.study import study
+    from mpiio_ext.analytics.climate.watch import Options
+    from mpiio_ext.analytics.histories import select
+    from mpiio_ext.analytics.histories.metrics import alias
+    from mpiio_ext.analytics.regimes.partition import Rules
+
+    options["zone"] = options["time_zone"]
+    table, steps = select(_read(options["tables"]), rules_of(options))
+    table = _chosen(table, options["motif"], options["system"])
+    metrics = [alias(name) for name in options["metrics"]]
+    target = alias(options["target"])
+    table.need(target, *metrics)
+    if options["save"] is not None:
+        from mpiio_ext.analytics.histories.writing import write
+
+        click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
+    common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
+    watching = Options(**common, within_days=options["within"] or None, metrics=metrics or None)
+    rules = Rules(**common, short_days=options["short"], long_days=options["long"])
+    return study(table, steps, watching, rules, whole=pen is not None or options["as_json"])
+
+
+def _tell(made: Study, options: dict[str, Any], pen: Pen | None) -> None:
+    """Print what was found, and make the page where one was asked for."""
+    from mpiio_ext.analytics.cli_output import dumps, save_text
+    from mpiio_ext.analytics.climate import show
+    from mpiio_ext.analytics.histories.filters import zone_of
+
+    zone = zone_of(options["zone"])
+    if pen is not None:
+        charts = show.hand_over(made, pen, zone)
+        save_text(options["output"], show.page(made, charts, pen.drawings(), options["title"], zone))
+    if options["as_json"]:
+        from mpiio_ext.analytics.climate.study import document
+
+        click.echo(dumps(document(made)))
+    else:
+        click.echo(show.text(made, zone))

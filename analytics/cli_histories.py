@@ -1,0 +1,86 @@
+"""What ``mpiio-ext umami`` and ``mpiio-ext climate`` share: which rows of a table count, how figures are written."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_output import command_options
+from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.histories.filters import Filter
+
+__all__ = ["day", "row_options", "rules_of", "save_figure"]
+
+_SUFFIXES = (".svg", ".html", ".png")
+
+
+def day(text: str | None) -> datetime.date | None:
+    """Return a date such as 2018-02-15.
+
+    Raises
+    ------
+    click.BadParameter
+        It is none.
+    """
+    if text is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"'{text}' is no date; write for example 2018-02-15") from error
+
+
+def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose rows: ``--published``, ``--since`` and others."""
+    return command_options(function, [
+        click.option("--published", is_flag=True,
+                     help="The filters of the published year of Edison's summaries (docs/tokio-umami.md)."),
+        click.option("--complete", is_flag=True, help="Only rows without a missing column."),
+        click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),
+        click.option("--until", metavar="DATE", help="Only jobs that began before this day."),
+        click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
+        click.option("--above-gib", type=float, metavar="GIB", help="Only jobs that moved more."),
+        click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
+    ])  # fmt: skip
+
+
+def rules_of(options: dict[str, Any]) -> Filter:
+    """Take the options of :func:`row_options` out of those of a command, and return the filters that they ask for."""
+    from mpiio_ext.analytics.histories.filters import PUBLISHED, Filter
+
+    taken = {name: options.pop(name) for name in
+             ("published", "complete", "since", "until", "time_zone", "above_gib", "without")}  # fmt: skip
+    if taken.pop("published"):
+        if any(taken[name] for name in ("complete", "since", "until", "above_gib", "without")):
+            raise click.UsageError("--published stands for all filters; give no other with it")
+        return PUBLISHED
+    return Filter(**{**taken, "since": day(taken["since"]), "until": day(taken["until"])})
+
+
+def check_suffix(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
+    """Raise an AnalyticsError for a file that is no figure by its name."""
+    if path.suffix.lower() not in suffixes:
+        raise AnalyticsError(f"{path}: name a file that ends in {', '.join(suffixes[:-1])} or {suffixes[-1]}")
+
+
+def save_figure(path: Path, chart: Chart, theme: str) -> None:
+    """Write a chart as SVG, which follows light and dark, or as PNG in the colours of a theme."""
+    from mpiio_ext.analytics.cli_output import save_bytes, save_text
+
+    if path.suffix.lower() == ".png":
+        from mpiio_ext.analytics.report.panels import png
+        from mpiio_ext.analytics.report.theme import THEMES
+
+        save_bytes(path, png(chart, THEMES[theme]))
+        return
+    from mpiio_ext.analytics.report.drawing import draw
+    from mpiio_ext.analytics.report.panels import svg_file
+
+    save_text(path, svg_file(draw(chart)))

@@ -1,0 +1,122 @@
+"""``mpiio-ext umami``: a job against the history of its application, file system and motif.
+
+Only the columns of the rows that are drawn are read, and neither SciPy nor pandas is imported: the figure shall be
+there in a second and a half.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
+from mpiio_ext.cli.one_line import OneLineCommand
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.histories.filters import Filter
+    from mpiio_ext.analytics.histories.table import Jobs
+    from mpiio_ext.analytics.umami.rows import Umami
+
+__all__ = ["umami"]
+
+_PATH = click.Path(path_type=Path, dir_okay=False)
+
+
+def _columns(metrics: tuple[str, ...]) -> set[str]:
+    """Return the columns that the metrics are made of, and those that say what a job is."""
+    from mpiio_ext.analytics.histories.derived import SOURCES
+    from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS
+    from mpiio_ext.analytics.histories.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
+
+    wanted = {ID, MOTIF, SYSTEM, START, PERFORMANCE, "darshan_start_time", "darshan_total_gibs_posix", "_log"}
+    wanted |= {*(metrics or DEFAULT_ROWS), *SOURCES[MOTIF]}
+    return wanted | {column for name in metrics or DEFAULT_ROWS for column in SOURCES.get(name, ())}
+
+
+def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
+    from mpiio_ext.analytics.histories import read, select
+
+    # Whether a row is complete, every column says.
+    table = read(options["history"], None if rules.complete else _columns(metrics))
+    if options["log"] is not None:
+        from mpiio_ext.analytics.umami.job import has_log, with_log
+
+        if not has_log(table, options["log"]):
+            table = with_log(table, options["log"], options["system"])
+    return select(table, rules)[0]
+
+
+def _write(found: Umami, output: Path, theme: str) -> None:
+    from mpiio_ext.analytics.umami import show
+
+    figure = show.chart(found)
+    if output.suffix.lower() != ".html":
+        save_figure(output, figure, theme)
+        return
+    from mpiio_ext.analytics.cli_output import save_text
+    from mpiio_ext.analytics.report.drawing import draw
+
+    save_text(output, show.page(found, draw(figure)))
+
+
+@click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
+              help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
+@click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
+@click.option("--log", type=_PATH, metavar="FILE.darshan",
+              help="The job of a Darshan log instead; one that is not in the table is added for the figure.")
+@click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")
+@click.option("--file-system", "system", metavar="NAME", help="File system, where a job has rows on several.")
+@click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
+              help="Metric to show; may be repeated, in the order of the rows.  [default: 9 to 12 of those known]")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Only jobs within so many days of it.")
+@click.option("--later", is_flag=True, help="Also jobs that began after it.")
+@row_options
+@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
+@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True,
+              help="Of a PNG; SVG and HTML follow the reader's choice.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def umami(**options: Any) -> None:
+    """Show one job against the history of its application, file system and motif (UMAMI).
+
+    For each metric a time line beside a box plot: was this job slow, and what else was unusual while it ran?
+    Without -o the same as a table on the terminal.
+
+    \b
+      mpiio-ext umami --history year.parquet --job last -o umami.html
+      mpiio-ext umami --history year.csv.gz --job 3902163 --motif ior_fpp_write --metric performance -o umami.svg
+
+    Exit status: 0 done, 2 a table, a job or a file that cannot be used.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.analytics.histories.metrics import alias
+
+    output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
+    if output is not None:
+        check_suffix(output)
+    metrics = tuple(alias(name) for name in options["metrics"])
+    rules = rules_of(options)
+    found = _found(_table(options, metrics, rules), options, metrics)
+    from mpiio_ext.analytics.umami import show
+
+    if output is not None:
+        _write(found, output, theme)
+    if as_json:
+        from mpiio_ext.analytics.cli_output import dumps
+
+        click.echo(dumps(show.document(found)))
+    elif output is None:
+        click.echo(show.text(found))
+
+
+def _found(table: Jobs, options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
+    """Return the UMAMI of the job that the options ask for."""
+    from mpiio_ext.analytics.umami.job import find, find_log, history_of
+    from mpiio_ext.analytics.umami.rows import umami as rows_of
+
+    chosen = {"motif": options["motif"], "system": options["system"]}
+    place = (find(table, options["job"], **chosen) if options["log"] is None
+             else find_log(table, options["log"], **chosen))  # fmt: skip
+    history, place = history_of(table, place, later=options["later"], days=options["days"])
+    return rows_of(history, place, list(metrics) or None)

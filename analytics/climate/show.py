@@ -1,0 +1,237 @@
+"""A study of the climate as text for a terminal or a cron job, and as a page that fetches nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
+from mpiio_ext.analytics.climate.watch import Shift, Watched
+from mpiio_ext.analytics.histories.metrics import metric
+from mpiio_ext.analytics.regimes.partition import REGIMES
+from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
+from mpiio_ext.analytics.report.panels import number_words
+from mpiio_ext.analytics.statistics.correlation import Correlation
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.report.pen import Pen
+
+__all__ = ["hand_over", "page", "text"]
+
+#: Panels of a figure, and rows of a table of the page; JSON has all.
+_MOST_PANELS, _MOST_ROWS = 16, 60
+_MOST_MOVED = 4
+_LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
+
+
+def _day(time: float, zone: datetime.tzinfo) -> str:
+    return datetime.datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d")
+
+
+def _value(name: str, value: float) -> str:
+    one = metric(name)
+    return number_words(value * one.factor, one.unit)
+
+
+def _p(value: float) -> str:
+    return "–" if value != value else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _label(name: str) -> str:
+    one = metric(name)
+    return one.label + (" †" if one.extensive else "")
+
+
+def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each of the metrics that moved most."""
+    out = []
+    for item in shift.moved[:_MOST_MOVED]:
+        own = shift.own.get(item.metric)
+        when = f"; its own change: {_day(own, zone)}" if own is not None else ""
+        out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
+                   f"(effect {item.effect:+.2f}{when})")  # fmt: skip
+    return out
+
+
+def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
+    change = shift.change
+    share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
+    return (f"{found.motif} on {found.system}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
+            f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
+
+
+def text(made: Study, zone: datetime.tzinfo) -> str:
+    """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
+    lines = []
+    for found in made.regressions:
+        assert found.regression is not None
+        lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
+        lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
+    changes = sum(len(one.shifts) for one in made.watched)
+    span = "" if not len(made.table) else (
+        f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
+    lines.append(f"{len(made.table):,} jobs{span} in {len(made.watched):,} histories: {changes:,} changes of level, "
+                 f"{len(made.regressions):,} regressions, {sum(len(one.outliers) for one in made.watched):,} outliers")
+    return "\n".join(lines)
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def _systems(made: Study) -> list[str]:
+    return list(dict.fromkeys(history.system for history in made.every))
+
+
+def _panels(made: Study, system: str) -> list[int]:
+    """Return which histories of a file system get a panel: those with changes first, in their order."""
+    mine = [at for at, history in enumerate(made.every) if history.system == system and len(history.jobs) > 1]
+    changed = {(one.system, one.motif) for one in made.watched if one.shifts}
+    mine.sort(key=lambda at: ((system, made.every[at].motif) not in changed, -len(made.every[at].jobs)))
+    return sorted(mine[:_MOST_PANELS])
+
+
+def hand_over(made: Study, pen: Pen, zone: datetime.tzinfo) -> list[Chart]:
+    """Give all figures of the page to the process that draws, and return them."""
+    charts: list[Chart] = []
+    for number, system in enumerate(_systems(made)):
+        places = _panels(made, system)
+        if not places:
+            continue
+        watched = {one.motif: one for one in made.watched if one.system == system}
+        charts.append(months_chart(f"months-{number}", system, [made.every[at] for at in places], watched,
+                                   made.options.target, zone))  # fmt: skip
+        if made.partitions:
+            parts = [made.partitions[at] for at in places]
+            charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
+    drawn = correlation_chart(made.correlations, made.options.level)
+    charts += [drawn] if drawn is not None else []
+    for chart in charts:
+        pen.take(chart)
+    return charts
+
+
+def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str = "") -> Grid:
+    left = len(rows) - _MOST_ROWS
+    more = f"{left:,} more rows are not shown; --json has all. " if left > 0 else ""
+    return Grid(columns=columns, numbers=[at >= texts for at in range(len(columns))], rows=list(rows[:_MOST_ROWS]),
+                note=more + note, folded=False)  # fmt: skip
+
+
+def _changes(made: Study, zone: datetime.tzinfo) -> Section:
+    target = made.options.target
+    findings: list[dict[str, Any]] = []
+    for one in made.regressions:
+        assert one.regression is not None
+        findings.append({"weight": "warning", "title": _headline(one, one.regression, target, zone),
+                         "evidence": _moved_words(one.regression, zone), "advice": []})  # fmt: skip
+    shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
+    rows = [(one.motif, one.system, "; ".join(_moved_words(shift, zone)) or "–", _day(shift.time, zone),
+             _value(target, shift.change.before), _value(target, shift.change.after),
+             "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
+             _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
+    within = made.options.within_days
+    words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
+    grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
+                   _LONGER)] if rows else []  # fmt: skip
+    return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
+                   sentences=[] if findings else words)  # fmt: skip
+
+
+def _coverage_section(made: Study) -> Section:
+    rows = []
+    for history, found in coverage(made.every):
+        boxes = [found.get(name) for name in COVERAGE]
+        cells = ["–" if one is None else f"{one.median:.3f} ({one.first:.3f} to {one.third:.3f})" for one in boxes]
+        rows.append((history.motif, history.system, *cells))
+    grids = [_grid(("motif", "file system", *(metric(name).label for name in COVERAGE)), rows, 2)] if rows else []
+    none = [] if rows else ["The table has no columns of what the servers moved."]
+    return Section(anchor="coverage", title="Coverage and contention", grids=grids, sentences=[
+        "Coverage factor: the job's own bytes over those that all servers of the file system moved meanwhile; 1 minus "
+        "it is the contention. Median, and middle half of the jobs.", *none])  # fmt: skip
+
+
+def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
+    pairs: dict[tuple[str, str], dict[str, Correlation]] = {}
+    for one in found:
+        if one.coefficient == one.coefficient:
+            pairs.setdefault((one.group, one.metric), {})[one.method] = one
+    rows = []
+    ordered = sorted(pairs.items(), key=lambda pair: -max(abs(one.coefficient) for one in pair[1].values()))
+    for (group, name), both in ordered:
+        cells = []
+        for method in ("pearson", "spearman"):
+            cell = both.get(method)
+            cells += ["–", "–", "–"] if cell is None else [
+                f"{cell.coefficient:+.2f}", f"{cell.low:+.2f} to {cell.high:+.2f}", _p(cell.p_corrected)]  # fmt: skip
+        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells))
+    return rows
+
+
+def _correlation_section(made: Study, drawings: dict[str, str]) -> Section:
+    rows = _correlation_rows(made.correlations)
+    figures = [Figure(title="Spearman's coefficient with performance", drawing=drawings["correlations"], themed=True,
+                      caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
+               ] if "correlations" in drawings else []  # fmt: skip
+    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p")
+    return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
+        "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
+        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table."],
+        grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
+
+
+def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
+    counts = [(one.history.motif, one.history.system,
+               *(f"{int((one.regimes == regime).sum()):,}" for regime in REGIMES))
+              for one in made.partitions]  # fmt: skip
+    rows = [(one.motif, one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
+             _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
+             f"{one.moved.effect:+.2f}", _p(one.moved.p_corrected))
+            for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
+    grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
+    if rows:
+        columns = ("motif", "file system", "regime", "metric", "jobs", "normal", "in the regime", "effect", "p")
+        grids.append(_grid(columns, rows, 4, _LONGER))
+    rules = made.rules
+    return Section(anchor="regimes", title="Variation explained", figures=figures, grids=grids, sentences=[
+        f"A history changes its region where the moving averages over {rules.short_days:g} and {rules.long_days:g} "
+        "days cross. A region that lasts and differs from the jobs around it is long-term; a single job far from those "
+        "around it is transient; the rest is normal. The second table names the metrics that differ from normal jobs.",
+    ])  # fmt: skip
+
+
+def _rows_section(made: Study) -> Section:
+    steps = [(step.name, f"{step.dropped:,}", f"{step.left:,}") for step in made.steps]
+    counts: dict[str, int] = {}
+    for history in made.every:
+        counts[history.system] = counts.get(history.system, 0) + len(history.jobs)
+    systems = [(system, f"{count:,}") for system, count in counts.items()]
+    return Section(anchor="rows", title="Rows that count", sentences=[f"Of {made.table.source}."],
+                   grids=[_grid(("filter", "rows left out", "rows left"), steps, 1),
+                          _grid(("file system", "rows"), systems, 1)])  # fmt: skip
+
+
+def page(made: Study, charts: Sequence[Chart], drawings: dict[str, str], title: str, zone: datetime.tzinfo) -> str:
+    """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
+    captions = {
+        "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th "
+                  "percentile; dashed: a change of level, to more (▲) or to less (▼).",
+        "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
+    }  # fmt: skip
+    figures: dict[str, list[Figure]] = {"months": [], "averages": []}
+    for chart in charts:
+        if chart.kind in figures:
+            figures[chart.kind].append(Figure(title=chart.title, drawing=drawings[chart.name],
+                                              caption=captions[chart.kind], themed=True))  # fmt: skip
+    sections = [
+        _changes(made, zone),
+        Section(anchor="climate", title="Climate", figures=figures["months"]),
+        _coverage_section(made),
+        _correlation_section(made, drawings),
+        _regimes_section(made, figures["averages"]),
+        _rows_section(made),
+    ]  # fmt: skip
+    head = f"{len(made.table):,} jobs in {len(made.every):,} histories of the same application, file system and motif."
+    return render(title, head, sections)

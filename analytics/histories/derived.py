@@ -1,0 +1,144 @@
+"""Metrics made of other columns: the kind of I/O, coverage factors, contention, normalised performance.
+
+Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section III: the coverage factor of a job is what the job itself moved
+(Darshan), over what all servers of the file system moved meanwhile (LMT or ggiostat); SC18 ("A Year in the Life of a
+Parallel File System"), Section III: contention is 1 minus the coverage factor, performance is normalised by the best
+job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*, and
+*read* or *write*, are those of the published tools (tokio-abcutils).
+
+Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A column that the table has already
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.histories.table import Floats
+
+__all__ = ["MOST_COVERAGE", "SOURCES", "derive", "groups_of"]
+
+#: A job cannot move more than the servers saw. Above this the servers' samples are incomplete, and the coverage factor
+#: of bytes is not used (the published limit; up to it clocks and caches explain the excess).
+MOST_COVERAGE = 1.2
+#: The number of files is a multiple of the number of processes, but for this share (input files that all share).
+_EVENLY = 0.05
+
+#: Coverage factor -> columns of the job, and of the servers, whose sums are divided.
+_COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
+    "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
+    "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
+           ("fs_tot_bytes_read", "fs_tot_bytes_written")),
+    "opens": (("darshan_tot_opens_posix",), ("fs_tot_open_ops",)),
+    "stats": (("darshan_tot_stats_posix",), ("fs_tot_getattr_ops",)),
+    "ops": (("darshan_tot_reads_posix", "darshan_tot_writes_posix"), ("fs_tot_read_ops", "fs_tot_write_ops")),
+}  # fmt: skip
+_KIND = ("darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
+         "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")  # fmt: skip
+_CONTENDED = ("bw", "opens", "stats", "ops")
+_METADATA = ("open", "close", "getattr", "getxattr", "link", "mkdir", "mknod", "rename", "rmdir", "setattr", "statfs",
+             "unlink")  # fmt: skip
+
+#: Derived column -> columns that it is made of.
+SOURCES: dict[str, tuple[str, ...]] = {
+    MOTIF: _KIND,
+    **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in _COVERAGE.items()},
+    **{f"contention_{name}": (*_COVERAGE[name][0], *_COVERAGE[name][1]) for name in _CONTENDED},
+    "coverage_factor_nodehrs": ("darshan_nprocs", "darshan_walltime", "jobsdb_concurrent_nodehrs"),
+    "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
+    "fs_tot_openclose_ops": ("fs_tot_open_ops", "fs_tot_close_ops"),
+    "fs_tot_metadata_ops": tuple(f"fs_tot_{name}_ops" for name in _METADATA),
+    "darshan_normalized_perf_by_max": (*_KIND, SYSTEM, PERFORMANCE),
+}  # fmt: skip
+
+
+def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
+    """Return the table with the derived columns that it does not have.
+
+    Parameters
+    ----------
+    table : Jobs
+        Columns of the published names; what is missing makes the derived values NaN.
+    processes_per_node : int, optional
+        For ``coverage_factor_nodehrs``, the job's share of the node hours that ran meanwhile; without it NaN.
+    """
+    made: dict[str, Any] = {}
+
+    def put(name: str, values: Any) -> None:
+        if name not in table:
+            made[name] = values
+
+    if MOTIF not in table:
+        made[MOTIF] = _motifs(table)
+    for name, (job, servers) in _COVERAGE.items():
+        put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
+    cover = made.get("coverage_factor_bw")
+    if cover is not None:
+        made["coverage_factor_bw"] = np.where(cover > MOST_COVERAGE, np.nan, cover)
+    if processes_per_node:
+        hours = table.numbers("darshan_nprocs") / processes_per_node * table.numbers("darshan_walltime") / 3600
+        put("coverage_factor_nodehrs", _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs")))
+    whole = table.joined(made)
+    for name in _CONTENDED:
+        put(f"contention_{name}", 1 - whole.numbers(f"coverage_factor_{name}"))
+    for name in ("fs_tot_bytes", "fs_tot_openclose_ops", "fs_tot_metadata_ops"):
+        put(name, _sum(table, SOURCES[name]))
+    put("darshan_normalized_perf_by_max", _normalised(whole))
+    return table.joined(made)
+
+
+def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:
+    total: Floats = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
+    return total
+
+
+def _ratio(job: Floats, servers: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = job / servers
+    out: Floats = np.where(np.isfinite(found), found, np.nan)
+    return out
+
+
+def _per_process(files: Floats, processes: Floats) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(np.fmod(files, processes) / files) < _EVENLY
+
+
+def _motifs(table: Jobs) -> Any:
+    """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
+    processes = table.numbers("darshan_nprocs")
+    read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
+    writes = np.nan_to_num(written) > np.nan_to_num(read)
+    own = np.where(writes, _per_process(table.numbers("darshan_biggest_write_api_files"), processes),
+                   _per_process(table.numbers("darshan_biggest_read_api_files"), processes))  # fmt: skip
+    programs = table.texts("darshan_app").tolist()
+    return np.array([f"{posixpath.basename(program)}_{'fpp' if alone else 'shared'}_{'write' if out else 'read'}"
+                     if program else "" for program, alone, out in zip(programs, own, writes, strict=True)],
+                    dtype=object)  # fmt: skip
+
+
+def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
+    """Return (file system, motif) -> places of its rows, in the order of the names."""
+    keys: dict[tuple[str, str], list[int]] = {}
+    for row, key in enumerate(zip(table.texts(SYSTEM).tolist(), table.texts(MOTIF).tolist(), strict=True)):
+        keys.setdefault(key, []).append(row)
+    return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
+
+
+def _normalised(table: Jobs) -> Floats:
+    """Return performance over the largest of its file system and motif."""
+    performance = table.numbers(PERFORMANCE)
+    out = np.full(len(table), np.nan)
+    for rows in groups_of(table).values():
+        known = performance[rows][~np.isnan(performance[rows])]
+        if len(known) and known.max() > 0:
+            out[rows] = performance[rows] / known.max()
+    return out

@@ -1,0 +1,155 @@
+"""Changes of level, outliers, corrections, differences: on series with known changes, and on noise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpiio_ext.analytics.histories import Jobs
+from mpiio_ext.analytics.statistics.correction import corrected
+from mpiio_ext.analytics.statistics.correlation import correlate
+from mpiio_ext.analytics.statistics.moved import adjusted, compared, effect_of
+from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
+from support.job_histories import steps
+
+pytest.importorskip("ruptures", reason="needs ruptures")
+
+from mpiio_ext.analytics.statistics.changes import _cusum, breaks, change_points
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("counts", [(60, 60), (20, 100), (100, 10), (40, 40, 40)])
+def test_known_changes_are_found_within_a_job(counts: tuple[int, ...], seed: int) -> None:
+    levels = [(count, level) for count, level in zip(counts, (100.0, 70.0, 130.0), strict=False)]
+    found = change_points(steps(levels, seed=seed))
+    places = np.cumsum(counts)[:-1].tolist()
+    assert len(found) == len(places)
+    for change, place in zip(found, places, strict=True):
+        assert abs(change.place - place) <= 1 and change.p <= 0.01
+    assert found[0].before == pytest.approx(100, rel=0.03) and found[0].after == pytest.approx(70, rel=0.03)
+    assert found[0].ratio == pytest.approx(0.7, rel=0.05)
+
+
+def test_noise_alone_has_changes_about_as_often_as_the_level_says() -> None:
+    random = np.random.default_rng(3)
+    alarms = sum(bool(change_points(100 + random.standard_normal(120), step=0.0)) for _ in range(100))
+    assert alarms <= 6  # one is expected
+
+
+def test_slow_jobs_are_no_change_however_slow() -> None:
+    values = steps([(120, 100.0)])
+    values[[10, 40, 41, 80, 119]] = 0.5
+    assert change_points(values) == []
+
+
+def test_the_form_of_the_distribution_does_not_matter() -> None:
+    random = np.random.default_rng(5)
+    heavy = random.standard_cauchy(200)
+    heavy[100:] += 8
+    assert [abs(change.place - 100) <= 2 for change in change_points(heavy)] == [True]
+
+
+def test_a_change_below_the_smallest_step_does_not_count() -> None:
+    values = steps([(60, 100.0), (60, 97.0)], noise=0.002)
+    assert change_points(values) == []
+    assert [change.place for change in change_points(values, step=0.01)] == [60]
+
+
+def test_too_short_or_constant_series_have_no_changes() -> None:
+    assert change_points(np.array([])) == [] and breaks(np.ones(50)) == []
+    assert change_points(np.arange(13.0)) == []
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(1, 1000), min_size=14, max_size=70), st.integers(3, 7), st.floats(0.1, 50))
+def test_levels_are_long_enough_and_do_not_depend_on_the_unit(values: list[float], least: int, factor: float) -> None:
+    series = np.array(values)
+    found = change_points(series, least=least, level=0.5)
+    bounds = [0, *(change.place for change in found), len(series)]
+    assert all(end - begin >= least for begin, end in itertools.pairwise(bounds))
+    assert found == change_points(series, least=least, level=0.5)
+    scaled = change_points(np.round(series * factor, 9), least=least, level=0.5)
+    if len(np.unique(np.round(series * factor, 9))) == len(np.unique(series)):
+        assert [change.place for change in scaled] == [change.place for change in found]
+    for change in found:
+        assert change.begin < change.place < change.end and 0 < change.p <= 0.5
+
+
+def _brute_cusum(values: Any, least: int) -> float:
+    count, best = len(values), 0.0
+    for at in range(least, count - least + 1):
+        left, right = values[:at].mean(), values[at:].mean()
+        best = max(best, abs(left - right) * math.sqrt(at * (count - at) / count))
+    return best
+
+
+def test_the_cusum_is_the_largest_scaled_difference_of_means() -> None:
+    random = np.random.default_rng(9)
+    table = random.standard_normal((4, 25))
+    for axis, given_values in ((-1, table), (0, table.T)):
+        found = _cusum(given_values, 3, axis)
+        assert found == pytest.approx([_brute_cusum(row, 3) for row in table])
+
+
+# ---- outliers, correction, differences -------------------------------------------------------------------------------
+
+
+def test_outliers_are_beyond_iglewicz_and_hoaglins_limit() -> None:
+    values = np.array([9.0, 10, 11, 10, 9, 11, 10, 30])
+    distances = values - np.median(values)
+    scale = scipy.stats.median_abs_deviation(values, scale="normal")
+    np.testing.assert_allclose(modified_z(distances), distances / scale, rtol=1e-4)
+    assert np.flatnonzero(np.abs(modified_z(distances)) > LIMIT).tolist() == [7]
+    assert modified_z(np.zeros(5)).tolist() == [0.0] * 5 and len(modified_z(np.array([]))) == 0
+    assert modified_z(np.array([1.0, 1.0]), np.array([0.0, 0.1])).tolist() == pytest.approx([0.0, 10 / 1.4826])
+
+
+def test_the_correction_is_benjamini_and_hochbergs_and_leaves_what_was_not_tested() -> None:
+    given_values = [0.001, math.nan, 0.04, 0.03, 0.5]
+    found = corrected(given_values)
+    assert math.isnan(found[1])
+    assert [found[at] for at in (0, 2, 3, 4)] == pytest.approx([0.004, 0.16 / 3, 0.16 / 3, 0.5])
+    assert corrected([]) == []
+
+
+def test_an_effect_is_the_share_of_pairs_that_are_larger_minus_smaller() -> None:
+    first, second = np.array([1.0, 2, 3, 7]), np.array([2.0, 8, 9])
+    pairs = [int(a < b) - int(a > b) for a in first for b in second]
+    assert effect_of(first, second)[0] == pytest.approx(sum(pairs) / len(pairs))
+    assert effect_of(first, first + 10)[0] == 1.0 and effect_of(first + 10, first)[0] == -1.0
+
+
+def test_metrics_are_compared_where_both_sets_know_them() -> None:
+    few = [1.0, 1, math.nan, math.nan, math.nan]
+    one = Jobs({"_jobid": range(5), "a": [1.0, 2, 3, 4, 5], "b": [1.0] * 5, "c": few})
+    two = Jobs({"_jobid": range(5), "a": [11.0, 12, 13, 14, 15], "b": [1.0] * 5, "c": [2.0] * 5})
+    found = compared(one, two, ["b", "a", "c", "d"])
+    assert [(item.metric, item.before, item.after, item.effect) for item in found] == [("a", 3.0, 13.0, 1.0)]
+    assert adjusted([found, []])[0][0].p_corrected == found[0].p
+
+
+def test_correlations_that_cannot_be_told_are_nan_and_perfect_ones_have_no_width() -> None:
+    line = np.arange(10.0)
+    assert all(map(math.isnan, correlate(line, np.ones(10), "pearson")))
+    assert all(map(math.isnan, correlate(line[:3], line[:3], "spearman")))
+    assert correlate(line, line**3, "spearman")[:3] == pytest.approx((1, 1, 1))
+
+
+@pytest.mark.parametrize("method", ["pearson", "spearman"])
+def test_intervals_hold_the_true_coefficient_as_often_as_they_say(method: str) -> None:
+    random = np.random.default_rng(11)
+    truth = 0.6 if method == "pearson" else 6 / math.pi * math.asin(0.3)  # Spearman's of a normal pair
+    held = 0
+    for _ in range(300):
+        x = random.standard_normal(60)
+        y = 0.6 * x + 0.8 * random.standard_normal(60)
+        _, low, high, _ = correlate(x, y, method)
+        held += low <= truth <= high
+    assert 270 <= held <= 298  # 285 are expected

@@ -1,0 +1,255 @@
+"""The climate and the regression watch: what is told of histories with known changes, and the command's exit status."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from mpiio_ext.analytics.climate.months import month_boxes, months_of
+from mpiio_ext.analytics.climate.watch import Options, watch
+from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
+from mpiio_ext.analytics.histories.bench import bench_table
+from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.cli import main
+from support import report_results as results
+from support.html_page import Page
+from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
+
+pytest.importorskip("ruptures", reason="needs ruptures")
+
+UTC = datetime.timezone.utc
+
+
+def _fallen(after: int = 20, *, level: float = 60.0, outlier: int | None = None) -> Jobs:
+    """Return 100 nights at 100 MiB/s and some at another level, at which the OSS load has doubled, too."""
+    values, load = steps([(100, 100.0), (after, level)]), steps([(100, 10.0), (after, 20.0)], seed=2)
+    if outlier is not None:
+        values[outlier] = 5.0
+    return history(values, {"fs_ave_oss_cpu": load, "fs_ave_mds_cpu": steps([(100 + after, 3.0)], seed=3)})
+
+
+def _histories(*tables: Jobs) -> list[History]:
+    return [one for table in tables for one in histories(select(table)[0])]
+
+
+# ---- the watch -------------------------------------------------------------------------------------------------------
+
+
+def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None:
+    (found,) = watch(_histories(_fallen()))
+    assert found.regression is not None and found.regression is found.shifts[-1]
+    assert found.regression.time == START + 100 * DAY and found.regression.job == "1100"
+    assert found.regression.change.ratio == pytest.approx(0.6, rel=0.03)
+    assert [one.metric for one in found.regression.moved] == ["fs_ave_oss_cpu"]
+    assert abs(found.regression.own["fs_ave_oss_cpu"] - found.regression.time) <= 2 * DAY
+    assert found.level == pytest.approx(60, rel=0.02)
+
+
+def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
+    (risen,) = watch(_histories(_fallen(level=150.0)))
+    assert len(risen.shifts) == 1 and not risen.shifts[0].worse and risen.regression is None
+    (back,) = watch(_histories(history(steps([(60, 100.0), (30, 60.0), (20, 100.0)]))))
+    assert [shift.worse for shift in back.shifts] == [True, False] and back.regression is None
+    (old,) = watch(_histories(_fallen(60)))
+    assert old.shifts and old.regression is None
+    assert watch(_histories(_fallen(60)), Options(within_days=None))[0].regression is not None
+    assert watch(_histories(_fallen(60)), Options(within_days=61))[0].regression is not None
+
+
+def test_single_slow_jobs_are_outliers_and_no_regression() -> None:
+    values = steps([(100, 100.0)])
+    values[[50, 99]] = 10.0
+    (found,) = watch(_histories(history(values)))
+    assert not found.shifts and found.regression is None
+    assert [(one.job, one.value) for one in found.outliers] == [("1050", 10.0), ("1099", 10.0)]
+    assert found.outliers[0].expected == pytest.approx(100, rel=0.02) and found.outliers[0].score < -3.5
+
+
+def test_what_is_watched_can_be_small_for_good() -> None:
+    table = _fallen()
+    (found,) = watch(_histories(table), Options(target="fs_ave_oss_cpu", metrics=[PERFORMANCE]))
+    assert found.regression is not None and found.regression.change.after > found.regression.change.before
+    assert [one.metric for one in found.regression.moved] == [PERFORMANCE]
+
+
+def test_p_values_are_corrected_over_all_histories() -> None:
+    quiet = [history(steps([(120, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(9)]
+    found = watch(_histories(_fallen(), *quiet))
+    assert sum(len(one.shifts) for one in found) == 1
+    assert found[0].shifts[0].p_corrected >= found[0].shifts[0].change.p
+
+
+def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
+    values = _fallen().numbers(PERFORMANCE).copy()
+    values[10:20] = np.nan
+    (found,) = watch(_histories(_fallen().joined({PERFORMANCE: values})))
+    assert found.jobs == 110 and found.regression is not None and found.regression.time == START + 100 * DAY
+
+
+# ---- months ----------------------------------------------------------------------------------------------------------
+
+
+def test_months_are_those_of_a_time_zone_and_hold_their_jobs() -> None:
+    (one,) = _histories(history(np.arange(1.0, 92.0)))  # 2020-01-01 to 2020-03-31 in UTC
+    boxes = month_boxes(one, PERFORMANCE, UTC)
+    assert [(month, box.count) for month, box in boxes.items()] == [((2020, 1), 31), ((2020, 2), 29), ((2020, 3), 31)]
+    assert boxes[2020, 1].median == 16.0 and boxes[2020, 2].low == np.percentile(np.arange(32, 61), 5)
+    assert months_of([one], UTC) == [(2020, 1), (2020, 2), (2020, 3)]
+    west = datetime.timezone(datetime.timedelta(hours=-8))
+    assert months_of([one], west)[0] == (2019, 12)
+    assert months_of([], UTC) == []
+
+
+# ---- results of the bench --------------------------------------------------------------------------------------------
+
+
+def _night(folder: Path, number: int, bandwidth: float, io_s: float) -> None:
+    started = datetime.datetime.fromtimestamp(START + number * DAY, UTC).isoformat()
+    place = folder / "tokio-abc" / started[:10] / "02-00-00"
+    place.mkdir(parents=True)
+    runs = [results.run("auto", "write", repetition, bandwidth * (1 + repetition / 1000), io_s=io_s)
+            for repetition in range(3)]  # fmt: skip
+    document = results.document(runs)
+    document["environment"] = {**document["environment"], "started": started, "file_system_mount": "/scratch"}
+    (place / "results.json").write_text(json.dumps(document))
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Return an archive of 40 nights, of which the last 12 were slow in the file system."""
+    speeds = steps([(28, 1000.0), (12, 600.0)])
+    for number, speed in enumerate(speeds):
+        _night(tmp_path / "archive", number, float(speed), 0.002 if number < 28 else 0.02 + number / 1e4)
+    return tmp_path / "archive"
+
+
+def test_results_of_the_bench_are_rows_in_the_published_vocabulary(archive: Path) -> None:
+    table, left_out = bench_table([archive])
+    assert len(table) == 40 and left_out == []
+    assert set(table.texts("_benchmark_id").tolist()) == {"interleaved_512_mpiio_auto_write_4x2MB"}
+    assert set(table.texts("_file_system").tolist()) == {"/scratch"}
+    assert table.numbers("_datetime_start").tolist() == [START + number * DAY for number in range(40)]
+    first = steps([(28, 1000.0), (12, 600.0)])[0] * 1.001  # the median of three repetitions
+    assert table.numbers(PERFORMANCE)[0] == pytest.approx(first * 1e6 / 2**20)
+    assert table.numbers("bench_io_s")[0] == 0.002 and table.numbers("bench_repetitions")[0] == 3
+    assert table.numbers("darshan_nprocs")[0] == 4
+    assert table.texts("_jobid")[0] == "2020-01-01T00:00:00+00:00"
+
+
+def test_other_ranks_or_volumes_are_another_history(tmp_path: Path) -> None:
+    names = set()
+    for number, more in enumerate(({}, {"ranks": 8}, {"data_bytes": 16_000_000})):
+        path = tmp_path / str(number) / "results.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(results.document([results.run(**more)])))  # type: ignore[arg-type]
+        names |= set(bench_table([path])[0].texts("_benchmark_id").tolist())
+    assert len(names) == 3
+
+
+def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path) -> None:
+    broken = archive / "tokio-abc" / "2020-01-05" / "02-00-00" / "results.json"
+    broken.write_text(broken.read_text()[:200])
+    (archive / "compare").mkdir()
+    (archive / "compare" / "results.json").write_text(json.dumps(results.COMPARE))
+    table, left_out = bench_table([archive])
+    assert len(table) == 39 and len(left_out) == 2
+    assert any(str(broken) in line for line in left_out) and any("comparison of peers" in line for line in left_out)
+    with pytest.raises(HistoryError, match="no results of the bench"):
+        bench_table([archive / "compare"])
+    (archive / "empty").mkdir()
+    with pytest.raises(HistoryError, match=r"there is no results\.json"):
+        bench_table([archive / "empty"])
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["climate", *map(str, arguments)])
+
+
+def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(archive: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store.parquet"
+    done = run(archive, "--save", store)
+    assert done.exit_code == 1, done.output
+    assert "regression: interleaved_512_mpiio_auto_write_4x2MB on /scratch: since 2020-01-29" in done.stdout
+    assert "Storage access: 0.002 s → " in done.stdout and "its own change: 2020-01-29" in done.stdout
+    again = run(store)
+    assert again.exit_code == 1 and again.stdout == done.stdout
+    assert run(archive, "--within", "5").exit_code == 0
+
+
+def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    write(history(steps([(60, 100.0)])), table)
+    done = run(table)
+    assert done.exit_code == 0 and "60 jobs of 2020-01-01 to 2020-02-29 in 1 histories: 0 changes" in done.stdout
+    broken, empty = tmp_path / "broken.csv", tmp_path / "empty"
+    broken.write_text("no table")
+    empty.mkdir()
+    for arguments, words in (((broken,), "no column _jobid"), ((table, "--motif", "x"), "no row counts"),
+                             ((table, "--target", "x"), "no column x"), ((table, "-o", "x.svg"), ".html"),
+                             ((table, "--time-zone", "Mars", "--since", "2020-01-01"), "no time zone"),
+                             ((empty,), "no results.json"), ((table, "--save", "x.doc"), "x.doc: name")):  # fmt: skip
+        failed = run(*arguments)
+        assert failed.exit_code == 2 and words in failed.stderr, (arguments, failed.output)
+    assert run(table, "--short", "60").exit_code == 2
+    assert run(tmp_path / "none.csv").exit_code == 2
+
+
+def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
+    write(_fallen(), tmp_path / "one.parquet")
+    write(history(steps([(50, 9.0)]), _file_system="scratch9"), tmp_path / "two.sqlite")
+    done = run(tmp_path / "one.parquet", tmp_path / "two.sqlite", archive, "--json", "--within", "0")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 1 and found["rows"] == 120 + 50 + 40
+    assert {one["file_system"] for one in found["histories"]} == {"scratch1", "scratch9", "/scratch"}
+
+
+def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
+    table = tmp_path / "table.parquet"
+    other = history(steps([(90, 50.0)], seed=5), _file_system='<b>&"', darshan_app="/bin/hacc_io")
+    write(Jobs.stacked([_fallen(outlier=50), other], "both"), table)
+    target = tmp_path / "climate.html"
+    done = run(table, "-o", target)
+    assert done.exit_code == 1, done.output
+    page = Page(target.read_text())
+    assert not page.problems
+    assert page.elements["svg"] == 5  # months and regimes of two file systems, and correlations
+    assert "since 2020-04-10" in page.text and "OSS CPU load, mean: " in page.text and '<b>&"' in page.text
+    assert "@media screen and (prefers-color-scheme: dark)" in page.raw
+    for title in ("What changed", "Climate", "Coverage and contention", "Correlation with performance",
+                  "Variation explained", "Rows that count"):  # fmt: skip
+        assert title in page.text
+
+
+def test_json_says_all_and_holds_no_nan(tmp_path: Path) -> None:
+    table = tmp_path / "table.parquet"
+    write(_fallen(), table)
+    done = run(table, "--json", "--metric", "fs_ave_oss_cpu")
+
+    def refuse(name: str) -> Any:
+        raise AssertionError(name)
+
+    found = json.loads(done.stdout, parse_constant=refuse)
+    assert found["regressions"] == ["ior_fpp_write on scratch1"]
+    (one,) = found["histories"]
+    assert one["regression_since"] == START + 100 * DAY and one["changes"][0]["moved"][0]["metric"] == "fs_ave_oss_cpu"
+    assert {item["metric"] for item in found["correlations"]} == {"fs_ave_oss_cpu"}
+    assert sum(found["regimes"][0]["jobs"].values()) == 120
+
+
+def test_the_published_year_as_a_page(tmp_path: Path) -> None:
+    target = tmp_path / "climate.html"
+    done = run(edison(), "--published", "-o", target)
+    assert done.exit_code in (0, 1), done.output
+    page = Page(target.read_text())
+    assert not page.problems and page.elements["svg"] == 7
+    assert "2,230" in page.text and "2,486" in page.text and "2,503" in page.text
+    assert target.stat().st_size < 1_500_000

@@ -1,0 +1,229 @@
+"""Tables with a row per job: every form is read alike, what is damaged is named, missing values stay missing."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpiio_ext.analytics.histories import Filter, HistoryError, Jobs, derive, histories, read, select
+from mpiio_ext.analytics.histories.writing import write
+from support.job_histories import DAY, PERFORMANCE, START, history
+
+CSV = """_jobid,_datetime_start,_file_system,darshan_agg_perf_by_slowest_posix,fs_ave_mds_cpu,note
+11,1577836800.0,scratch1,100.5,,
+12,1577923200.0,scratch1,,3.5,"two, words"
+"""
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.csv"
+    path.write_text(CSV)
+    return path
+
+
+def _same(one: Jobs, two: Jobs) -> None:
+    assert one.names == two.names and len(one) == len(two)
+    for name in one.names:
+        assert one.texts(name).tolist() == two.texts(name).tolist()
+
+
+def _numbered(text: str) -> str:
+    """Return CSV as pandas writes it: the number of the row has no name."""
+    head, *rows = text.splitlines()
+    return "\n".join([head, *(f"{number},{row}" for number, row in enumerate(rows))]) + "\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "sqlite", "gz", "numbered", "unnamed"])
+def test_every_form_gives_the_same_table(plain: Path, form: str) -> None:
+    table = read(plain)
+    other = plain.with_suffix(f".{form}")
+    if form == "gz":
+        other.write_bytes(gzip.compress(CSV.encode()))
+    elif form == "numbered":
+        other.write_text(_numbered(CSV))
+    elif form == "unnamed":
+        other.write_text("," + _numbered(CSV))
+    else:
+        write(table, other)
+    _same(read(other), table)
+    _same(read(other, ["fs_ave_mds_cpu"]), Jobs({name: table.column(name) for name in ("_jobid", "fs_ave_mds_cpu")}))
+
+
+def test_what_is_missing_stays_missing(plain: Path) -> None:
+    table = read(plain)
+    assert math.isnan(table.numbers("fs_ave_mds_cpu")[0]) and table.numbers("fs_ave_mds_cpu")[1] == 3.5
+    assert table.texts("note").tolist() == ["", "two, words"]
+    assert table.texts("_jobid").tolist() == ["11", "12"]
+    assert np.isnan(table.numbers("no such column")).all() and table.texts("none").tolist() == ["", ""]
+    assert select(table)[0].texts("_jobid").tolist() == ["11"]
+
+
+def test_a_text_where_a_number_should_be_is_named(plain: Path) -> None:
+    with pytest.raises(HistoryError, match=r"column note holds 'two, words' in row 2"):
+        read(plain).numbers("note")
+
+
+def test_in_sqlite_notes_beside_the_table_are_no_second_table(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sqlite"
+    write(history([1.0, 2.0]), path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE notes (_jobid, text)")
+        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'index'").fetchone() == (1,)
+    assert read(path).numbers(PERFORMANCE).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"\n\n", b"a,b\n1,2\n", b"_jobid,_jobid\n1,2\n", b"_jobid,a\n1,2,3,4\n", b"_jobid,a\n1\n",
+    b"\x1f\x8b\x08broken", b"PAR1 and no more", b"SQLite format 3\0 and no more", b"\xff\xfe_jobid",
+    gzip.compress(b"_jobid,a\n1,2\n")[:-9],
+])  # fmt: skip
+def test_what_is_no_table_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "jobs.any"
+    path.write_bytes(content)
+    with pytest.raises(HistoryError, match=r"jobs\.any: "):
+        read(path)
+
+
+@pytest.mark.parametrize("form", ["parquet", "sqlite", "csv.gz"])
+def test_damage_anywhere_is_a_table_or_an_error(tmp_path: Path, form: str) -> None:
+    whole = tmp_path / f"jobs.{form}"
+    if form == "csv.gz":
+        whole.write_bytes(gzip.compress(CSV.encode()))
+    else:
+        write(history([1.0, 2.0, 3.0]), whole)
+    content = whole.read_bytes()
+    random = np.random.default_rng(7)
+    damaged = tmp_path / "damaged"
+    for _ in range(150):
+        changed = bytearray(content)
+        for at in random.integers(0, len(changed), 3):
+            changed[at] = random.integers(256)
+        damaged.write_bytes(bytes(changed[: random.integers(1, len(changed) + 1)]))
+        try:
+            table = read(damaged)
+        except HistoryError as error:
+            assert str(error).startswith(str(damaged)) and "\n" not in str(error)
+        else:
+            assert "_jobid" in table
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_reading_fail_otherwise(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "random.csv"
+    for text in (content, b"_jobid,a\n" + content):
+        path.write_bytes(text)
+        try:
+            read(path)
+        except HistoryError as error:
+            assert "random.csv" in str(error)
+
+
+def test_a_file_that_is_not_there_and_a_name_without_a_form(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="cannot be read"):
+        read(tmp_path / "none.csv")
+    with pytest.raises(HistoryError, match=r"\.parquet"):
+        write(history([1.0]), tmp_path / "table.doc")
+    with pytest.raises(HistoryError, match="cannot be written"):
+        write(history([1.0]), tmp_path / "no folder" / "table.csv")
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "table.sqlite"
+    write(history([1.0]), path)
+
+    def broken(*_: Any) -> None:
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr("mpiio_ext.analytics.histories.writing._sqlite", broken)
+    with pytest.raises(HistoryError, match="disk full"):
+        write(history([2.0]), path)
+    assert read(path).numbers(PERFORMANCE).tolist() == [1.0] and list(tmp_path.iterdir()) == [path]
+
+
+def test_columns_of_different_lengths_are_no_table() -> None:
+    with pytest.raises(HistoryError, match="columns of 1 and of 2 rows"):
+        Jobs({"a": [1], "b": [1, 2]})
+
+
+# ---- derived ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("files", "read_files", "written", "got", "motif"), [
+    (64, 0, 10, 0, "ior_fpp_write"), (65, 0, 10, 0, "ior_fpp_write"), (1, 0, 10, 0, "ior_shared_write"),
+    (0, 128, 0, 10, "ior_fpp_read"), (0, 1, 5, 10, "ior_shared_read"), (0, 0, 0, 0, "ior_shared_read"),
+])  # fmt: skip
+def test_the_motif_of_a_row(files: int, read_files: int, written: float, got: float, motif: str) -> None:
+    table = history([1.0], {
+        "darshan_biggest_write_api_files": [files], "darshan_biggest_read_api_files": [read_files],
+        "darshan_biggest_write_api_bytes": [written], "darshan_biggest_read_api_bytes": [got],
+    })  # fmt: skip
+    assert derive(table).texts("_benchmark_id").tolist() == [motif]
+
+
+def test_coverage_is_the_jobs_share_and_nothing_where_a_term_is_missing() -> None:
+    table = derive(history([1.0] * 5, {
+        "darshan_tot_bytes_read_posix": [10.0, 10.0, 10.0, math.nan, 13.0],
+        "darshan_tot_bytes_written_posix": [0.0, 30.0, 0.0, 1.0, 0.0],
+        "fs_tot_bytes_read": [40.0, 50.0, 0.0, 1.0, 10.0], "fs_tot_bytes_written": [0.0, 30.0, 0.0, 1.0, 0.0],
+    }))  # fmt: skip
+    np.testing.assert_array_equal(table.numbers("coverage_factor_bw"), [0.25, 0.5, math.nan, math.nan, math.nan])
+    np.testing.assert_array_equal(table.numbers("contention_bw"), [0.75, 0.5, math.nan, math.nan, math.nan])
+    assert table.numbers("coverage_factor_read_bw")[4] == 1.3  # only the sum has the published limit
+
+
+def test_node_hours_need_the_processes_of_a_node() -> None:
+    table = history([1.0], {"darshan_walltime": [1800.0], "jobsdb_concurrent_nodehrs": [10.0]})
+    assert "coverage_factor_nodehrs" not in derive(table)
+    assert derive(table, processes_per_node=16).numbers("coverage_factor_nodehrs").tolist() == [0.2]
+
+
+def test_a_column_that_is_there_is_kept() -> None:
+    table = history([1.0, 2.0], {"coverage_factor_bw": [0.5, 1.5], "_benchmark_id": ["mine", "mine"]})
+    assert derive(table).numbers("coverage_factor_bw").tolist() == [0.5, 1.5]
+    assert derive(table).texts("_benchmark_id").tolist() == ["mine", "mine"]
+
+
+def test_performance_is_normalised_within_a_history() -> None:
+    table = history([10.0, 20.0, 1.0, 4.0], {"_file_system": ["a", "a", "b", "b"]})
+    assert derive(table).numbers("darshan_normalized_perf_by_max").tolist() == [0.5, 1.0, 0.25, 1.0]
+    assert [(one.system, len(one.jobs)) for one in histories(derive(table))] == [("a", 2), ("b", 2)]
+
+
+# ---- filters ---------------------------------------------------------------------------------------------------------
+
+
+def test_filters_are_half_open_days_of_a_time_zone_and_rows_come_by_start() -> None:
+    import datetime
+
+    starts = [START + 3 * DAY, START, START + DAY - 1, START + DAY]
+    table = history([1.0, 2.0, 3.0, 4.0], {"_datetime_start": starts})
+    day = datetime.date(2020, 1, 1)
+    kept, steps = select(table, Filter(since=day, until=day + datetime.timedelta(days=1)))
+    assert kept.texts("_jobid").tolist() == ["1001", "1002"]
+    assert [(step.dropped, step.left) for step in steps] == [(0, 4), (0, 4), (2, 2)]
+    west, _ = select(table, Filter(until=day, time_zone="America/Los_Angeles"))
+    assert west.texts("_jobid").tolist() == ["1001"]  # midnight there is 08:00 UTC
+    with pytest.raises(HistoryError, match="no time zone"):
+        select(table, Filter(since=day, time_zone="Mars/Olympus"))
+
+
+def test_the_true_start_goes_before_the_clock_of_the_wall() -> None:
+    table = history([1.0, 2.0], {"darshan_start_time": [START + 28800, math.nan]})
+    assert table.times().tolist() == [START + 28800, START + DAY]
+
+
+def test_only_complete_rows_where_that_is_asked_for() -> None:
+    table = history([1.0, 2.0], {"fs_ave_mds_cpu": [math.nan, 1.0], "_notes": [None, None]})
+    assert len(select(table)[0]) == 2
+    assert select(table, Filter(complete=True))[0].texts("_jobid").tolist() == ["1001"]
+    with pytest.raises(HistoryError, match="there is no column darshan_agg"):
+        select(Jobs({"_jobid": [1]}))
