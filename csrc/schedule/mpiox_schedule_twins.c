@@ -2,12 +2,12 @@
  * mpiox_schedule_twins.c - TWINS: time windows, one server at a time.
  *
  * Problem.    When all delegates access all servers at any time, each server meets all of them at once.
- * Algorithm.  Time is cut into windows, at the same moments for all delegates whose clocks agree. In window w delegate d
- *             serves only requests to server number (d + w) mod s of the s servers that it has met, numbered by rising
- *             ID; in order of arrival, merged where they touch. When none waits for that server, nothing is served
- *             until the window ends. A server that is met for the first time gets its turns from the next window on, so
- *             that no turn changes within a window. With `hurry` a window without requests is passed over. Windows of
- *             no length: in order of arrival.
+ * Algorithm.  Time is cut into windows, at the same moments for all delegates whose clocks agree. In window w delegate
+ *             d serves only requests to server number (d + w) mod s of the s servers that it has met, numbered by
+ *             rising ID; in order of arrival, merged where they touch. When none waits for that server, nothing is
+ *             served until the window ends. A server that is met for the first time gets its turns from the next window
+ *             on, so that no turn changes within a window. With `hurry` a window without requests is passed over.
+ *             Windows of no length: in order of arrival.
  * Guarantees. Delegates that have met the same servers, no more delegates than servers, are at different servers at any
  *             time, but for batches that last longer than their window, overdue requests and `hurry`. A delegate that
  *             meets only one server never waits. A server that was met keeps its turns.

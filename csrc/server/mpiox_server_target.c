@@ -5,9 +5,9 @@
  *             and for all files.
  * Algorithm.  On Lustre the layout of a file names the object storage target of each stripe. It is read once, when the
  *             file is opened. Elsewhere the file's stripes are numbered modulo its servers.
- * Limits.     Without a layout that names targets (another file system, or a component of a composite layout that has no
- *             objects yet when the file is opened) server 0 is that of the file's first stripe: delegates agree on it
- *             within a file, but files that begin at different servers count them differently. Of a composite layout
+ * Limits.     Without a layout that names targets (another file system, or a component of a composite layout that has
+ *             no objects yet when the file is opened) server 0 is that of the file's first stripe: delegates agree on
+ *             it within a file, but files that begin at different servers count them differently. Of a composite layout
  *             the component with the largest extent stands for the whole file.
  */
 #include "mpiox_server_target.h"
