@@ -53,8 +53,12 @@ def _read(path: Path, source: str | None, time_zone: str) -> Records:
     from mpiio_ext.analytics.connectors.sources.content import head_of
     from mpiio_ext.analytics.connectors.sources.records import FORMAT
 
-    saved = source is None and head_of(path)[0].lstrip().startswith(f'{{"format": "{FORMAT}"'.encode())
-    records = sources.load(path) if saved else sources.read(path, source, time_zone=time_zone)
+    beginning = head_of(path)[0]
+    if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
+        records = sources.load(path)
+    else:  # libhdf5 can crash on a damaged file
+        reader = sources.read_apart if beginning.startswith(b"\x89HDF") else sources.read
+        records = reader(path, source, time_zone=time_zone)
     for problem in records.problems[:_SHOWN_PROBLEMS]:
         click.echo(f"mpiio-ext: {problem}", err=True)
     more = len(records.problems) - _SHOWN_PROBLEMS
@@ -230,8 +234,9 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
         for system in found.file_systems.values():
             places = ", ".join([*system.mounts, *system.mount_patterns]) or "no mount point"
             click.echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
-        counts = f"{len(found.file_systems)} file systems, {len(found.clocks)} clocks, {len(found.files)} kinds of files"
-        click.echo(f"{file}: {counts}, times in {found.time_zone}")
+        counts = [len(part) for part in (found.file_systems, found.clocks, found.files)]
+        said = "{} file systems, {} clocks, {} patterns of files".format(*counts)
+        click.echo(f"{file}: {said}, times in {found.time_zone}")
         return
     document, left = converted(load_document(file), time_zone)
     load_site(document, file.absolute().parent)

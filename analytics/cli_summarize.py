@@ -31,14 +31,32 @@ _INSTANT = "s since 1970 UTC"
 @click.command(cls=OneLineCommand, context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
 @click.option("--site", type=_PATH, metavar="FILE", help="Facts of the site: where sources, file systems, clocks are.")
-@click.option("--source", "files", multiple=True, type=_PATH, metavar="FILE",
-              help="A file of a monitoring source, recognised by its content; may be repeated.")
+@click.option(
+    "--source",
+    "files",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE",
+    help="A file of a monitoring source, recognised by its content; may be repeated.",
+)
 @click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's, or UTC.")
 @click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
-@click.option("--edges", type=click.Choice(["begin", "touch", "share"]), default="begin", show_default=True,
-              help="Steps at the edges of a job: those that begin in it, all that touch it, or their share.")
-@click.option("-o", "--output", "outputs", multiple=True, type=_PATH, metavar="FILE",
-              help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.")
+@click.option(
+    "--edges",
+    type=click.Choice(["begin", "touch", "share"]),
+    default="begin",
+    show_default=True,
+    help="Steps at the edges of a job: those that begin in it, all that touch it, or their share.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=_PATH,
+    metavar="FILE",
+    help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
@@ -98,8 +116,8 @@ def _print(found: Summaries) -> None:
     for number, row in enumerate(found.rows()):
         if number:
             click.echo()
-        click.echo(f"{row['_log']}: job {row['_jobid']}, {_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
-                   f", file system {row['_file_system'] or 'not known'}")  # fmt: skip
+        period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
+        click.echo(f"{row['_log']}: job {row['_jobid']}, {period}, file system {row['_file_system'] or 'not known'}")
         for prefix, heading in _PARTS.items():
             known = {name: value for name, value in row.items() if name.startswith(prefix) and value is not None}
             if not known:

@@ -291,7 +291,7 @@ class _Reader:
             item.backend: item.mounts[0] for item in systems.values() if item.kind == "lustre" and item.mounts
         }
         return dataclasses.replace(
-            site, lmt_mounts=of_systems | site.lmt_mounts, file_systems=systems, clocks=clocks, files=files
+            site, lmt_mounts={**of_systems, **site.lmt_mounts}, file_systems=systems, clocks=clocks, files=files
         )
 
     def _zone(self, where: str, value: Any) -> str:

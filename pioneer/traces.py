@@ -197,6 +197,12 @@ _TEXTS = [field.name for field in SANITIZED if pa.types.is_dictionary(field.type
 _GROWING = dict.fromkeys(("timestamp", "line", "duration", "offset", "parent"), "DELTA_BINARY_PACKED")
 
 
+#: Rows that are written together: each part of a file and each of its columns costs as much as thousands of rows.
+_WRITTEN_ROWS = 1 << 15
+#: Columns by whose least and greatest values readers choose parts of the file; of the others nobody asks for them.
+_CHOSEN_BY = ["timestamp", "rank"]
+
+
 class _NotKeptError(Exception):
     """Rows that were written are to be thrown away."""
 
@@ -219,6 +225,7 @@ def save_sanitized(
         The file cannot be written, and is named; or the trace cannot be read.
     """
     rows = 0
+    held: list[pa.RecordBatch] = []
     unread: list[OSError] = []
 
     def read() -> Iterator[pa.RecordBatch]:
@@ -230,11 +237,17 @@ def save_sanitized(
 
     try:
         with written_whole(path) as partial, pq.ParquetWriter(
-            partial, SANITIZED, compression="zstd", use_dictionary=_TEXTS, column_encoding=_GROWING
-        ) as writer:
+            partial, SANITIZED, compression="zstd", use_dictionary=_TEXTS, column_encoding=_GROWING,
+            write_statistics=_CHOSEN_BY,
+        ) as writer:  # fmt: skip
             for batch in read():
-                writer.write_table(pa.Table.from_batches([batch], SANITIZED))
+                held.append(batch)
                 rows += batch.num_rows
+                if sum(map(len, held)) >= _WRITTEN_ROWS:
+                    writer.write_table(pa.Table.from_batches(held, SANITIZED).unify_dictionaries())
+                    held.clear()
+            if held:
+                writer.write_table(pa.Table.from_batches(held, SANITIZED).unify_dictionaries())
             kept = keep()
             writer.add_key_value_metadata({_KEY: info.to_json().encode()})
             if not kept:

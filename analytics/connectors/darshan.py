@@ -82,7 +82,7 @@ def _summary_schema() -> Any:
     from mpiio_ext._binding import ffi, lib
 
     kind = ffi.new("int *")
-    fields = []
+    fields: list[Any] = []
     while (name := lib.mpiio_ext_darshan_column(_TABLES["summary"], len(fields), kind)) != ffi.NULL:
         fields.append(pa.field(ffi.string(name).decode(), pa.float64() if kind[0] else pa.int64()))
     return pa.schema(fields)

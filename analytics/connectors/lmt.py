@@ -167,11 +167,11 @@ def open_bases(path: Path) -> Iterator[tuple[list[sqlite3.Connection], str] | No
         yield [stack.enter_context(contextlib.closing(base)) for base in bases], problem
 
 
-def _read(path: Path, zone: zoneinfo.ZoneInfo) -> tuple[list[Steps], str]:
+def _read(path: Path, zone: zoneinfo.ZoneInfo, between: tuple[float, float] | None) -> tuple[list[Steps], str]:
     """Return the steps of every OST, and what is wrong with the rest of the log."""
     with open_bases(path) as opened:
         if opened is None:
-            return read_hdf5(path)
+            return read_hdf5(path, between)
         bases, problem = opened
         return [part for base in bases for part in _database(base, zone)], problem
 
@@ -199,7 +199,9 @@ def _outcome(log: str, parts: Sequence[Steps], problem: str) -> Outcome:
     return Outcome(log, "partial" if problem else "whole", problem, 0, rows)
 
 
-def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted:
+def convert(
+    logs: Sequence[str], root: str, time_zone: str = "UTC", between: tuple[float, float] | None = None
+) -> Converted:
     """Convert records of LMT to rows of ``lmt``.
 
     Parameters
@@ -209,12 +211,15 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
     root : str
     time_zone : str
         Of the time stamps in databases, which have none.
+    between : (float, float), optional
+        Read the steps of this half-open period only (s since 1970 UTC), and some around it; of HDF5, other forms are
+        read as a whole.
     """
     zone = zoneinfo.ZoneInfo(time_zone)
     tables, outcomes = [LMT.schema().empty_table()], []
     for log in logs:
         try:
-            parts, problem = _read(Path(root) / log, zone)
+            parts, problem = _read(Path(root) / log, zone, between)
             parts, problem = _named([part for part in parts if len(part.steps)], problem)
             if not parts:
                 raise LmtError("; ".join(filter(None, ["no two samples of an OST", problem])))

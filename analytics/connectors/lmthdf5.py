@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.connectors.lmtcut import cut
 from mpiio_ext.analytics.connectors.lmtsteps import STEP_S, LmtError, Steps
 
 __all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places"]
@@ -99,8 +100,11 @@ def _sound(values: Any) -> Any:
 
 def column_names(dataset: Any, attribute: str, problems: Hdf5Problems) -> list[str]:
     """Return the names of OSTs; those that stand there twice are empty, since one of them is damaged."""
-    found = [item.decode("utf-8", "backslashreplace") if isinstance(item, bytes) else str(item)
-             for item in dataset.attrs[attribute]]  # fmt: skip
+    found = [
+        item.decode("utf-8", "backslashreplace") if isinstance(item, bytes)
+        else str(item).encode("utf-8", "backslashreplace").decode()  # h5py makes surrogates of bytes that are no UTF-8
+        for item in dataset.attrs[attribute]
+    ]  # fmt: skip
     twice = [name for name, count in collections.Counter(filter(None, found)).items() if count > 1]
     if twice:
         problems.add(f"several columns are called {', '.join(twice)[:80]}, and are left out")
@@ -216,12 +220,14 @@ def _tokio(file: Any, problems: Hdf5Problems) -> list[Steps]:
     return [part for part in parts if part.name]
 
 
-def read_hdf5(path: Path) -> tuple[list[Steps], str]:
+def read_hdf5(path: Path, between: tuple[float, float] | None = None) -> tuple[list[Steps], str]:
     """Read a file of either form.
 
     Parameters
     ----------
     path : Path
+    between : (float, float), optional
+        Read the steps of this half-open period only (s since 1970 UTC), and some around it.
 
     Returns
     -------
@@ -239,7 +245,8 @@ def read_hdf5(path: Path) -> tuple[list[Steps], str]:
 
     problems = Hdf5Problems()
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r") as opened:
+            file = cut(opened, between)
             if "OSTReadGroup" in file or "OSTWriteGroup" in file:
                 return _h5lmt(file, problems), str(problems)
             if "datatargets" in file:

@@ -89,7 +89,7 @@ KINDS: dict[str, Kind] = {
             "lmt",
             f"{_PACKAGE}.lmt",
             ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"),
-            ("time_zone",),
+            ("time_zone", "between"),
             ("lmt",),
             1,
         ),

@@ -1,9 +1,9 @@
 """The columns of a job's summary: names, types, units, meanings.
 
-Names are those of the published tables of TOKIO wherever they have the quantity, so that a history of either kind can be
-read by the same analyses. Prefixes say where a value comes from: ``darshan_`` the program's log, ``fs_`` the servers
-while it ran, ``fshealth_`` the state of the file system before, ``jobsdb_`` the scheduler, ``topology_`` the machine's
-network; ``coverage_factor_`` are quotients of these. A column with ``_`` in front says what the row is.
+Names are those of the published tables of TOKIO wherever they have the quantity, so that a history of either kind can
+be read by the same analyses. Prefixes say where a value comes from: ``darshan_`` the program's log, ``fs_`` the
+servers while it ran, ``fshealth_`` the state of the file system before, ``jobsdb_`` the scheduler, ``topology_`` the
+machine's network; ``coverage_factor_`` are quotients of these. A column with ``_`` in front says what the row is.
 
 What is not known is NULL. Binary units stand in the names: ``gibs`` are GiB, ``kib`` KiB.
 
@@ -20,7 +20,7 @@ from mpiio_ext.analytics.tables.schema import Column, Table
 
 __all__ = ["COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
 
-#: Counters of POSIX of which the row has the sum over records, their number, mean, least and greatest value: unit, meaning.
+#: Counters of POSIX of which the row has sum, number, mean, least and greatest value over the records: unit, meaning.
 COUNTERS: dict[str, tuple[str, str]] = {
     "bytes_read": ("B", "read"),
     "bytes_written": ("B", "written"),
@@ -50,10 +50,20 @@ Row = tuple[str, str, str, str]
 def _identity() -> list[Row]:
     return [
         ("_jobid", "int64", "", "ID of the job in the scheduler"),
-        ("_log_id", "int64", "", "ID of the log, the same as log_id of the store's tables; the key of a row"),
+        ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
         ("_log", "string", "", "name of the log"),
-        ("_datetime_start", "float64", "s since 1970 UTC", "begin of the period that the row is about: start of the job"),
-        ("_datetime_end", "float64", "s since 1970 UTC", "its end: that of the job, and a step in which servers still write"),
+        (
+            "_datetime_start",
+            "float64",
+            "s since 1970 UTC",
+            "begin of the period that the row is about: start of the job",
+        ),
+        (
+            "_datetime_end",
+            "float64",
+            "s since 1970 UTC",
+            "its end: that of the job, and a step in which servers still write",
+        ),
         ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
         ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
         ("_sources", "string", "", "sources of the row, in order, with commas"),
@@ -81,16 +91,25 @@ def _darshan() -> list[Row]:
         ("darshan_end_time", "int64", "s since 1970 UTC", "end, in whole seconds"),
         ("darshan_walltime", "int64", "s", "end - start + 1, as darshan-parser prints it"),
         ("darshan_total_gibs_posix", "float64", "GiB", "read and written by POSIX"),
-        ("darshan_io_time", "float64", "s", "of the slowest rank on files of its own, and of the slowest ranks of shared "
-         "files, added up"),
+        ("darshan_io_time", "float64", "s", "slowest rank on files of its own, and slowest ranks of shared files"),
         ("darshan_agg_perf_by_slowest_posix", "float64", "MiB/s", "bytes of POSIX by darshan_io_time"),
     ]  # fmt: skip
     for way, past in (("read", "read"), ("write", "written")):
         rows += [
-            (f"darshan_biggest_{way}_api", "string", "", f"interface by which most bytes were {past}: posix, mpiio, stdio"),
+            (
+                f"darshan_biggest_{way}_api",
+                "string",
+                "",
+                f"interface by which most bytes were {past}: posix, mpiio, stdio",
+            ),
             (f"darshan_biggest_{way}_api_bytes", "int64", "B", f"{past} by it"),
             (f"darshan_biggest_{way}_api_files", "int64", "count", f"its records with bytes {past}"),
-            (f"darshan_biggest_{way}_fs", "string", "", f"mount point where most bytes were {past}; _unknown without one"),
+            (
+                f"darshan_biggest_{way}_fs",
+                "string",
+                "",
+                f"mount point where most bytes were {past}; _unknown without one",
+            ),
             (f"darshan_biggest_{way}_fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"),
         ]
     for name, (unit, meaning) in COUNTERS.items():
@@ -173,7 +192,9 @@ def _others() -> list[Row]:
         ("read_bw", "bytes read"), ("write_bw", "bytes written"), ("bw", "bytes read and written"),
         ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
     ):  # fmt: skip
-        rows.append((f"coverage_factor_{name}", "float64", "", f"the job's share: {unit}, its own by all; NULL where all is 0"))
+        rows.append(
+            (f"coverage_factor_{name}", "float64", "", f"the job's share: {unit}, its own by all; NULL where all is 0")
+        )
     return rows
 
 

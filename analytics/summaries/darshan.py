@@ -1,5 +1,4 @@
-"""The scalars of a Darshan log: its job, counters of POSIX, the slowest rank's time, the interface and mount point that
-moved most.
+"""The scalars of a Darshan log: job, counters of POSIX, the slowest rank, the busiest interface and mount point.
 
 Problem. What pytokio took from the text of darshan-parser, in seconds a log, is wanted in milliseconds, and of damaged
 logs as far as they can be read.
@@ -127,7 +126,7 @@ def _interfaces(sums: Mapping[str, Any]) -> dict[str, Any]:
         known = {api: sums[f"{api}_bytes_{past}"] for api in _INTERFACES if sums[f"{api}_bytes_{past}"] is not None}
         if not known:
             continue
-        best = max(known, key=lambda api: known[api])  # noqa: B023  (called at once)
+        best = max(known, key=lambda api: known[api])
         found[f"darshan_biggest_{way}_api"] = best
         found[f"darshan_biggest_{way}_api_bytes"] = known[best]
         found[f"darshan_biggest_{way}_api_files"] = sums[f"{best}_records_{past}"]
@@ -152,7 +151,7 @@ def _places(mounts: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, way in enumerate(("read", "write")):
         if mounts:
-            best = max(sorted(mounts), key=lambda name: mounts[name][number])  # noqa: B023  (called at once)
+            best = max(sorted(mounts), key=lambda name: mounts[name][number])
             found[f"darshan_biggest_{way}_fs"] = best or "_unknown"
             found[f"darshan_biggest_{way}_fs_bytes"] = mounts[best][number]
     return found

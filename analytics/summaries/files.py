@@ -4,14 +4,15 @@ Forms, by the name of the file
 ------------------------------
 - ``.parquet``: the table; units and meanings are metadata of its fields, the notes (as JSON) of the file.
 - ``.csv``, ``.csv.gz``: the table with its first line of names. NULL is nothing, an empty text ``""``.
-- ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (key ``_log_id``, an index on ``_jobid``), ``notes``, and ``columns``
-  with units and meanings.
-- ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which value
-  stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as attributes.
+- ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (key ``_log_id``, an index on ``_jobid``), ``notes``, and
+  ``columns`` with units and meanings.
+- ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which
+  value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as
+  attributes.
 
-Guarantees. A file is there whole or not at all: it is written beside, and renamed. Every form gives back the values that
-were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with a row
-are in its column ``_notes`` in every form.
+Guarantees. A file is there whole or not at all: it is written beside, and renamed. Every form gives back the values
+that were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with
+a row are in its column ``_notes`` in every form.
 
 Source: TOKIO, Section "Data integration": a row of a database or CSV, time series in HDF5.
 """
@@ -120,7 +121,8 @@ def _write_sqlite(summaries: Summaries, path: Path) -> None:
         base.execute("PRAGMA synchronous = OFF")  # the file is new, and gets its name when it is whole
         for form, table, key in ((SUMMARY, summaries.table, "_log_id"), (NOTES, summaries.notes, "")):
             columns = ", ".join(
-                f'"{column.name}" {_SQL[column.type]}{" PRIMARY KEY" if column.name == key else ""}' for column in form.columns
+                f'"{column.name}" {_SQL[column.type]}{" PRIMARY KEY" if column.name == key else ""}'
+                for column in form.columns
             )
             base.execute(f'CREATE TABLE "{form.name}" ({columns})')
             places = ", ".join("?" * len(form.columns))
@@ -307,7 +309,9 @@ def _named(path: Path) -> Iterator[None]:
     except AnalyticsError as error:
         raise AnalyticsError(f"{path}: no summaries: {error}") from error
     except _DAMAGE as error:
-        raise AnalyticsError(f"{path}: cannot be read as summaries: {str(error)[:200] or type(error).__name__}") from error
+        raise AnalyticsError(
+            f"{path}: cannot be read as summaries: {str(error)[:200] or type(error).__name__}"
+        ) from error
 
 
 def read(path: str | Path) -> Summaries:

@@ -1,12 +1,17 @@
 """Summaries joined to the tables of a store: Darshan's jobs and files, the scheduler's jobs, runs of the bench.
 
-A summary is a log's. Tables with ``log_id`` are joined by it, which the store makes in the same way; others by the ID of
-the job.
+Problem. A summary is a log's, and a job of the scheduler may have several. A store has its own IDs of logs, made of
+where they lie, which a summary does not know.
+
+Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
+the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+import math
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -22,7 +27,7 @@ __all__ = ["joined", "tuples"]
 
 
 def tuples(summaries: Summaries, like: Tuples) -> Tuples:
-    """Return summaries as tuples of the same engine as others; ``_jobid`` and ``_log_id`` are ``job_id`` and ``log_id``.
+    """Return summaries as tuples of the same engine as others; ``_jobid`` is called ``job_id``.
 
     Parameters
     ----------
@@ -30,9 +35,28 @@ def tuples(summaries: Summaries, like: Tuples) -> Tuples:
     like : Tuples
         Of :meth:`mpiio_ext.analytics.IOMiner.load`.
     """
+    return _tuples(summaries.table, like)
+
+
+def _tuples(table: Any, like: Tuples) -> Tuples:
     units = dimensions.of_table(SUMMARY)
-    found = Tuples(like.engine, like.engine.table(summaries.table), SUMMARY.name, units=lambda: units)
-    return found.rename(job_id="_jobid", log_id="_log_id")
+    found = Tuples(like.engine, like.engine.table(table), SUMMARY.name, units=lambda: units)
+    return found.rename(job_id="_jobid")
+
+
+def _log_ids(summaries: Summaries, miner: IOMiner) -> list[int | None]:
+    """Return the store's ID of each log; None where the store does not have it."""
+    jobs = [job for job in summaries.table["_jobid"].to_pylist() if job is not None]
+    if not jobs:
+        return [None] * summaries.table.num_rows
+    there = miner.load("darshan_job", jobs=(min(jobs), max(jobs)))
+    ids = {
+        (row["job_id"], PurePath(row["log_file"]).name, math.floor(row["start_time"])): row["log_id"]
+        for row in there.project("job_id", "log_id", "log_file", "start_time").rows()
+        if row["log_file"] is not None and row["start_time"] is not None
+    }
+    keys = (summaries.table[name].to_pylist() for name in ("_jobid", "_log", "darshan_start_time"))
+    return [ids.get(key) for key in zip(*keys, strict=True)]
 
 
 def joined(
@@ -48,7 +72,7 @@ def joined(
     summaries : Summaries
     miner : IOMiner
     table : str
-        ``darshan_job``, ``darshan_file``, ``slurm`` or ``runs``.
+        ``darshan_job``, ``darshan_file`` or ``runs``, joined by log, or ``slurm``, by job.
     how : str
         As of :meth:`.Tuples.join`; the summaries stand on the left.
 
@@ -57,10 +81,15 @@ def joined(
     AnalyticsError
         There is no such table, or it has no jobs.
     """
+    import pyarrow as pa
+
     names = TABLES[table].names() if table in TABLES else []
     key = next((name for name in ("log_id", "job_id") if name in names), None)
     if key is None:
         having = [name for name, each in TABLES.items() if "job_id" in each.names()]
         raise AnalyticsError(f"summaries cannot be joined to {table!r}; they can to {', '.join(having)}")
     other = miner.load(table)
-    return tuples(summaries, other).join(other, key, how)
+    mine = summaries.table
+    if key == "log_id":
+        mine = mine.append_column("log_id", pa.array(_log_ids(summaries, miner), pa.int64()))
+    return _tuples(mine, other).join(other, key, how)

@@ -55,7 +55,9 @@ def _bytes(way: str, series: Series) -> dict[str, Any]:
     row: dict[str, Any] = {f"fs_frac_zero_{way}": series.zeros}
     numbers: list[tuple[str, str, float | None]] = [("tot", "", total)]
     if len(rates):
-        numbers += [(how, "_per_sec", float(of(rates))) for how, of in (("ave", np.mean), ("max", np.max), ("min", np.min))]
+        numbers += [
+            (how, "_per_sec", float(of(rates))) for how, of in (("ave", np.mean), ("max", np.max), ("min", np.min))
+        ]
     for how, per, value in numbers:
         row[f"fs_{how}_bytes_{way}{per}"] = value
         row[f"fs_{how}_gibs_{way}{per}"] = None if value is None else value / _GIB
@@ -161,7 +163,8 @@ def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
         "nodehrs": row.get("jobsdb_concurrent_nodehrs"),
     }
     for values in (mine, whole):
-        values["bw"] = None if None in (values["read_bw"], values["write_bw"]) else values["read_bw"] + values["write_bw"]
+        read, written = values["read_bw"], values["write_bw"]
+        values["bw"] = None if read is None or written is None else read + written
     return {f"coverage_factor_{name}": _quotient(mine[name], whole[name]) for name in mine}
 
 

@@ -131,7 +131,9 @@ def _ask(
     notes += wrong
     place, wrong = system.placement(scalars["_jobid"], period)
     notes += wrong
-    scalars |= row.servers(moved) | row.health(period.start, full, failed) | row.others(others, job) | row.topology(place)
+    scalars |= (
+        row.servers(moved) | row.health(period.start, full, failed) | row.others(others, job) | row.topology(place)
+    )
     told = [*moved.sources, *(each.source for each in (full, failed) if each is not None)]
     told += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
     scalars["_sources"] = ",".join(dict.fromkeys(["darshan", *told]))

@@ -1,15 +1,15 @@
 """How full the storage targets were before a moment, and which servers had taken over targets of others.
 
-Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so that
-it does not see its own effects; how old that sample is belongs to the answer.
+Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so
+that it does not see its own effects; how old that sample is belongs to the answer.
 
 Algorithm. The last sample before the moment, of the file system asked for; never one behind it. A sample that is older
 than `most_age_s` is not taken, but named. What had failed over is seen from the map of targets to servers: usual is the
 number of OSTs that most servers have; servers with another number are overloaded, or have lost theirs.
 
 Differences to TOKIO's table, which is otherwise the same: a job before the first sample gets NULL (there: the first
-sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is that
-(there: one second behind the sample).
+sample, which the job may have changed), the ages of both samples are kept apart, and the time of the next sample is
+that (there: one second behind the sample).
 
 Source: TOKIO, Section "Health monitoring"; pytokio's tools.lfsstatus.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ __all__ = ["MOST_AGE_S", "Failovers", "Fullness", "Target", "failovers", "fullne
 
 #: A sample that is older is not taken for the state at a moment (seconds).
 MOST_AGE_S = 86_400.0
+#: Columns of a sample of fullness; LMT has no index.
+_FULL = ["time", "target", "index", "used_kib", "total_kib"]
+
+#: Takes the rows that matter out of a table.
+Keep = Callable[[Any], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,57 +139,82 @@ class Failovers:
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
-def _last(times: Any, when: float) -> tuple[float | None, float | None, float | None]:
-    """Return the last time before a moment, the next one behind that, and the first of all."""
-    distinct = np.unique(times[np.isfinite(times)])
-    place = int(np.searchsorted(distinct, when, side="left"))
-    last = float(distinct[place - 1]) if place else None
-    following = float(distinct[place]) if place < len(distinct) else None
-    return last, following, float(distinct[0]) if len(distinct) else None
+def _last(table: Any, when: float, most_age_s: float, keep: Keep) -> tuple[float, Any] | None:
+    """Return the time of the last sample before a moment, and its rows that are kept; None: none is young enough.
 
-
-def _at(table: Any, time: float) -> Any:
+    A table may have millions of rows; only those of one sample are looked at, unless none of them is kept.
+    """
     import pyarrow as pa
 
-    return table.filter(pa.array(numbers(table, "time") == time))
+    times = numbers(table, "time")
+    bound = when
+    while len(earlier := times[(times < bound) & (times >= when - most_age_s)]):
+        bound = float(earlier.max())
+        rows = keep(table.filter(pa.array(times == bound)))
+        if rows.num_rows:
+            return bound, rows
+    return None
+
+
+def _why_not(records: Read, table: Any, when: float, keep: Keep, what: str) -> str:
+    """Say why a table has no sample that counts; empty where it is about something else."""
+    times = numbers(keep(table), "time")
+    if not len(times):
+        return ""
+    times = times[np.isfinite(times)]
+    if not len(times):
+        return f"{records.path}: {what} without a time, so that it is not known when it was so"
+    if times.min() >= when:
+        return (
+            f"{records.path}: the first sample of {what} is of {shown(times.min())}, {times.min() - when:,.0f} s later"
+        )
+    last = float(times[times < when].max())
+    return f"{records.path}: the last sample of {what} is of {shown(last)}, {when - last:,.0f} s before"
 
 
 def _candidates(
-    tables: Iterator[tuple[Read, Any]], when: float, most_age_s: float, what: str, notes: list[str]
+    tables: Iterable[tuple[Read, Any, Keep]], when: float, most_age_s: float, what: str, notes: list[str]
 ) -> list[tuple[float, float | None, Read, Any]]:
-    """Return the last sample of each table before a moment, youngest first; say of the others why they are none."""
+    """Return time, next time, and rows of the last sample of each table before a moment, youngest first.
+
+    Notes say of the other tables why they have none.
+    """
     found = []
-    for records, table in tables:
-        last, following, first = _last(numbers(table, "time"), when)
-        if first is None:
-            notes.append(f"{records.path}: {what} without a time, so that it is not known when it was so")
-        elif last is None:
-            notes.append(f"{records.path}: the first sample of {what} is of {shown(first)}, {first - when:,.0f} s later")
-        elif when - last > most_age_s:
-            notes.append(f"{records.path}: the last sample of {what} is of {shown(last)}, {when - last:,.0f} s before")
-        else:
-            found.append((last, following, records, table))
+    for records, table, keep in tables:
+        last = _last(table, when, most_age_s, keep)
+        if last is None:
+            why = _why_not(records, table, when, keep, what)
+            notes += [why] if why else []
+            continue
+        times = numbers(table, "time")
+        later = times[times >= when]
+        found.append((last[0], float(later.min()) if len(later) else None, records, last[1]))
     return sorted(found, key=lambda each: -each[0])
 
 
-def _full_tables(records: Sequence[Read], file_systems: Collection[str] | None) -> Iterator[tuple[Read, Any]]:
-    """Yield tables (time, target, index, used_kib, total_kib) of OSTs, of lfs df and of LMT."""
+def _full_tables(records: Sequence[Read], file_systems: Collection[str] | None) -> Iterator[tuple[Read, Any, Keep]]:
+    """Yield tables of how full targets are, of ``lfs df`` and of LMT, and what takes the OSTs' rows out of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    def printed(table: Any) -> Any:
+        table = of(table, "file_system", file_systems)
+        table = table.filter(pc.and_(pc.equal(table["kind"], "OST"), pc.equal(table["quantity"], "1K-blocks")))
+        return table.select(["time", "target", "index", "used", "total"]).rename_columns(_FULL)
+
+    def counted(table: Any) -> Any:
+        table = table.filter(pc.equal(pc.utf8_upper(table["kind"]), "OST"))
+        if file_systems is not None:
+            names = pc.unique(table["target"])
+            mine = [name for name in names.to_pylist() if any(str(name).startswith(f"{one}-") for one in file_systems)]
+            table = table.filter(pc.is_in(table["target"], value_set=pa.array(mine, pa.string())))
+        return table.select([name for name in _FULL if name != "index"])
+
     for each in records:
         if "targets" in each.tables:
-            table = of(each.tables["targets"], "file_system", file_systems)
-            table = table.filter(pc.and_(pc.equal(table["kind"], "OST"), pc.equal(table["quantity"], "1K-blocks")))
-            table = table.select(["time", "target", "index", "used", "total"])
-            yield each, table.rename_columns(["time", "target", "index", "used_kib", "total_kib"])
+            yield each, each.tables["targets"], printed
         elif "fullness" in each.tables:
-            table = each.tables["fullness"]
-            table = table.filter(pc.equal(pc.utf8_upper(table["kind"]), "OST"))
-            if file_systems is not None:
-                mine = [any(str(name).startswith(f"{one}-") for one in file_systems) for name in table["target"].to_pylist()]
-                table = table.filter(pa.array(mine, pa.bool_()))
-            yield each, table.select(["time", "target", "used_kib", "total_kib"])
+            yield each, each.tables["fullness"], counted
 
 
 def _index_of(name: str) -> int | None:
@@ -216,9 +246,9 @@ def fullness(
         Older samples are named, and not taken.
     """
     notes: list[str] = []
-    tables = ((each, table) for each, table in _full_tables(records, file_systems) if table.num_rows)
+    tables = _full_tables(records, file_systems)
     for time, following, each, table in _candidates(tables, when, most_age_s, "fullness", notes):
-        rows = _at(table, time).to_pylist()
+        rows = table.to_pylist()
         targets = [
             Target(row["target"], row.get("index") if row.get("index") is not None else _index_of(row["target"]),
                    float(row["used_kib"]), float(row["total_kib"]))
@@ -249,13 +279,13 @@ def failovers(
     """
     notes: list[str] = []
     tables = (
-        (each, table)
+        (each, each.tables["devices"], lambda table: of(table, "file_system", file_systems))
         for each in records
-        if "devices" in each.tables and (table := of(each.tables["devices"], "file_system", file_systems)).num_rows
+        if "devices" in each.tables
     )
     for time, following, each, table in _candidates(tables, when, most_age_s, "the map of OSTs", notes):
         servers: dict[str, list[str]] = collections.defaultdict(list)
-        for row in _at(table, time).select(["type", "kind", "target", "nid"]).to_pylist():
+        for row in table.select(["type", "kind", "target", "nid"]).to_pylist():
             if row["type"] == "osc" and row["kind"] == "OST" and row["nid"]:
                 servers[row["nid"].partition("@")[0]].append(row["target"])
         if not servers:

@@ -3,9 +3,9 @@
 Problem. Monitoring tools stamp local times, schedulers UTC, Darshan seconds since 1970. A time without zone that is
 taken for the wrong one shifts every join by hours, silently: so it happened in the published tables of TOKIO.
 
-Rules. A moment is a number (seconds since 1970 UTC), a datetime with a zone, or an ISO text with a zone. Where a zone is
-given, a time without one is local there; without, it is refused. A local time that the clock shows twice is the earlier
-one unless its ``fold`` says otherwise; one that the clock leaves out in spring is refused.
+Rules. A moment is a number (seconds since 1970 UTC), a datetime with a zone, or an ISO text with a zone. Where a zone
+is given, a time without one is local there; without, it is refused. A local time that the clock shows twice is the
+earlier one unless its ``fold`` says otherwise; one that the clock leaves out in spring is refused.
 
 Source: TOKIO, Section "Data integration", on clocks; errata of tokio-abcutils.
 """
@@ -53,16 +53,19 @@ def moment(when: Moment, time_zone: str | None = None) -> float:
             raise MomentError(f"{when!r} is no time in seconds since 1970 UTC")
         return float(when)
     if isinstance(when, str):
+        text = when
         try:
-            when = datetime.datetime.fromisoformat(when.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+            when = datetime.datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
         except ValueError as error:
-            raise MomentError(f"{when[:40]!r} is no time; write for example 2018-01-28T00:00:00-08:00") from error
+            raise MomentError(f"{text[:40]!r} is no time; write for example 2018-01-28T00:00:00-08:00") from error
     if not isinstance(when, datetime.datetime):
         raise MomentError(f"{when!r} is no time; give seconds since 1970 UTC, or a datetime with a zone")
     if when.utcoffset() is not None:
         return when.timestamp()
     if time_zone is None:
-        raise MomentError(f"{when.isoformat()} has no time zone; write it, as {when.isoformat()}+00:00, or name the site's")
+        raise MomentError(
+            f"{when.isoformat()} has no time zone; write it, as {when.isoformat()}+00:00, or name the site's"
+        )
     return _local(when, time_zone)
 
 

@@ -59,6 +59,8 @@ def placement(records: Sequence[Read], names: Sequence[str] | None) -> tuple[Pla
         return None, [f"{where.path}: knows none of the job's {len(names):,} nodes, such as {names[0]}"]
     notes = []
     if best.unknown:
-        notes.append(f"{where.path}: does not know {len(best.unknown):,} of {len(names):,} nodes, such as {best.unknown[0]}")
+        notes.append(
+            f"{where.path}: does not know {len(best.unknown):,} of {len(names):,} nodes, such as {best.unknown[0]}"
+        )
     return Placement(nodes=best.nodes, least=best.least, mean=best.mean, greatest=best.greatest,
                      centre=best.centroid, path=where.path), notes  # fmt: skip

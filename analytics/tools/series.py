@@ -228,10 +228,7 @@ def from_rows(
     """
     times, values = np.asarray(times, dtype=np.float64), np.asarray(values, dtype=np.float64)
     usable = np.isfinite(times)
-    if first is None:
-        if not usable.any():
-            raise SeriesError(f"{quantity}: no row has a time")
-        first = float(times[usable].min())
+    first = _first(quantity, times, first)
     column, labels = _numbered(names, order)
     relative = (np.where(usable, times, first) - first) / step_s
     usable &= (np.abs(relative - np.rint(relative)) <= _OFF) & (relative > -0.5) & (column >= 0)
@@ -245,6 +242,14 @@ def from_rows(
         quantity=quantity, unit=unit, level=level, step_s=step_s, first=first, names=tuple(labels), values=matrix
     )
     return series, len(times) - cells
+
+
+def _first(quantity: str, times: Any, first: float | None) -> float:
+    if first is not None:
+        return first
+    if not np.isfinite(times).any():
+        raise SeriesError(f"{quantity}: no row has a time")
+    return float(np.nanmin(times))
 
 
 def _numbered(names: Any, order: Sequence[str] | None) -> tuple[Any, list[str]]:

@@ -1,7 +1,7 @@
 """The I/O system of a site: finds the files of its monitoring sources, reads each once, and asks them the questions.
 
-Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and of
-the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
+Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and
+of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
 
 Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.site`), or are given one by one. Each is
 read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
@@ -21,6 +21,7 @@ import collections
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpiio_ext.analytics.connectors import sources
@@ -41,6 +42,9 @@ __all__ = ["FileSystem", "Note", "System"]
 
 #: Files that are kept after they were read.
 KEPT = 64
+#: Sources of series of which a part can be read are read by so many seconds at a time, and asked for a state so long
+#: before a moment.
+_PART_S, _STATE_S = 3600.0, 900.0
 #: How long before a moment samples of health are looked for (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
@@ -93,6 +97,7 @@ class _File:
     clock: str = ""
     stamps: str = ""
     file_system: str = ""
+    between: tuple[float, float] | None = None  # the part that is read; None: all of it
 
 
 class System:
@@ -106,11 +111,6 @@ class System:
         Further files of sources, each recognised by its content.
     time_zone : str, optional
         Of times without zone in `files`; default: the site's, or UTC.
-
-    Attributes
-    ----------
-    notes : list of Note
-        What was wrong with files that were read so far.
     """
 
     def __init__(
@@ -119,24 +119,51 @@ class System:
         self.site = site
         zone = time_zone or (site.time_zone if site is not None else "UTC")
         self._given = [_File(str(path), None, zone) for path in files]
+        self._sources: dict[str, str] = {}  # of given files
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
-    def _files(self, start: float, end: float, file_system: FileSystem | None) -> list[tuple[_File, str]]:
-        """Return the files that may have something of a period, and note those of the site that are not there."""
-        found = [(file, "") for file in self._given]
+    def _files(
+        self, start: float, end: float, part: tuple[float, float], file_system: FileSystem | None
+    ) -> list[tuple[_File, str]]:
+        """Return the files that may have something of a period, and say which of the site's are not there.
+
+        Of sources of which a part can be read, only files of that part are asked for, and only it is read.
+        """
+        found = [(self._part(file, part), "") for file in self._given]
         if self.site is not None:
             from mpiio_ext.analytics.sitefiles import find_files
 
             name = file_system.name if file_system is not None else None
             for source in dict.fromkeys(each.source for each in self.site.files):
-                there = find_files(self.site, source, start, max(end, start + 1.0), file_system=name)
-                found += [(_File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
-                                 each.file_system or ""), "")
-                          for each in there.found]  # fmt: skip
+                low, high = part if _cuts(source) else (start, end)
+                there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
+                for each in there.found:
+                    file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
+                                 each.file_system or "")  # fmt: skip
+                    found.append((self._part(file, part), ""))
                 found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
+
+    def _source(self, file: _File) -> str:
+        """Return the connector of a file; empty where none recognises it."""
+        if file.source is not None:
+            return file.source
+        if file.path not in self._sources:
+            try:
+                self._sources[file.path] = sources.recognize(file.path).NAME
+            except (AnalyticsError, OSError):
+                self._sources[file.path] = ""
+        return self._sources[file.path]
+
+    def _part(self, file: _File, part: tuple[float, float]) -> _File:
+        """Return a file of which only a part is read, where its connector can; whole hours, which questions share."""
+        if not _cuts(self._source(file)):
+            return file
+        ahead = self.site.clock(file.clock).offset_s if self.site is not None and file.clock else 0.0
+        low, high = (part[0] + ahead) // _PART_S, -(-(part[1] + ahead) // _PART_S)
+        return dataclasses.replace(file, source=self._source(file), between=(low * _PART_S, high * _PART_S))
 
     def _read(self, file: _File) -> tuple[Records | None, tuple[Note, ...]]:
         """Return the records of a file, times corrected, and what is wrong with it."""
@@ -145,7 +172,12 @@ class System:
             return self._kept[file]
         records, notes = None, []
         try:
-            records = sources.read(file.path, file.source, time_zone=file.time_zone)
+            if file.between is None:
+                records = sources.read(file.path, file.source, time_zone=file.time_zone)
+            else:
+                connector: Any = sources.connector_of(file.source or "")
+                records = connector.read(Path(file.path), file.time_zone, between=file.between)
+            assert records is not None
             lost = [problem for problem in records.problems if problem.lost]
             if lost:
                 more = f", and {len(lost) - 1:,} more problems like it" if len(lost) > 1 else ""
@@ -181,10 +213,26 @@ class System:
         }  # fmt: skip
         return dataclasses.replace(records, tables=tables)
 
-    def records(self, start: float, end: float, file_system: FileSystem | None = None) -> tuple[list[Records], list[Note]]:
-        """Return what the sources say that may have something of [start, end), and what is wrong with their files."""
+    def records(
+        self,
+        start: float,
+        end: float,
+        file_system: FileSystem | None = None,
+        part: tuple[float, float] | None = None,
+    ) -> tuple[list[Records], list[Note]]:
+        """Return what the sources say that may have something of [start, end), and what is wrong with their files.
+
+        Parameters
+        ----------
+        start, end : float
+            In seconds since 1970 UTC.
+        file_system : FileSystem, optional
+            Files that the site says are of others are left out.
+        part : (float, float), optional
+            The period that is enough of sources of which a part can be read; default: the same.
+        """
         found, notes = [], []
-        for file, gone in self._files(start, end, file_system):
+        for file, gone in self._files(start, end, part or (start, end), file_system):
             if gone:
                 notes.append(Note(file.source or "file", "missing", gone))
                 continue
@@ -224,7 +272,7 @@ class System:
 
         found: dict[str, str] = {}
         for file in self._given:
-            records, _ = self._read(file)
+            records = None if _cuts(self._source(file)) else self._read(file)[0]
             if records is not None and "targets" in records.tables:
                 table = records.tables["targets"].select(["mount", "file_system"])
                 pairs = table.filter(pc.is_valid(table["mount"])).group_by(["mount", "file_system"]).aggregate([])
@@ -267,7 +315,7 @@ class System:
     ) -> tuple[Value | None, list[Note]]:
         if file_system.names is None:
             return None, [Note(question, "missing", _unknown_system())]
-        found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system)
+        found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, (when - _STATE_S, when + 1.0))
         answer, why = ask(found, when, file_system.names)
         return answer, notes + ([Note(question, "missing", text) for text in why] if answer is None else [])
 
@@ -289,6 +337,14 @@ class System:
         job = others.job_of(found, job_id)
         answer, why = nodes.placement(found, (job or {}).get("nodes"))
         return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
+
+
+def _cuts(source: str) -> bool:
+    """Return whether a part of a source's file can be read."""
+    try:
+        return bool(source) and bool(getattr(sources.connector_of(source), "CUTS", False))
+    except AnalyticsError:
+        return False
 
 
 def _unknown_system() -> str:
@@ -315,4 +371,3 @@ def _moved(table: Any, columns: Sequence[str], correct: Callable[[Any], Any]) ->
         true = pa.array(correct(times), pa.float64(), mask=np.isnan(times))
         table = table.set_column(table.column_names.index(name), name, true)
     return table
-

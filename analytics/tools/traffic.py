@@ -1,7 +1,7 @@
 """What the servers of a file system moved in a period: the same form from every monitoring source.
 
-Problem. LMT has bytes of 5-s steps by OST; GPFS' sensors bytes of the interval that ends at a stamp, by disk and server,
-with units as printed; ggiostat and Prometheus counters that only grow. The question is one.
+Problem. LMT has bytes of 5-s steps by OST; GPFS' sensors bytes of the interval that ends at a stamp, by disk and
+server, with units as printed; ggiostat and Prometheus counters that only grow. The question is one.
 
 Algorithm. Each source has a small reader that turns its tables into :class:`~.series.Series` of amounts in half-open
 steps (:data:`READERS`); the period is cut out of them. A source of another package needs none when its tables are
@@ -82,16 +82,17 @@ class Traffic:
     notes: tuple[str, ...] = ()
 
     def series(self) -> dict[str, Series]:
-        """Return all series by name: bytes_read, bytes_written, oss_cpu, mds_cpu, open_ops …"""
+        """Return all series by name: bytes_read, bytes_written, oss_cpu, mds_cpu, open_ops and so on."""
         found = {"bytes_read": self.read, "bytes_written": self.written}
         found |= {f"{kind}_cpu": series for kind, series in self.cpu.items()}
         found |= {f"{name}_ops": series for name, series in self.operations.items()}
         return {name: series for name, series in found.items() if series is not None}
 
 
-#: A key ("read", "written", ("cpu", "oss"), ("operations", "open")) and its rows: times, names, values, and the step.
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Rows:
+    """Rows of a source: begins of steps, components, values (NaN: not known), and the step."""
+
     times: Any
     names: Any
     values: Any
@@ -100,6 +101,7 @@ class _Rows:
     level: bool = False
 
 
+#: ("read", ""), ("written", ""), ("cpu", "oss"), ("operations", "open") …
 Key = tuple[str, str]
 Found = Iterable[tuple[Key, _Rows]]
 Reader = Callable[[Read, Period, "Collection[str] | None"], Found]
@@ -112,19 +114,20 @@ def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Foun
     """LMT: bytes of the step that begins at a stamp; load at its begin; counts of operations."""
     step = float(records.header.get("step_s", LMT_STEP_S))
     if "lmt" in records.tables:
-        table = cut(of(records.tables["lmt"], "file_system", systems), period, step, 0.0)
+        table = of(cut(records.tables["lmt"], period, step, 0.0), "file_system", systems)
         for key, name in (("read", "bytes_read"), ("written", "bytes_written")):
             yield (key, ""), _Rows(numbers(table, "time"), table["ost_name"], numbers(table, name), step)
     if "servers" in records.tables:
-        servers = cut(of(records.tables["servers"], "quantity", {"cpu"}), period, step, 0.0)
+        servers = of(cut(records.tables["servers"], period, step, 0.0), "quantity", {"cpu"})
         for kind, rows in split(servers, "kind"):
             values = numbers(rows, "value")
             yield ("cpu", kind), _Rows(numbers(rows, "time"), _called(rows, kind), values, step, "%", level=True)
     if "operations" in records.tables:
         counts = cut(records.tables["operations"], period, step, 0.0)
         for name, rows in split(counts, "operation"):
-            yield ("operations", name), _Rows(
-                numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"
+            yield (
+                ("operations", name),
+                _Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
             )
 
 
@@ -211,7 +214,9 @@ def _series(records: Read, period: Period, systems: Collection[str] | None) -> F
             continue
         rows = cut(rows, period, step, 2 * step)
         labels = {text: json.loads(text or "{}") for text in pc.unique(rows["labels"]).to_pylist()}
-        called = {text: next((str(each[k]) for k in _LABELS if k in each), records.path) for text, each in labels.items()}
+        called = {
+            text: next((str(each[k]) for k in _LABELS if k in each), records.path) for text, each in labels.items()
+        }
         names = [called[text] for text in rows["labels"].to_pylist()]
         values, times = numbers(rows, "value"), numbers(rows, "time")
         key = ("read" if quantity == "bytes_read" else "written", "")

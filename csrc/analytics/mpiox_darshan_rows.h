@@ -112,7 +112,8 @@ void mpiox_darshan_rows_release(mpiox_darshan_rows *rows);
 int64_t mpiox_darshan_rows_bytes(const mpiox_darshan_rows *rows);
 /* Name of buffer `index`, or NULL when there is none. */
 const char *mpiox_darshan_rows_buffer_name(int index);
-/* Name of a column of numbers of table 0 (logs), 1 (jobs), 2 (files) or 3 (summaries), or NULL; *is_double tells its kind. */
+/* Name of a column of numbers of table 0 (logs), 1 (jobs), 2 (files) or 3 (summaries), or NULL; *is_double tells its
+ * kind. */
 const char *mpiox_darshan_rows_column(int table, int index, int *is_double);
 
 #endif

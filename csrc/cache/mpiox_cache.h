@@ -115,7 +115,13 @@ typedef struct mpiox_file_record {
     mpiox_error errors[MPIOX_CACHE_ERRORS]; /* deferred, not yet reported */
 } mpiox_file_record;
 
-enum { MPIOX_FILE_READABLE = 1, MPIOX_FILE_WRITABLE = 2, MPIOX_FILE_REPLICA = 4 };
+enum {
+    MPIOX_FILE_READABLE = 1,
+    MPIOX_FILE_WRITABLE = 2,
+    MPIOX_FILE_REPLICA = 4,
+    MPIOX_FILE_DIRECT_READ = 8,  /* the delegate's reads of whole blocks go past the page cache, */
+    MPIOX_FILE_DIRECT_WRITE = 16 /* and its writes: as the hints direct_read and direct_write say */
+};
 enum { MPIOX_RANGE_MOVING = -1 };
 
 /* Number of ranges for so many owners, 1 to MPIOX_FILE_RANGES: the largest multiple of owners up to

@@ -48,15 +48,18 @@ typedef struct opening { /* what rank 0 tells the others */
 static int open_at(mpiox_delegated *delegated, int32_t owner, const char *path, opening *o)
 {
     const int amode = delegated->file->amode;
+    const mpiox_hints *hints = &delegated->file->hints;
     mpiox_slot slot = {.op = MPIOX_OP_OPEN};
 
     slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
-                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0);
+                  (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0) |
+                  (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
+                  (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
     slot.ahead[0] = delegated->file->layout.servers;
-    slot.ahead[1] = delegated->file->hints.delegate_weight;
+    slot.ahead[1] = hints->delegate_weight;
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
     const int code = mpiox_delegated_request(delegated, owner, &slot);

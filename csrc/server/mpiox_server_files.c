@@ -317,7 +317,10 @@ int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame)
 static int open_handle(const mpiox_server *server, const char *path, int64_t flags, mpiox_storage **out, int *access,
                        mpiox_error *error)
 {
-    const mpiox_storage_options options = {.kind = (mpiox_storage_kind)server->options.storage};
+    const mpiox_storage_options options = {.kind = (mpiox_storage_kind)server->options.storage,
+                                           .direct_read = (flags & MPIOX_FILE_DIRECT_READ) != 0,
+                                           .direct_write = (flags & MPIOX_FILE_DIRECT_WRITE) != 0,
+                                           .changing = true}; /* clients deposit while a frame is written */
     const int rank = server->options.delegate;
     *access = O_RDONLY;
     if (!(flags & MPIOX_FILE_WRITABLE))
@@ -380,8 +383,8 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     };
 }
 
-/* A handle that can do more than the present one takes its place; of two equal ones the older stays. *left = the one
- * that is not needed. False: no room to keep the older one. */
+/* A handle that can do more than the present one takes its place; of two equal ones the older stays, with direct I/O or
+ * without. *left = the one that is not needed. False: no room to keep the older one. */
 static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int access, mpiox_storage **left)
 {
     const bool readable = access != O_WRONLY, writable = access != O_RDONLY;

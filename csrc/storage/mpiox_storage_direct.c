@@ -16,6 +16,9 @@
  *             writers of the same file away for the length of a blocking direct write (between the first flush and the
  *             last drop of cached pages), but not for that of an asynchronous one, and a large folio that is made dirty
  *             in between would keep old data. Direct reads have no such window and may be in flight together.
+ *             Memory that may change under a write (`changing`) is copied first: file systems and devices with
+ *             checksums compute them of the caller's memory, and a byte that is stored meanwhile makes a block that
+ *             cannot be read any more, or a write that fails.
  * Source.     open(2), section O_DIRECT; statx(2), STATX_DIOALIGN; mm/filemap.c of Linux, kiocb_invalidate_pages().
  */
 #include <errno.h>
@@ -34,8 +37,9 @@ typedef struct direct_state {
     mpiox_storage *inner; /* owned: the page cache */
     int fd, rank;
     int64_t block, memory; /* alignment of file ranges and of memory; powers of 2 */
+    bool changing;         /* see mpiox_storage_options */
     atomic_bool on[2];     /* for reads, for writes */
-    pthread_mutex_t lock;  /* guards the buffer: threads that need one take turns */
+    pthread_mutex_t lock;  /* guards the buffer */
     char *bounce;          /* BOUNCE_BYTES, made at first use */
 } direct_state;
 
@@ -68,29 +72,44 @@ static void copy(const struct iovec *iov, char *buffer, int64_t bytes, bool to_b
     }
 }
 
-/* Move `bytes` bytes, whole blocks, from or to unaligned memory: at most a buffer full. */
+/* Move whole blocks by way of an aligned buffer. */
+static int64_t move_through(direct_state *state, char *buffer, bool write, const struct iovec *iov, int64_t offset,
+                            int64_t bytes)
+{
+    const struct iovec part = {.iov_base = buffer, .iov_len = (size_t)bytes};
+    if (buffer == NULL)
+        return -ENOMEM;
+    if (write)
+        copy(iov, buffer, bytes, true);
+    const int64_t moved = mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
+    if (!write)
+        copy(iov, buffer, moved, false);
+    return moved;
+}
+
+/* Move `bytes` bytes, whole blocks, from or to memory that cannot be used itself: at most a buffer full. A thread that
+ * finds the buffer in use makes one for this transfer, so that threads do not wait for each other's devices. */
 static int64_t bounced(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
 {
-    int64_t moved = -ENOMEM;
-    struct iovec part = {.iov_len = (size_t)(bytes < BOUNCE_BYTES ? bytes : BOUNCE_BYTES)};
-    pthread_mutex_lock(&state->lock);
-    if (state->bounce == NULL)
-        state->bounce = aligned_alloc(BLOCK_MAX, BOUNCE_BYTES); /* no alignment asked for is larger */
-    part.iov_base = state->bounce;
-    if (state->bounce != NULL && write)
-        copy(iov, state->bounce, (int64_t)part.iov_len, true);
-    if (state->bounce != NULL)
-        moved = mpiox_storage_posix_call(state->fd, write, &part, 1, offset);
-    if (!write)
-        copy(iov, state->bounce, moved, false);
-    pthread_mutex_unlock(&state->lock);
+    const int64_t step = bytes < BOUNCE_BYTES ? bytes : BOUNCE_BYTES;
+    const bool mine = pthread_mutex_trylock(&state->lock) == 0;
+    char *buffer = mine ? state->bounce : NULL;
+    if (buffer == NULL)
+        buffer = aligned_alloc(BLOCK_MAX, BOUNCE_BYTES); /* no alignment asked for is larger */
+    const int64_t moved = move_through(state, buffer, write, iov, offset, step);
+    if (mine) {
+        state->bounce = buffer;
+        pthread_mutex_unlock(&state->lock);
+    } else {
+        free(buffer);
+    }
     return moved;
 }
 
 /* Some of `bytes` bytes, whole blocks at a block's start. -EINVAL: not here. */
 static int64_t direct_call(direct_state *state, bool write, const struct iovec *iov, int64_t offset, int64_t bytes)
 {
-    if (!aligned(state, iov))
+    if ((write && state->changing) || !aligned(state, iov))
         return bounced(state, write, iov, offset, bytes);
     struct iovec part;
     mpiox_storage_cut(iov, 1, bytes < MPIOX_STORAGE_CALL_BYTES ? bytes : MPIOX_STORAGE_CALL_BYTES, &part, 1);
@@ -214,7 +233,7 @@ bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int fla
     mpiox_storage *outer = calloc(1, sizeof *outer);
     *reason = fd == -EINVAL ? refused : "the file could not be opened again";
     if (state != NULL)
-        *state = (direct_state){.inner = *storage, .fd = fd, .rank = rank};
+        *state = (direct_state){.inner = *storage, .fd = fd, .rank = rank, .changing = options->changing};
     if (fd < 0 || state == NULL || outer == NULL || !same_file(fd, (*storage)->fd) || !find_alignment(state)) {
         *reason = fd >= 0 ? refused : *reason;
         if (fd >= 0)

@@ -15,17 +15,19 @@ import errno
 import os
 import re
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Announcement", "here", "is_gone", "read_all"]
+__all__ = ["Announcement", "here", "is_gone", "now_ns", "read_all"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}")  # as csrc/arbiter has it: names are words of the map
 _MOST_BYTES = 4096
 _MOST = 2**31 - 1
+_NOBODY: Mapping[str, int] = {}
 _NOT_A_JOBS = (errno.ELOOP, errno.EACCES, errno.ENXIO)
 
 
@@ -109,8 +111,24 @@ def _read(path: str) -> tuple[str, int] | None:
         return file.read(_MOST_BYTES).decode("utf-8", errors="replace"), status.st_mtime_ns
 
 
-def read_all(folder: Path) -> tuple[list[Announcement], list[str]]:
+def now_ns(folder: Path) -> int:
+    """Return the time of the clock that stamps the files of an arbiter's folder, ns.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written.
+    """
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".now.") as probe:
+        return os.fstat(probe.fileno()).st_mtime_ns
+
+
+def read_all(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Announcement], list[str]]:
     """Return the announcements in an arbiter's folder, by name, and the names of files that are none.
+
+    Parameters
+    ----------
+    expired : file -> its time in ns: it is not opened, and in neither list, as long as it has this time
 
     Raises
     ------
@@ -121,6 +139,8 @@ def read_all(folder: Path) -> tuple[list[Announcement], list[str]]:
     others: list[str] = []
     for entry in _entries(folder / "jobs"):
         try:
+            if entry.name in expired and entry.stat(follow_symlinks=False).st_mtime_ns == expired[entry.name]:
+                continue
             content = None if entry.is_dir(follow_symlinks=False) else _read(entry.path)
         except FileNotFoundError:
             continue  # it has just left

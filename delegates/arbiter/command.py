@@ -169,13 +169,14 @@ def _print_status(folder: Path) -> None:
     import dataclasses
 
     from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
+    from mpiio_ext.delegates.arbiter.expired import Expired
     from mpiio_ext.delegates.arbiter.service import is_served
 
     if not (folder / "settings.json").exists():
         _fail(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
     try:
         content = mapfile.read(folder)
-        jobs, _ = announcements.read_all(folder)
+        jobs, _ = announcements.read_all(folder, Expired(folder).times)
         document = {
             "serving": is_served(folder),
             "settings": json.loads(settings.read(folder).encode()),

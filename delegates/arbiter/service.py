@@ -7,6 +7,8 @@ Guarantees. All state lies in the folder: an arbiter that starts again goes on w
 what they have. Generations only rise, also when the map has been lost: jobs say which one they follow. A map that could
 not be written is written with the next step. Where the policy finds no allocation SIZE decides. Under a policy that
 does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
+Who has expired stays so, also for the next arbiter, until it speaks again. A job that was silent for longer than the
+lease when an arbiter begins has a few seconds to speak: by whose clock a file is stamped depends on the file system.
 Source. Arbitration paper, Sections 3 and 4.
 """
 
@@ -23,6 +25,7 @@ from typing import IO
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.announcements import Announcement
+from mpiio_ext.delegates.arbiter.expired import Expired
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.programs import Programs
@@ -33,6 +36,9 @@ from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["Arbiter", "BusyError", "is_served"]
+
+#: For which a job that seems dead to an arbiter that begins is waited for, s; jobs speak every second.
+_DOUBT_S = 3.0
 
 
 class BusyError(MpiioExtError):
@@ -76,7 +82,8 @@ class Arbiter:
         self._decided: object = None
         self._strange: set[str] = set()
         self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
-        self._expired: dict[str, int] = {}  # job -> its file's time
+        self._expired = Expired(folder)
+        self._began_ns: int | None = announcements.now_ns(folder)  # None: the first look is over
         self._looked = time.monotonic()
         self._scheduler = Scheduler(folder, tell)
 
@@ -141,7 +148,7 @@ class Arbiter:
 
     def _jobs(self) -> list[Announcement]:
         now = time.monotonic()
-        found, others = announcements.read_all(self._folder)
+        found, others = announcements.read_all(self._folder, self._expired.times)
         for name in set(others) - self._strange:
             self._tell(f"{self._folder / 'jobs' / name}: not a job's announcement; left out")
         self._strange = set(others)
@@ -150,21 +157,23 @@ class Arbiter:
             silent_s = self._silence(job, now - self._looked)
             if silent_s <= self._settings.lease_s and not announcements.is_gone(job):
                 living.append(job)
-            elif self._expired.get(job.job) != job.touched_ns:
-                self._expired[job.job] = job.touched_ns
+            elif self._expired.add(job.job, job.touched_ns):
                 self._tell(f"{job.job}: expired after {silent_s:.0f} s without a word")
                 with contextlib.suppress(OSError):  # another user's, perhaps
                     (self._folder / "jobs" / job.job).unlink()
-        self._looked = now
-        for told in (self._silent, self._expired):
-            for name in set(told) - {job.job for job in found}:
-                del told[name]
+        self._looked, self._began_ns = now, None
+        for name in set(self._silent) - {job.job for job in found}:
+            del self._silent[name]
         return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
 
     def _silence(self, job: Announcement, since_s: float) -> float:
         """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
+        lease_s = self._settings.lease_s
         touched_ns, silent_s = self._silent.get(job.job, (job.touched_ns, 0.0))
-        silent_s = silent_s + min(since_s, self._settings.lease_s / 4) if touched_ns == job.touched_ns else 0.0
+        silent_s = silent_s + min(since_s, lease_s / 4) if touched_ns == job.touched_ns else 0.0
+        if self._began_ns is not None:  # before this arbiter began
+            age_s = (self._began_ns - job.touched_ns) / 1e9
+            silent_s = max(0.0, min(age_s, lease_s - min(_DOUBT_S, lease_s / 2)))
         self._silent[job.job] = (job.touched_ns, silent_s)
         return silent_s
 

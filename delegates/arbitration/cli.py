@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.one_line import OneLineErrors
+from mpiio_ext.delegates.arbitration.ranges import CountsType
 
 if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.curves import Curve
@@ -24,9 +24,6 @@ else:
 __all__ = ["arbitrate"]
 
 _PATH = click.Path(path_type=Path)
-#: Sizes of a pool that a range without a step may have; longer ranges go by `_STEP`.
-_EVERY_UP_TO = 32
-_STEP = 8
 
 
 class _Paths(_ParamType):
@@ -42,29 +39,6 @@ class _Paths(_ParamType):
         if not paths:
             self.fail("no file is named", param, ctx)
         return paths
-
-
-class _Pools(_ParamType):
-    """Sizes of the pool: "12", "0,8,16", "0..128", "0..128:16"."""
-
-    name = "N|A..B[:STEP]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a tuple of numbers."""
-        if isinstance(value, tuple):
-            return value
-        found: list[int] = []
-        for part in str(value).split(","):
-            match = re.fullmatch(r"(\d{1,6})(?:\.\.(\d{1,6})(?::(\d{1,6}))?)?", part.strip())
-            if match is None:
-                self.fail(f"{part!r} is neither a number nor a range as 0..128 or 0..128:16", param, ctx)
-            low = int(match[1])
-            high = int(match[2]) if match[2] is not None else low
-            step = int(match[3]) if match[3] is not None else 1 if high - low < _EVERY_UP_TO else _STEP
-            if high < low or step < 1:
-                self.fail(f"{part!r} is empty", param, ctx)
-            found += range(low, high + 1, step)
-        return tuple(found)
 
 
 class _SystemNodes(_ParamType):
@@ -117,7 +91,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=_Pools(), default="0..128", show_default=True,
+@click.option("--io-nodes", "pools", type=CountsType(), default="0..128", show_default=True,
               help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
 @click.option("--compute-nodes", type=_SystemNodes(),
               help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
@@ -171,7 +145,7 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     results = [run_queue(items, machine, policy(name), migration_s=migration_s) for name in dict.fromkeys(policies)]
     lines = result.queue_lines(results)
     figures = [] if output is None else [
-        ("queue", "Bandwidth of the running jobs over time.", draw.draw_queue(results))]
+        ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
     _finish(output, as_json, result.queue_document(results), lines, "Arbitration: a queue of jobs", figures)
 
 
@@ -189,7 +163,7 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @click.option("--policy", "name", default="mckp", show_default=True)
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
-@click.option("--counts", type=_Pools(), help="Numbers that may be given; between measured ones by interpolation.")
+@click.option("--counts", type=CountsType(), help="Numbers that may be given; between measured ones by interpolation.")
 @click.option("--divisible/--no-divisible", default=True, show_default=True,
               help="Only numbers that divide a job's compute nodes.")
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")

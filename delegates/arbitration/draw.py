@@ -6,6 +6,7 @@ Colours are those of Okabe and Ito; every line has a marker of its own besides, 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,11 @@ _LOOKS = {
     "process": ("#999999", "P"), "oracle": ("#222222", ""), "mckp": ("#0072B2", "^"),
 }
 _CYCLE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#222222", "#F0E442")
+_MOST_TICKS = 12
 
 
-def _svg(paint: Callable[[Axes], None], width: float = 7.0, height: float = 3.6) -> str:
-    """Return one plot as SVG, the same bytes for the same data."""
+def _svg(*paints: Callable[[Axes], None], width: float = 7.0, height: float = 3.6) -> str:
+    """Return plots, one below the other, as SVG, the same bytes for the same data."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -37,10 +39,12 @@ def _svg(paint: Callable[[Axes], None], width: float = 7.0, height: float = 3.6)
     with mpl.rc_context({"svg.hashsalt": "mpiio_ext", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
-        axis: Any = figure.subplots()
-        paint(axis)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="y", linewidth=0.4, alpha=0.6)
+        axes: Any = figure.subplots(len(paints), squeeze=False)
+        for axis, paint in zip(axes[:, 0], paints, strict=True):
+            paint(axis)
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.grid(axis="y", linewidth=0.4, alpha=0.6)
+            axis.set_axisbelow(True)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
@@ -85,36 +89,84 @@ def draw_gain(simulation: Simulation) -> str:
     return _svg(paint)
 
 
-def draw_queue(results: Sequence[QueueResult]) -> str:
-    """Return the aggregate bandwidth of the running jobs over time, a line for each policy."""
+def _in_pairs(values: Sequence[float], edges: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Return a step function as corners: times and values."""
+    times = [each for edge in edges for each in (edge, edge)][1:-1]
+    return times, [each for value in values for each in (value, value)]
 
-    def paint(axis: Axes) -> None:
+
+def draw_queue(results: Sequence[QueueResult]) -> str:
+    """Return the aggregate bandwidth of the running jobs over time, and the mean bandwidth of each job, by policy.
+
+    Both axes of the first are logarithmic: short jobs with much bandwidth stand beside long ones with little. It begins
+    at a tenth of the first change's time.
+    """
+
+    def over_time(axis: Axes) -> None:
+        first = min((each.time_s for result in results for each in result.steps if each.time_s > 0), default=1.0) / 10
         for result in results:
-            colour, marker = _LOOKS[result.policy.lower()]
-            axis.step([step.time_s for step in result.steps], [step.bandwidth / 1000 for step in result.steps],
-                      where="post", color=colour, marker=marker or None, markersize=4, label=result.policy,
+            colour, _ = _LOOKS[result.policy.lower()]
+            steps = [each for each in result.steps if each.grants]
+            edges = [max(each.time_s, first) for each in steps] + [result.makespan_s]
+            times, values = _in_pairs([each.bandwidth / 1000 for each in steps], edges)
+            axis.plot(times, values, color=colour, linewidth=1.4, label=result.policy,
                       linestyle="--" if result.policy == "ORACLE" else "-")
-        axis.set_xlabel("time (s)")
-        axis.set_ylabel("bandwidth of running jobs (GB/s)")
-        axis.set_yscale("log")  # short jobs with much bandwidth stand beside long ones with little
-        axis.set_xlim(left=0)
+            axis.plot(times[-1], values[-1], color=colour, marker="|", markersize=9)  # the queue is empty
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlim(left=first)
+        axis.set_xlabel("time (s), logarithmic; | the end of the queue")
+        axis.set_ylabel("running jobs (GB/s)")
         _legend_above(axis, len(results))
 
-    return _svg(paint)
+    def by_job(axis: Axes) -> None:
+        names = sorted({job.name for result in results for job in result.jobs}, key=_natural)
+        width = 0.8 / max(len(results), 1)
+        for index, result in enumerate(results):
+            means = {job.name: job.bandwidth / 1000 for job in result.jobs}
+            axis.bar([at + (index + 0.5) * width - 0.4 for at in range(len(names))], [means[name] for name in names],
+                     width, color=_LOOKS[result.policy.lower()][0], label=result.policy)
+        axis.set_yscale("log")
+        axis.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
+        axis.set_ylabel("mean of the job (GB/s)")
+
+    return _svg(over_time, by_job, height=5.6)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that has job 2 before job 10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def draw_curves(curves: Mapping[str, Curve]) -> str:
-    """Return curves of bandwidth by I/O nodes, with the standard deviation of a repetition."""
+    """Return curves of bandwidth by I/O nodes, with the standard deviation of a repetition.
 
-    def paint(axis: Axes) -> None:
-        for index, (name, curve) in enumerate(curves.items()):
-            points = list(curve.points.values())
-            axis.errorbar(curve.counts, [p.mean for p in points], yerr=[p.deviation or 0.0 for p in points],
-                          color=_CYCLE[index % len(_CYCLE)], marker="osv^DPX"[index % 7], markersize=4, capsize=2,
-                          linewidth=1, label=name)
-        axis.set_xlabel("I/O nodes")
-        axis.set_ylabel("bandwidth (MB/s)")
-        axis.set_ylim(bottom=0)
-        axis.legend(fontsize=6)
+    More than nine stand in panels of nine, so that each line has a colour of its own.
+    """
+    names = list(curves)
+    groups = [names[at:at + len(_CYCLE)] for at in range(0, len(names), len(_CYCLE))] or [[]]
 
-    return _svg(paint, height=4.2)
+    def panel(group: Sequence[str]) -> Callable[[Axes], None]:
+        def paint(axis: Axes) -> None:
+            counts = sorted({count for name in group for count in curves[name].counts})
+            for index, name in enumerate(group):
+                curve = curves[name]
+                points = list(curve.points.values())
+                axis.errorbar(curve.counts, [p.mean for p in points], yerr=[p.deviation or 0.0 for p in points],
+                              color=_CYCLE[index], marker="osv^DPX"[index % 7], markersize=4, capsize=2, linewidth=1,
+                              label=name)
+            axis.set_xlabel("I/O nodes")
+            axis.set_ylabel("bandwidth (MB/s)")
+            axis.set_ylim(bottom=0)
+            _ticks_at(axis, counts)
+            axis.legend(fontsize=6)
+
+        return paint
+
+    return _svg(*(panel(group) for group in groups), height=4.2 * len(groups))
+
+
+def _ticks_at(axis: Axes, counts: Sequence[int]) -> None:
+    """Set ticks at numbers that were measured; where there are many, at some of them."""
+    step = -(-len(counts) // _MOST_TICKS) or 1
+    axis.set_xticks(list(counts)[::step])

@@ -5,8 +5,10 @@ Problem.    Exploring every application with every number of I/O nodes is not af
 Algorithm.  A base pattern that is the same gives its curve. Otherwise the nearest ones
             (mpiio_ext.delegates.arbitration.pattern.distance), weighted by 1 / distance, give the geometric mean of
             their bandwidths at each number of I/O nodes that all of them have; their scatter around it is added to
-            the spread of the repetitions. Several patterns of one job are joined by their volumes: the time of each
-            is its volume divided by its bandwidth, and the job's bandwidth is the whole volume over the whole time.
+            the spread of the repetitions. Patterns with direct I/O stand for those without only where all base
+            patterns have it, and the other way round. Several patterns of one job are joined by their volumes: the
+            time of each is its volume divided by its bandwidth, and the job's bandwidth is the whole volume over the
+            whole time.
 Guarantees. An estimate has 0 repetitions in every point, so that it is never taken for a measurement, and a source
             that says from what it was made, also where reads were estimated from writes.
 Source.     Section 3.1 of the arbitration paper; joining by volumes: its reference [11] (Boito, RR-9366).
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
@@ -37,7 +40,12 @@ def estimate(pattern: Pattern, base: Mapping[Pattern, Curve], *, nearest: int = 
     """
     if pattern in base:
         return base[pattern]
-    ranked = sorted(base, key=lambda each: (distance(pattern, each), each))[:max(nearest, 1)]
+    alike = [each for each in base if each.direct == pattern.direct]
+    if not alike:  # better than nothing, and the source names the patterns
+        alike, pattern = list(base), replace(pattern, direct=not pattern.direct)
+        if pattern in base:
+            return replace(base[pattern], source=f"{base[pattern].source} as {pattern.name}")
+    ranked = sorted(alike, key=lambda each: (distance(pattern, each), each))[:max(nearest, 1)]
     if not ranked:
         raise CurveError("there is no measured base pattern to estimate from")
     counts = set.intersection(*(set(base[each].counts) for each in ranked))

@@ -35,6 +35,7 @@ class Pattern:
     request_bytes : of one request
     compute_nodes, processes : that issue requests
     operation : "write" or "read"
+    direct : past the page cache (O_DIRECT)
     """
 
     layout: Layout
@@ -43,6 +44,7 @@ class Pattern:
     compute_nodes: int
     processes: int
     operation: str = "write"
+    direct: bool = False
 
     def __post_init__(self) -> None:
         if self.layout not in ("file-per-process", "shared"):
@@ -57,12 +59,16 @@ class Pattern:
         """A short name, unique among patterns."""
         kib = self.request_bytes / 1024
         size = f"{kib:g}KiB" if kib >= 1 else f"{self.request_bytes}B"
+        direct = "-direct" if self.direct else ""
         kind = "fpp" if self.layout == "file-per-process" else "shared"
-        return f"{kind}-{self.spatiality}-{size}-{self.compute_nodes}x{self.processes}-{self.operation}"
+        return f"{kind}-{self.spatiality}-{size}-{self.compute_nodes}x{self.processes}-{self.operation}{direct}"
 
 
 def distance(a: Pattern, b: Pattern) -> float:
-    """Return how far two patterns are apart, in doublings of the request size; 0 for equal ones."""
+    """Return how far two patterns are apart, in doublings of the request size; 0 for equal ones.
+
+    Whether accesses go past the page cache is not in it: see :mod:`mpiio_ext.delegates.arbitration.estimate`.
+    """
     return (
         _LAYOUT_DOUBLINGS * (a.layout != b.layout)
         + _SPATIALITY_DOUBLINGS * (a.spatiality != b.spatiality)

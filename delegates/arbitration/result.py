@@ -43,7 +43,9 @@ def simulation_document(simulation: Simulation, best: dict[int, int]) -> dict[st
         ratio = simulation.ratio("mckp", "static")
         document["gains"]["mckp_over_static"] = [_spread(ratio[:, k]) for k in range(len(simulation.pools))]
         fair = simulation.given["static"] <= simulation.pools
-        document["sets_where_mckp_is_below_static_within_the_pool"] = int((fair & (ratio < 1 - 1e-9)).sum())
+        below = ratio < 1 - 1e-9
+        document["sets_where_mckp_is_below_static_within_the_pool"] = int((fair & below).sum())
+        document["sets_where_mckp_is_below_static_beyond_the_pool"] = int((~fair & below).sum())
     return document
 
 
@@ -69,10 +71,15 @@ def simulation_lines(document: dict[str, Any]) -> list[str]:
         pairs = list(zip(document["pools"], gains["mckp_over_static"], strict=True))
         lines += _gain_lines(dict(pairs))
         below = document["sets_where_mckp_is_below_static_within_the_pool"]
-        beyond = sum(document["sets_beyond_the_pool"]["static"])
-        within = document["sets"] * len(pairs) - beyond
-        lines.append(f"MCKP below STATIC: in {below} of the {within:,} cases where STATIC stays within the pool; in "
-                     f"{beyond:,} others STATIC gives more I/O nodes than there are")
+        given = {pool: number for pool, number in zip(document["pools"], document["sets_beyond_the_pool"]["static"],
+                                                      strict=True) if number}
+        within = document["sets"] * len(pairs) - sum(given.values())
+        lines.append(f"MCKP below STATIC: in {below} of the {within:,} cases where STATIC stays within the pool")
+        if given:
+            lines.append(f"STATIC gives more I/O nodes than there are in {sum(given.values()):,} cases, of the "
+                         f"{document['sets']:,} sets: " + ", ".join(f"{number:,} with {pool}" for pool, number
+                                                                    in given.items()) + "; MCKP below STATIC in "
+                         f"{document['sets_where_mckp_is_below_static_beyond_the_pool']:,} of them")
     return lines
 
 

@@ -4,6 +4,9 @@ Every file is understood or refused with one line that names it, the line or row
 Repetitions of one scenario become one point with its spread. Nothing is guessed: a number of I/O nodes that was not
 measured has no point.
 
+Measurements that moved another total, or stopped after another time, are no repetitions of each other: a table that has
+both for one pattern and number of I/O nodes is refused. With O_DIRECT and through the page cache are two patterns.
+
 `request_bytes`, which `python -m mpiio_ext.bench explore` adds, says what FORGE's whole KiB cannot.
 
 Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
@@ -82,6 +85,27 @@ def _curves(found: Mapping[Any, Mapping[int, Sequence[float]]], source: str) -> 
             for key, points in found.items()}
 
 
+def _pattern(where: str, row: Mapping[str, Any]) -> Pattern:
+    operation = row["operation"].strip()
+    if operation not in ("write", "read"):
+        raise CurveError(f"{where}: operation must be write or read, not {operation!r}")
+    return Pattern(
+        layout=_LAYOUTS[_whole(where, row, "layout", 0, 1)],
+        spatiality=_SPATIALITIES[_whole(where, row, "spatiality", 0, 1)],
+        request_bytes=_whole(where, row, "request_bytes", 1) if row.get("request_bytes")
+        else 1024 * _whole(where, row, "request", 1),
+        compute_nodes=_whole(where, row, "clients", 1),
+        processes=_whole(where, row, "processes", 1),
+        operation=operation,
+        direct=bool(_whole(where, row, "odirect", 0, 1)) if (row.get("odirect") or "").strip() else False,
+    )
+
+
+def _amount(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what limits how much a run moves, total and stonewall; "" where the table does not say."""
+    return (row.get("total") or "").strip(), (row.get("stonewall") or "").strip()
+
+
 def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
     """Return the curve of every pattern in FORGE's tables, those of all files together, ordered by pattern.
 
@@ -92,21 +116,17 @@ def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
     """
     paths = list(paths)
     found: dict[Pattern, dict[int, list[float]]] = {}
+    amounts: dict[tuple[Pattern, int], tuple[str, str]] = {}
     for path in paths:
         for where, row in _rows(path, _FORGE):
-            operation = row["operation"].strip()
-            if operation not in ("write", "read"):
-                raise CurveError(f"{where}: operation must be write or read, not {operation!r}")
-            pattern = Pattern(
-                layout=_LAYOUTS[_whole(where, row, "layout", 0, 1)],
-                spatiality=_SPATIALITIES[_whole(where, row, "spatiality", 0, 1)],
-                request_bytes=_whole(where, row, "request_bytes", 1) if row.get("request_bytes")
-                else 1024 * _whole(where, row, "request", 1),
-                compute_nodes=_whole(where, row, "clients", 1),
-                processes=_whole(where, row, "processes", 1),
-                operation=operation,
-            )
+            pattern = _pattern(where, row)
             count = _whole(where, row, "forwarders", 0)
+            amount = _amount(row)
+            before = amounts.setdefault((pattern, count), amount)
+            if amount != before:
+                raise CurveError(f"{where}: {pattern.name} with {count} I/O nodes: total {amount[0]!r} and stonewall "
+                                 f"{amount[1]!r}, and {before[0]!r} and {before[1]!r} in an earlier line: these are no "
+                                 "repetitions of one another; read such tables one by one")
             found.setdefault(pattern, {}).setdefault(count, []).append(_number(where, row, "bandwidth"))
     if not found:
         raise CurveError(f"{', '.join(map(str, paths))}: no measurement in it")

@@ -10,8 +10,9 @@ Algorithm. The plans of one rank of each group that is there say which operation
            through which views, too. Everything else is the path's. Files are classed by who of the ranks uses them,
            as `path.extract` does. With fewer ranks than were traced, accesses at the file pointer of a shared file
            that come behind a read at it, with no seek between them, have no offset: here, and by `comparable_path` in
-           the path of the replay's trace. Sizes that the original's tracer could not record are in neither (`untold`),
-           and the same holds of offsets in files that are written by accesses of such sizes, with any number of ranks.
+           the path of the replay's trace; and nobody tells how much reads of it have moved. Sizes that the original's
+           tracer could not record are in neither (`untold`), and the same holds of offsets in files that are written
+           by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
 """
 
@@ -185,6 +186,21 @@ def _without_offsets(path: WorkloadPath, rows: NDArray[np.bool_]) -> WorkloadPat
     return WorkloadPath(table, path.info)
 
 
+def _as_asked(path: WorkloadPath, files: set[str]) -> WorkloadPath:
+    """Return a path without what reads of some files have moved: less than was asked for, where data is not there."""
+    texts = path.table["extra"].to_pylist()
+    told = [row for row, file in enumerate(path.words("file").tolist())
+            if file in files and "moved" in (texts[row] or "")]  # fmt: skip
+    for row in told:
+        rest = {name: value for name, value in parsed(texts[row]).items() if name != "moved"}
+        texts[row] = json.dumps(rest, separators=(",", ":")) if rest else None
+    if not told:
+        return path
+    place = path.table.schema.get_field_index("extra")
+    field = path.table.schema.field(place)
+    return WorkloadPath(path.table.set_column(place, field, pa.array(texts, pa.string()).cast(field.type)), path.info)
+
+
 def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> WorkloadPath:
     """Return the path of the trace of a replay without what `expected_path` cannot tell.
 
@@ -197,7 +213,7 @@ def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> Work
     short = {f"/{file.lstrip('/')}" for file in _short_of_data(path, ranks)}
     used = set(again.words("file").tolist()) - {None}
     names = {name for name in used if any(f"/{name}".endswith(end) for end in short)}
-    return without_untold(_without_offsets(again, _behind_reads(again, names)), path)
+    return without_untold(_without_offsets(_as_asked(again, names), _behind_reads(again, names)), path)
 
 
 # ---- the path --------------------------------------------------------------------------------------------------------
@@ -241,4 +257,5 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
                    members=tuple(members.values()), ranks=ranks,
                    starts=tuple(path.info.start(group) for group in members))  # fmt: skip
     found = WorkloadPath(whole, info)
-    return without_untold(_without_offsets(found, _behind_reads(found, _short_of_data(path, ranks))), path)
+    short = _short_of_data(path, ranks)
+    return without_untold(_without_offsets(_as_asked(found, short), _behind_reads(found, short)), path)

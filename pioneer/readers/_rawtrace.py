@@ -32,7 +32,7 @@ _ROW = np.dtype(
 _NULL = np.iinfo(np.int64).min
 _LAYERS = pa.array(LAYERS, pa.string())
 #: Bytes of text after which rows are taken: batches should not be small, and pieces of text should fit into caches.
-TAKEN_BYTES = 4 << 20
+TAKEN_BYTES = 8 << 20
 
 #: From processes and threads as the trace has them, and the lines of the rows, to ranks and threads of the table.
 Placement = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -46,7 +46,8 @@ class Records:
     ----------
     start, end : float64, s; NaN: none.
     rank, thread, numbers : int64: process, thread, number of arguments; the least: none, the largest: no such number.
-    texts : large_binary: names of functions, then first arguments, second ones and so on.
+    texts : binary or text, with offsets of 32 or 64 bits: names of functions, then first arguments, second ones and
+        so on; null is empty.
     """
 
     start: np.ndarray
@@ -196,9 +197,10 @@ class RawTrace:
             keep.append(ffi.from_buffer(f"{kind}[]", np.ascontiguousarray(getattr(records, name))))
             setattr(columns, name, keep[-1])
         offsets, data = [], []
-        for text in (pc.fill_null(text, b"") for text in records.texts):
-            places = np.frombuffer(text.buffers()[1], np.int64)[text.offset : text.offset + len(text) + 1]
-            offsets.append(ffi.from_buffer("int64_t[]", np.ascontiguousarray(places)))
+        for text in (pc.fill_null(text, b"") if text.null_count else text for text in records.texts):
+            width = np.int64 if text.type in (pa.large_binary(), pa.large_string()) else np.int32
+            places = np.frombuffer(text.buffers()[1] or bytes(8), width)[text.offset : text.offset + len(text) + 1]
+            offsets.append(ffi.from_buffer("int64_t[]", np.ascontiguousarray(places, np.int64)))
             data.append(ffi.from_buffer("char[]", text.buffers()[2] or b"\0"))
         keep += [offsets, data, ffi.new("int64_t *[]", offsets), ffi.new("char *[]", data)]
         columns.offsets, columns.bytes = keep[-2:]

@@ -40,8 +40,8 @@ LACKS = [
     "depth of calls inside of others; extra has their level",
     "text: threads; Parquet: times have 32 bits, microseconds for the first seconds only, and 10 arguments",
 ]
-#: Records of a batch of Parquet: what is made of them fits into a cache.
-_BATCH = 1 << 14
+#: Records of a batch of Parquet: smaller ones cost more, by what every column of a batch costs in each step.
+_BATCH = 1 << 16
 _LINE = re.compile(rb"(-?\d+\.?\d*(?:e-?\d+)?) (-?\d+\.?\d*(?:e-?\d+)?) (\w+) (-?\d+) (-?\d+) \((.*) \)\s*$")
 _COLUMNS = ("rank", "thread_id", "tstart", "tend", "func_id", "arg_count")
 _ARGUMENTS = 10
@@ -121,7 +121,7 @@ def _texts(column: pa.Array) -> pa.Array:
         return _texts(column.dictionary_decode())
     if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
                                    pa.types.is_large_binary)):  # fmt: skip
-        return column.cast(pa.large_binary())
+        return column
     return pa.array([None if value is None else str(value).encode() for value in column.to_pylist()], pa.large_binary())
 
 

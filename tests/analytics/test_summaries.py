@@ -27,38 +27,76 @@ def test_columns_have_the_published_names_and_a_meaning_each() -> None:
     names = SUMMARY.names()
     assert len(set(names)) == len(names)
     assert all(column.meaning for column in (*SUMMARY.columns, *NOTES.columns))
-    assert {"darshan_agg_perf_by_slowest_posix", "fs_ave_gibs_read_per_sec", "fs_tot_statfs_ops", "fs_max_mds_cpu",
-            "fshealth_ost_most_full_pct", "fshealth_ost_failures_lead_secs", "jobsdb_concurrent_nodehrs",
-            "topology_job_max_radius", "coverage_factor_read_bw"} <= set(names)  # fmt: skip
+    assert {
+        "darshan_agg_perf_by_slowest_posix",
+        "fs_ave_gibs_read_per_sec",
+        "fs_tot_statfs_ops",
+        "fs_max_mds_cpu",
+        "fshealth_ost_most_full_pct",
+        "fshealth_ost_failures_lead_secs",
+        "jobsdb_concurrent_nodehrs",
+        "topology_job_max_radius",
+        "coverage_factor_read_bw",
+    } <= set(names)
 
 
 def test_scalars_of_servers() -> None:
     lmt = lmt_table([(0.0, "a", 100, 0), (0.0, "b", None, 50), (5.0, "a", 0, 20), (5.0, "b", 300, 30)], "f")
-    load = table({"time": [0, 5, 0], "server": ["x", "x", "y"], "kind": ["oss"] * 3, "quantity": ["cpu"] * 3,
-                  "value": [10, 30, 50]})  # fmt: skip
+    load = table(
+        {
+            "time": [0, 5, 0],
+            "server": ["x", "x", "y"],
+            "kind": ["oss"] * 3,
+            "quantity": ["cpu"] * 3,
+            "value": [10, 30, 50],
+        }
+    )
     counts = table({"time": [0, 5], "server": ["m", "m"], "operation": ["open"] * 2, "count": [10, 0]})
     source = records("lmt", lmt=lmt, servers=load, operations=counts)
     found = row.servers(traffic([source], Period(0.0, 15.0), {"f"}))
     expected = {
-        "fs_tot_bytes_read": 400, "fs_tot_gibs_read": 400 / 2**30, "fs_ave_bytes_read_per_sec": (20 + 60) / 2,
-        "fs_max_bytes_read_per_sec": 60, "fs_min_bytes_read_per_sec": 20, "fs_frac_zero_read": 1 / 3,
-        "fs_tot_bytes_written": 100, "fs_max_bytes_written_per_sec": 10, "fs_frac_zero_written": 1 / 4,
-        "fs_frac_missing": 5 / 12, "fs_step_s": 5, "fs_targets": 2, "fs_ave_oss_cpu": (20 + 50) / 2, "fs_max_oss_cpu": 50,
-        "fs_tot_open_ops": 10, "fs_ave_open_ops_per_sec": 1, "fs_max_open_ops_per_sec": 2, "fs_min_open_ops_per_sec": 0,
-    }  # fmt: skip
+        "fs_tot_bytes_read": 400,
+        "fs_tot_gibs_read": 400 / 2**30,
+        "fs_ave_bytes_read_per_sec": (20 + 60) / 2,
+        "fs_max_bytes_read_per_sec": 60,
+        "fs_min_bytes_read_per_sec": 20,
+        "fs_frac_zero_read": 1 / 3,
+        "fs_tot_bytes_written": 100,
+        "fs_max_bytes_written_per_sec": 10,
+        "fs_frac_zero_written": 1 / 4,
+        "fs_frac_missing": 5 / 12,
+        "fs_step_s": 5,
+        "fs_targets": 2,
+        "fs_ave_oss_cpu": (20 + 50) / 2,
+        "fs_max_oss_cpu": 50,
+        "fs_tot_open_ops": 10,
+        "fs_ave_open_ops_per_sec": 1,
+        "fs_max_open_ops_per_sec": 2,
+        "fs_min_open_ops_per_sec": 0,
+    }
     assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert set(found) <= set(SUMMARY.names())
     assert row.servers(traffic([], Period(0.0, 15.0))) == {}
 
 
 def test_coverage_is_null_where_a_side_is_not_known_or_zero() -> None:
-    known = {"darshan_tot_bytes_read_posix": 10, "darshan_tot_bytes_written_posix": 30, "fs_tot_bytes_read": 40.0,
-             "fs_tot_bytes_written": 0.0, "jobsdb_nodes": 4, "darshan_walltime": 1800,
-             "jobsdb_concurrent_nodehrs": 8.0}  # fmt: skip
+    known = {
+        "darshan_tot_bytes_read_posix": 10,
+        "darshan_tot_bytes_written_posix": 30,
+        "fs_tot_bytes_read": 40.0,
+        "fs_tot_bytes_written": 0.0,
+        "jobsdb_nodes": 4,
+        "darshan_walltime": 1800,
+        "jobsdb_concurrent_nodehrs": 8.0,
+    }
     assert row.coverage(known) == {
-        "coverage_factor_read_bw": 0.25, "coverage_factor_write_bw": None, "coverage_factor_bw": 1.0,
-        "coverage_factor_opens": None, "coverage_factor_stats": None, "coverage_factor_nodehrs": 0.25,
-    }  # fmt: skip
+        "coverage_factor_read_bw": 0.25,
+        "coverage_factor_write_bw": None,
+        "coverage_factor_bw": 1.0,
+        "coverage_factor_opens": None,
+        "coverage_factor_stats": None,
+        "coverage_factor_nodehrs": 0.25,
+    }
     assert set(row.coverage({}).values()) == {None}
 
 
@@ -78,14 +116,28 @@ ROW = st.fixed_dictionaries({column.name: st.none() | VALUES[column.type] for co
 def series(seed: int = 1) -> Series:
     values = np.random.default_rng(seed).random((7, 3))
     values[2, 1] = np.nan
-    return Series(quantity="bytes_read", unit="B", step_s=5.0, first=1517126400.0, names=("OST0000", "b", "ü"), values=values)
+    return Series(
+        quantity="bytes_read", unit="B", step_s=5.0, first=1517126400.0, names=("OST0000", "b", "ü"), values=values
+    )
 
 
 def some(count: int = 3) -> Summaries:
-    rows = [{"_jobid": 40 + number // 2, "_log_id": 2**61 + number, "_datetime_start": 1.5 + number, "_log": f"{number}.darshan",
-             "darshan_app": "", "fs_tot_bytes_read": 0.1 + number, "_notes": 'a\nb,"c"'} for number in range(count)]  # fmt: skip
-    notes = [{"_jobid": 40, "_log_id": 2**61, "source": "servers", "status": "missing", "what": "no samples"},
-             {"source": "darshan", "status": "skipped", "what": "x.darshan: empty"}]  # fmt: skip
+    rows = [
+        {
+            "_jobid": 40 + number // 2,
+            "_log_id": 2**61 + number,
+            "_datetime_start": 1.5 + number,
+            "_log": f"{number}.darshan",
+            "darshan_app": "",
+            "fs_tot_bytes_read": 0.1 + number,
+            "_notes": 'a\nb,"c"',
+        }
+        for number in range(count)
+    ]
+    notes = [
+        {"_jobid": 40, "_log_id": 2**61, "source": "servers", "status": "missing", "what": "no samples"},
+        {"source": "darshan", "status": "skipped", "what": "x.darshan: empty"},
+    ]
     return Summaries.of(rows, notes, {2**61: {"bytes_read": series()}, 2**61 + 1: {"oss_cpu": series(2)}})
 
 
@@ -113,8 +165,11 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
     found = files.read(path)
     assert found.rows() == whole.rows()
     assert {each["_log_id"]: each["_datetime_start"] for each in found.rows()} == {
-        2**61: 9.0, 2**61 + 1: 2.5, 2**61 + 2: 3.5, 1: None,
-    }  # fmt: skip
+        2**61: 9.0,
+        2**61 + 1: 2.5,
+        2**61 + 2: 3.5,
+        1: None,
+    }
     if form not in (".csv", ".csv.gz"):
         assert [note["source"] for note in found.notes.to_pylist()] == ["darshan"], "notes of the old row are gone"
 
@@ -128,7 +183,12 @@ def test_slices_by_job(tmp_path: pathlib.Path) -> None:
     one, wanted = found[2**61]["bytes_read"], series()
     np.testing.assert_array_equal(one.values, wanted.values)
     assert (one.names, one.first, one.step_s, one.unit, one.level) == (
-        wanted.names, wanted.first, wanted.step_s, wanted.unit, wanted.level)  # fmt: skip
+        wanted.names,
+        wanted.first,
+        wanted.step_s,
+        wanted.unit,
+        wanted.level,
+    )
     assert files.slices_of(path, 99) == {}
     assert files.read(path).of_job(40).slices.keys() == found.keys()
     assert files.read(path).rows() == some(3).rows()

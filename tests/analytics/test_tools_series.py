@@ -50,9 +50,16 @@ def test_clocks_that_are_put_forward_and_back() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [(math.nan, "no time"), (math.inf, "no time"), (1.5e15, "no time"), (True, "no time"), ("yesterday", "is no time"),
-     (None, "is no time"), (datetime.date(2018, 1, 28), "is no time")],
-)  # fmt: skip
+    [
+        (math.nan, "no time"),
+        (math.inf, "no time"),
+        (1.5e15, "no time"),
+        (True, "no time"),
+        ("yesterday", "is no time"),
+        (None, "is no time"),
+        (datetime.date(2018, 1, 28), "is no time"),
+    ],
+)
 def test_what_is_no_time_is_refused(wrong: Any, message: str) -> None:
     with pytest.raises(MomentError, match=message):
         moment(wrong)
@@ -98,16 +105,22 @@ def test_what_a_source_does_not_have_is_missing_and_not_zero() -> None:
 BOUNDS = st.floats(0.0, 300.0, allow_nan=False)
 
 
-@given(st.lists(BOUNDS, min_size=3, max_size=3), st.sampled_from(["begin", "share"]), st.floats(0.0, 7.0),
-       st.sampled_from([1.0, 5.0, 60.0]), st.integers(0, 2**32))  # fmt: skip
+@given(
+    st.lists(BOUNDS, min_size=3, max_size=3),
+    st.sampled_from(["begin", "share"]),
+    st.floats(0.0, 7.0),
+    st.sampled_from([1.0, 5.0, 60.0]),
+    st.integers(0, 2**32),
+)
 def test_parts_of_a_period_add_up_to_the_whole(
     bounds: list[float], edges: Any, first: float, step: float, seed: int
 ) -> None:
     low, middle, high = sorted(bounds)
     values = np.random.default_rng(seed).integers(0, 10**12, (40, 3)).astype(float)
     series = made(values, first=first, step_s=step)
-    whole, left, right = (series.within(Period(*pair), edges).total() or 0.0
-                          for pair in ((low, high), (low, middle), (middle, high)))  # fmt: skip
+    whole, left, right = (
+        series.within(Period(*pair), edges).total() or 0.0 for pair in ((low, high), (low, middle), (middle, high))
+    )
     assert left + right == pytest.approx(whole, rel=1e-9, abs=1e-3)
 
 
@@ -123,8 +136,10 @@ def test_edges_against_a_sum_over_the_steps(one: float, other: float, first: flo
         return  # rounding decides there
     begun = sum(value for start, value in zip(starts, values, strict=True) if low <= start < high)
     touched = sum(value for start, value in zip(starts, values, strict=True) if start < high and start + 5 > low)
-    shared = sum(value * max(0.0, min(start + 5, high) - max(start, low)) / 5
-                 for start, value in zip(starts, values, strict=True))  # fmt: skip
+    shared = sum(
+        value * max(0.0, min(start + 5, high) - max(start, low)) / 5
+        for start, value in zip(starts, values, strict=True)
+    )
     period = Period(low, high)
     found = [series.within(period, edges).total() or 0.0 for edges in ("begin", "touch", "share")]
     assert found == pytest.approx([begun, touched if high > low else 0.0, shared], rel=1e-9, abs=1e-9)
@@ -136,13 +151,23 @@ def test_rows_in_any_order_give_the_same_series(rows: list[tuple[int, str, int]]
     expected = {(1000.0 + 5 * time, name): float(value) for time, name, value in rows}
     random.shuffle(rows)
     series, dropped = from_rows(
-        np.array([1000.0 + 5 * time for time, _, _ in rows]), [name for _, name, _ in rows],
+        np.array([1000.0 + 5 * time for time, _, _ in rows]),
+        [name for _, name, _ in rows],
         np.array([float(value) for _, _, value in rows]),
-        quantity="x", unit="B", step_s=5.0, first=1000.0, steps=31, order=list("abc"),
-    )  # fmt: skip
+        quantity="x",
+        unit="B",
+        step_s=5.0,
+        first=1000.0,
+        steps=31,
+        order=list("abc"),
+    )
     assert dropped == 0
-    found = {(start, name): value for start, row in zip(series.starts, series.values, strict=True)
-             for name, value in zip(series.names, row, strict=True) if np.isfinite(value)}  # fmt: skip
+    found = {
+        (start, name): value
+        for start, row in zip(series.starts, series.values, strict=True)
+        for name, value in zip(series.names, row, strict=True)
+        if np.isfinite(value)
+    }
     assert found == expected
 
 

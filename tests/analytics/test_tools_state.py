@@ -18,12 +18,18 @@ from support.traces import shared_data
 
 def full_table(samples: dict[float | None, dict[str, tuple[int, int]]], file_system: str = "f"):
     rows = [(time, name, *sizes) for time, targets in samples.items() for name, sizes in targets.items()]
-    return table({
-        "time": [row[0] for row in rows], "file_system": [file_system] * len(rows),
-        "target": [f"{file_system}-{row[1]}" for row in rows], "kind": [row[1][:3] for row in rows],
-        "index": [int(row[1][3:], 16) for row in rows], "quantity": ["1K-blocks"] * len(rows),
-        "used": [row[2] for row in rows], "total": [row[3] for row in rows],
-    })  # fmt: skip
+    return table(
+        {
+            "time": [row[0] for row in rows],
+            "file_system": [file_system] * len(rows),
+            "target": [f"{file_system}-{row[1]}" for row in rows],
+            "kind": [row[1][:3] for row in rows],
+            "index": [int(row[1][3:], 16) for row in rows],
+            "quantity": ["1K-blocks"] * len(rows),
+            "used": [row[2] for row in rows],
+            "total": [row[3] for row in rows],
+        }
+    )
 
 
 SAMPLES = {
@@ -57,8 +63,15 @@ def test_no_sample_before_is_no_answer_and_neither_is_an_old_one() -> None:
 
 def test_the_youngest_of_several_sources_counts() -> None:
     old = records("lfs-df", targets=full_table(SAMPLES))
-    lmt = table({"time": [1895, 1895], "target": ["f-OST0000", "g-OST0000"], "kind": ["ost", "ost"],
-                 "used_kib": [5, 6], "total_kib": [10, 10]})  # fmt: skip
+    lmt = table(
+        {
+            "time": [1895, 1895],
+            "target": ["f-OST0000", "g-OST0000"],
+            "kind": ["ost", "ost"],
+            "used_kib": [5, 6],
+            "total_kib": [10, 10],
+        }
+    )
     found, _ = fullness([old, records("lmt", fullness=lmt)], 1898.0, {"f"})
     assert found is not None
     assert (found.source, found.lead_s, [target.index for target in found.targets]) == ("lmt", 3.0, [0])
@@ -66,12 +79,16 @@ def test_the_youngest_of_several_sources_counts() -> None:
 
 def devices(servers: dict[str, list[int]], time: float = 1000.0):
     rows = [(server, ost) for server, osts in servers.items() for ost in osts]
-    return table({
-        "time": [time] * (len(rows) + 1), "file_system": ["f"] * (len(rows) + 1),
-        "type": ["osc"] * len(rows) + ["mdc"], "kind": ["OST"] * len(rows) + ["MDT"],
-        "target": [f"f-OST{ost:04x}" for _, ost in rows] + ["f-MDT0000"],
-        "nid": [f"{server}@o2ib" for server, _ in rows] + ["10.0.0.9@o2ib"],
-    })  # fmt: skip
+    return table(
+        {
+            "time": [time] * (len(rows) + 1),
+            "file_system": ["f"] * (len(rows) + 1),
+            "type": ["osc"] * len(rows) + ["mdc"],
+            "kind": ["OST"] * len(rows) + ["MDT"],
+            "target": [f"f-OST{ost:04x}" for _, ost in rows] + ["f-MDT0000"],
+            "nid": [f"{server}@o2ib" for server, _ in rows] + ["10.0.0.9@o2ib"],
+        }
+    )
 
 
 def test_servers_that_took_over_targets() -> None:
@@ -92,11 +109,16 @@ def test_the_samples_of_lustre_health() -> None:
     assert (found is not None, notes) == (True, [])
     assert found is not None
     assert found.lead_s == 1.0
-    by_hand = [row for row in full.tables["targets"].to_pylist()
-               if row["time"] == 1489998203 and row["file_system"] == "snx11025" and row["kind"] == "OST"]  # fmt: skip
+    by_hand = [
+        row
+        for row in full.tables["targets"].to_pylist()
+        if row["time"] == 1489998203 and row["file_system"] == "snx11025" and row["kind"] == "OST"
+    ]
     assert len(found.targets) == len(by_hand) > 0
     assert found.most.used_kib == max(row["used"] for row in by_hand)
-    assert found.percent == pytest.approx(100 * sum(row["used"] for row in by_hand) / sum(row["total"] for row in by_hand))
+    assert found.percent == pytest.approx(
+        100 * sum(row["used"] for row in by_hand) / sum(row["total"] for row in by_hand)
+    )
     maps = sources.read(folder / "sample_ost-map.txt.gz")
     state, _ = failovers([maps], 1489998204.0, {"snx11035"})
     assert state is not None
@@ -126,15 +148,24 @@ def test_jobs_that_overlap_a_period() -> None:
 def test_jobs_against_a_loop() -> None:
     rng = random.Random(5)
     for _ in range(20):
-        rows = [{"job_id": k, "start_time": float(start := rng.randrange(1000)), "end_time": float(start + rng.randrange(300)),
-                 "node_count": rng.randrange(1, 50)} for k in range(40)]  # fmt: skip
+        rows = [
+            {
+                "job_id": k,
+                "start_time": float(start := rng.randrange(1000)),
+                "end_time": float(start + rng.randrange(300)),
+                "node_count": rng.randrange(1, 50),
+            }
+            for k in range(40)
+        ]
         low = rng.randrange(900)
         high = low + rng.randrange(1, 200)
         mine = [row for row in rows if row["start_time"] < high and row["end_time"] > low]
         found, _ = jobs_in([records("slurm", slurm=slurm_table(rows))], Period(float(low), float(high)))
         assert found is not None
         assert found.jobs.num_rows == len(mine)
-        hours = sum(row["node_count"] * (min(row["end_time"], high) - max(row["start_time"], low)) / 3600 for row in mine)
+        hours = sum(
+            row["node_count"] * (min(row["end_time"], high) - max(row["start_time"], low)) / 3600 for row in mine
+        )
         assert (found.node_hours or 0.0) == pytest.approx(hours)
 
 
@@ -156,14 +187,18 @@ def test_a_job_of_two_dumps_is_put_together() -> None:
 
 def test_the_radius_of_a_job() -> None:
     corners = [(0, 0, 0), (2, 0, 0), (0, 2, 0), (2, 2, 0)]
-    columns = {"node": [f"nid{k:05d}" for k in range(4)],
-               **{f"{axis}_coord": [corner[k] for corner in corners] for k, axis in enumerate("xyz")}}  # fmt: skip
+    columns = {
+        "node": [f"nid{k:05d}" for k in range(4)],
+        **{f"{axis}_coord": [corner[k] for corner in corners] for k, axis in enumerate("xyz")},
+    }
     network = records("xtdb2proc", processors=table(columns))
     found, notes = placement([network], ["nid00000", "nid00003", "nid00001", "nid99999"])
     assert found is not None
     centre = (4 / 3, 2 / 3, 0)
     distances = [math.dist(corners[k], centre) for k in (0, 3, 1)]
-    assert (found.least, found.mean, found.greatest) == pytest.approx((min(distances), sum(distances) / 3, max(distances)))
+    assert (found.least, found.mean, found.greatest) == pytest.approx(
+        (min(distances), sum(distances) / 3, max(distances))
+    )
     assert (found.nodes, notes) == (3, ["made: does not know 1 of 4 nodes, such as nid99999"])
     assert placement([network], None)[1] == ["no source says on which nodes the job ran"]
     assert placement([], ["nid00000"])[1] == ["no map of the network"]

@@ -94,8 +94,15 @@ def test_lmt_of_two_days_and_two_file_systems() -> None:
 
 
 def test_load_and_operations_of_servers() -> None:
-    load = table({"time": [1000, 1000, 1005], "server": ["oss1", "mds1", "oss1"], "kind": ["oss", "mds", "oss"],
-                  "quantity": ["cpu", "cpu", "cpu"], "value": [10, 30, 20]})  # fmt: skip
+    load = table(
+        {
+            "time": [1000, 1000, 1005],
+            "server": ["oss1", "mds1", "oss1"],
+            "kind": ["oss", "mds", "oss"],
+            "quantity": ["cpu", "cpu", "cpu"],
+            "value": [10, 30, 20],
+        }
+    )
     counts = table({"time": [1000, 1005], "server": ["mds1"] * 2, "operation": ["open", "open"], "count": [7, 9]})
     found = traffic([records("lmt", servers=load, operations=counts)], Period(1000.0, 1010.0), edges="share")
     assert found.cpu["oss"].values.ravel().tolist() == [10.0, 20.0]
@@ -107,10 +114,14 @@ def test_load_and_operations_of_servers() -> None:
 
 @pytest.mark.parametrize("stamps", ["begin", "end"])
 def test_gpfs_units_are_powers_of_1024_and_stamps_as_the_site_says(stamps: str) -> None:
-    columns = {"time": [1060, 1120] * 4 if stamps == "end" else [1000, 1060] * 4, "host": ["s1"] * 8, "component": ["lun1"] * 4 + [""] * 4,
-               "metric": ["gpfs_nsdds_bytes_read"] * 2 + ["gpfs_nsdds_bytes_written"] * 2 + ["cpu_user"] * 2
-               + ["cpu_sys"] * 2,
-               "value": [1, 2, 3, 4, 10, 20, 1, 2], "unit": ["kB", "MB", "", "", "", "", "", ""]}  # fmt: skip
+    columns = {
+        "time": [1060, 1120] * 4 if stamps == "end" else [1000, 1060] * 4,
+        "host": ["s1"] * 8,
+        "component": ["lun1"] * 4 + [""] * 4,
+        "metric": ["gpfs_nsdds_bytes_read"] * 2 + ["gpfs_nsdds_bytes_written"] * 2 + ["cpu_user"] * 2 + ["cpu_sys"] * 2,
+        "value": [1, 2, 3, 4, 10, 20, 1, 2],
+        "unit": ["kB", "MB", "", "", "", "", "", ""],
+    }
     source = records("mmperfmon", header={"step_s": 60.0, "stamps": stamps}, samples=table(columns))
     found = traffic([source], Period(1000.0, 1120.0))
     assert found.read is not None
@@ -124,11 +135,24 @@ def test_gpfs_units_are_powers_of_1024_and_stamps_as_the_site_says(stamps: str) 
 
 def test_counters_that_grow_start_again_or_miss_a_sample() -> None:
     times = [1000, 1005, 1010, 1015, 1025, 1030]
-    source = records("ggiostat", node_io=table({
-        "time": times, "node_name": ["n1"] * 6, "filesystem_name": ["f"] * 6, "bytes_read": [10, 30, 5, 6, 9, 9],
-        "bytes_written": [0, 1, 2, 3, 5, 8], "open_count": [0, 0, 4, 4, 4, 5], "close_count": [None] * 6,
-        "read_requests": [0] * 6, "write_requests": [0] * 6, "read_directory": [0] * 6, "inode_updates": [0] * 6,
-    }))  # fmt: skip
+    source = records(
+        "ggiostat",
+        node_io=table(
+            {
+                "time": times,
+                "node_name": ["n1"] * 6,
+                "filesystem_name": ["f"] * 6,
+                "bytes_read": [10, 30, 5, 6, 9, 9],
+                "bytes_written": [0, 1, 2, 3, 5, 8],
+                "open_count": [0, 0, 4, 4, 4, 5],
+                "close_count": [None] * 6,
+                "read_requests": [0] * 6,
+                "write_requests": [0] * 6,
+                "read_directory": [0] * 6,
+                "inode_updates": [0] * 6,
+            }
+        ),
+    )
     found = traffic([source], Period(1000.0, 1030.0), {"f"})
     assert found.read is not None
     np.testing.assert_array_equal(found.read.values.ravel(), [20, np.nan, 1, np.nan, np.nan, 0])

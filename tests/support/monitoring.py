@@ -11,14 +11,34 @@ from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.tables.schema import LMT, SLURM
 
 #: Types of columns that are no floats.
-TEXTS = ("ost_name", "file_system", "server", "kind", "quantity", "operation", "target", "type", "nid", "host", "metric",
-         "unit", "component", "labels", "node", "node_name", "filesystem_name", "mount")  # fmt: skip
+TEXTS = (
+    "ost_name",
+    "file_system",
+    "server",
+    "kind",
+    "quantity",
+    "operation",
+    "target",
+    "type",
+    "nid",
+    "host",
+    "metric",
+    "unit",
+    "component",
+    "labels",
+    "node",
+    "node_name",
+    "filesystem_name",
+    "mount",
+)
 INTEGERS = ("index", "ost", "x_coord", "y_coord", "z_coord", "total", "used")
 
 
 def table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
     """Return an Arrow table of columns by name."""
-    kinds = {name: pa.string() if name in TEXTS else pa.int64() if name in INTEGERS else pa.float64() for name in columns}
+    kinds = {
+        name: pa.string() if name in TEXTS else pa.int64() if name in INTEGERS else pa.float64() for name in columns
+    }
     return pa.table({name: pa.array(list(values), kinds[name]) for name, values in columns.items()})
 
 
@@ -30,10 +50,19 @@ def records(source: str, path: str = "made", header: Mapping[str, Any] | None = 
 def lmt_table(rows: Sequence[tuple[float, str, Any, Any]], file_system: str = "snx11025") -> pa.Table:
     """Return rows of LMT: (time, OST, bytes read, bytes written)."""
     return pa.Table.from_pylist(
-        [{"time": time, "ost": 0, "ost_name": name, "file_system": file_system, "bytes_read": read, "bytes_written": wrote}
-         for time, name, read, wrote in rows],
+        [
+            {
+                "time": time,
+                "ost": 0,
+                "ost_name": name,
+                "file_system": file_system,
+                "bytes_read": read,
+                "bytes_written": wrote,
+            }
+            for time, name, read, wrote in rows
+        ],
         schema=LMT.schema(),
-    )  # fmt: skip
+    )
 
 
 def slurm_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:

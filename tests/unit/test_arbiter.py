@@ -444,6 +444,49 @@ def test_an_announcement_that_cannot_be_removed(tmp_path: pathlib.Path, monkeypa
         assert arbiter.step() and list(arbiter.map.jobs) == ["a"]
 
 
+def test_the_dead_stay_dead_after_a_restart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that expired counts no more for the next arbiter, nor is its file opened, until it speaks again."""
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, "not yours")
+
+    monkeypatch.setattr(pathlib.Path, "unlink", refuse)
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=0.2), lambda _: None) as arbiter:
+        path = announce(tmp_path, "a")
+        live = announce(tmp_path, "b")
+        for _ in range(10):
+            arbiter.step()
+            time.sleep(0.05)
+            os.utime(live)
+        assert list(arbiter.map.jobs) == ["b"] and path.exists()
+    generation = mapfile.read(tmp_path).generation
+    opened: list[str] = []
+    read = announcements._read
+    monkeypatch.setattr(announcements, "_read", lambda name: (opened.append(pathlib.Path(name).name), read(name))[1])
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=1000), lambda _: None) as arbiter:
+        assert not arbiter.step() and arbiter.map.generation == generation and opened == ["b"]
+        os.utime(path)
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a", "b"}
+    (tmp_path / "expired.json").write_text('{"b": "x", "a": tru')
+    with Arbiter(tmp_path, None, lambda _: None) as arbiter:
+        arbiter.step()
+        assert set(arbiter.map.jobs) == {"a", "b"}
+
+
+def test_who_died_while_there_was_no_arbiter(tmp_path: pathlib.Path) -> None:
+    """It does not live for another lease: a few seconds, in which a job whose clock is wrong would speak."""
+    with Arbiter(tmp_path, Settings(io_nodes=4, lease_s=1000), lambda _: None) as arbiter:
+        dead = announce(tmp_path, "dead", age_s=5000)
+        late = announce(tmp_path, "late", age_s=5000)
+        lately = announce(tmp_path, "lately", age_s=900)
+        arbiter.step()
+        assert set(arbiter.map.jobs) == {"dead", "late", "lately"}
+        for _ in range(30):
+            arbiter._looked -= 1  # a second more has passed
+            os.utime(late, (0, arbiter._looked))
+            arbiter.step()
+        assert set(arbiter.map.jobs) == {"late", "lately"} and not dead.exists() and lately.exists()
+
+
 def test_a_lost_map_does_not_lower_the_generation(tmp_path: pathlib.Path) -> None:
     """Jobs follow generation 57: they would take no notice of the 1 of a new beginning."""
     with Arbiter(tmp_path, Settings(io_nodes=4), lambda _: None) as arbiter:

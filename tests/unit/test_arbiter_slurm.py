@@ -7,7 +7,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from mpiio_ext.delegates.arbiter.announcements import here
 from mpiio_ext.delegates.arbiter.service import Arbiter
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.slurm import connector, scheduled
+from mpiio_ext.delegates.arbiter.slurm.command import _check
 from mpiio_ext.delegates.arbiter.slurm.joblist import JobListError, SlurmJob, parse, phase
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.errors import MpiioExtError
@@ -35,7 +38,7 @@ JOBID|STATE|NODES|CPUS|NAME
 1201|RUNNING|4|128|ior
 1202|COMPLETED|1|48|old
 """
-#: `sacct -a -n --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS`, with steps.
+#: `sacct --allusers --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS`, with steps.
 SACCT = """\
 JobIDRaw|JobName|State|NNodes|NTasks|AllocCPUS
 1201|ior|RUNNING|4||192
@@ -181,8 +184,15 @@ def test_a_list_becomes_files(tmp_path: pathlib.Path) -> None:
         old(tmp_path, name, connector.GRACE_S + 5)
     connector.sync(tmp_path, SHORT, whole=False)
     assert states()["1204"] == "SUSPENDED"
+    assert {*connector.sync(tmp_path, SHORT)[0]} == {
+        f"{name}: is not in the list any more; its own word decides whether it has ended" for name in ("1204", "1300")}
+    assert states()["1204"] == states()["1300"] == "UNLISTED"
+    connector.sync(tmp_path, FORMAT)
+    assert states()["1204"] == "SUSPENDED"  # it is there again
+    old(tmp_path, "1204", connector.GRACE_S + 5)
     connector.sync(tmp_path, SHORT)
-    assert states()["1204"] == states()["1300"] == "ENDED"
+    assert states()["1204"] == "SUSPENDED"  # one list is not enough
+    connector.sync(tmp_path, SHORT)
     old(tmp_path, "1300", connector.FORGET_S + 5)
     connector.sync(tmp_path, SHORT)
     assert "1300" not in states() and "1204" in states()
@@ -253,6 +263,26 @@ def test_nodes_of_older_libraries(tmp_path: pathlib.Path) -> None:
         assert {name: len(nodes) for name, nodes in arbiter.map.jobs.items()} == {"a": 3, "b": 1}
 
 
+def test_a_list_that_lacks_a_job_does_not_end_it(tmp_path: pathlib.Path) -> None:
+    """A controller that begins anew lists nobody, and one with PrivateData=jobs hides the jobs of others."""
+    nobody = FORMAT.splitlines()[0] + "\n"
+    settings = Settings(io_nodes=4, policy="size", lease_s=1000, reserve_s=1000)
+    with Arbiter(tmp_path, settings, lambda _: None) as arbiter:
+        announce(tmp_path, "a", "1201")
+        connector.sync(tmp_path, FORMAT)
+        arbiter.step()
+        assert set(arbiter.map.jobs) == {"a"}
+        scheduled.write(tmp_path, job("1400"))  # has not announced itself
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a", "slurm-1400"}
+        for _ in range(3):
+            for name in ("1201", "1400"):
+                old(tmp_path, name, connector.GRACE_S + 5)
+            connector.sync(tmp_path, nobody)
+        assert arbiter.step() and set(arbiter.map.jobs) == {"a"}  # it lives; the other one is not expected any more
+        connector.sync(tmp_path, FORMAT.replace("RUNNING ", "TIMEOUT "))
+        assert arbiter.step() and not arbiter.map.jobs
+
+
 # ---- the commands ----------------------------------------------------------------------------------------------------
 
 
@@ -293,6 +323,50 @@ def test_watching(tmp_path: pathlib.Path) -> None:
     assert other.returncode == 0, other.stderr
     nowhere = run("slurm-watch", "--dir", str(tmp_path / "nowhere"), "--once")
     assert nowhere.returncode == 2 and "no such folder" in nowhere.stderr
+
+
+def test_the_command_in_help_prints_what_is_understood() -> None:
+    """With the first line of columns: the form of the list `SACCT`."""
+    text = " ".join(run("slurm-watch", "--help").stdout.split())
+    columns = SACCT.splitlines()[0].replace("|", ",")
+    assert f"--parsable2 --format={columns} |" in text and "sacct -a -n" not in text
+
+
+@pytest.fixture
+def seen_by_all() -> Iterator[pathlib.Path]:
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+def test_checking_the_folder(seen_by_all: pathlib.Path) -> None:
+    """Says what is missing, as the user who asks; root can write anywhere, so that another one is taken then."""
+    folder = seen_by_all / "arbiter"
+
+    def check() -> tuple[int, str]:
+        done = run("slurm-script", "--check", "--dir", str(folder))
+        return done.returncode, done.stdout + done.stderr
+
+    assert check()[0] == 2 and "no such folder" in check()[1]
+    folder.mkdir()
+    code, text = check()
+    assert code == 2 and "install -d -m 2775" in text
+    (folder / "scheduler").mkdir()
+    code, text = check()
+    assert code == 0 and "can write there" in text and not list((folder / "scheduler").iterdir())
+    (folder / "scheduler").chmod(0o1777)
+    assert check()[0] == 2 and "sticky" in check()[1]
+    (folder / "scheduler").chmod(0o755)
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        try:
+            said = _check(folder)
+        finally:
+            os.seteuid(0)
+        assert "cannot write there" in said, said
+    neither = run("slurm-script", "--dir", str(folder))
+    assert neither.returncode == 2 and "prolog or epilog" in neither.stderr
 
 
 def test_a_program_that_is_not_there() -> None:

@@ -49,6 +49,40 @@ def test_repetitions_of_several_files_become_points(tmp_path: Path) -> None:
     assert next(iter(curves)).request_bytes == 1 << 20
 
 
+def test_only_repetitions_are_joined(tmp_path: Path) -> None:
+    """Past the page cache is another pattern; another total or stonewall is no repetition, and not another pattern."""
+    def of(bandwidth: float, odirect: int, stonewall: int, total: int) -> str:
+        return row(1, bandwidth).replace(";1;60;1024;131072;", f";{odirect};{stonewall};1024;{total};")
+
+    both = forge(tmp_path / "both.csv", of(10, 0, 60, 128), of(20, 1, 60, 128))
+    curves = read_forge([both])
+    assert [(pattern.direct, curve.points[1].mean) for pattern, curve in curves.items()] == [(False, 10), (True, 20)]
+    buffered, direct = (pattern.name for pattern in curves)
+    assert direct == f"{buffered}-direct" and not buffered.endswith("direct")
+    other = forge(tmp_path / "other.csv", of(30, 1, 60, 256))
+    with pytest.raises(CurveError, match=r"other.csv:2: .*-direct with 1 I/O nodes: total '256' and stonewall '60'"):
+        read_forge([both, other])
+    shorter = forge(tmp_path / "shorter.csv", of(30, 0, 5, 128))
+    with pytest.raises(CurveError, match="'5', and '128' and '60' in an earlier line"):
+        read_forge([both, shorter])
+
+
+def test_estimates_keep_to_one_way_past_the_cache() -> None:
+    """Those through the page cache are not mixed with others; only where there are no others they stand in."""
+    def pattern(kib: int, *, direct: bool) -> Pattern:
+        return Pattern(layout="shared", spatiality="strided", request_bytes=kib << 10, compute_nodes=1, processes=8,
+                       direct=direct)
+
+    buffered, direct = Curve.of({0: 100.0}), Curve.of({0: 7.0})
+    base = {pattern(4, direct=False): buffered, pattern(64, direct=True): direct}
+    assert estimate(pattern(64, direct=False), base).points[0].mean == pytest.approx(100)
+    assert estimate(pattern(4, direct=True), base).points[0].mean == pytest.approx(7)
+    only = {pattern(64, direct=True): direct}
+    found = estimate(pattern(64, direct=False), only)
+    assert found.points == direct.points and found.source.endswith(pattern(64, direct=True).name)
+    assert estimate(pattern(32, direct=False), only).points[0].mean == pytest.approx(7)
+
+
 @pytest.mark.parametrize(("rows", "head", "told"), [
     ([row(), row(1, "nan")], HEAD, r"bad.csv:3: bandwidth is not a number"),
     ([row(1, -3)], HEAD, r"bad.csv:2: bandwidth must be a finite number >= 0, not -3"),

@@ -99,10 +99,13 @@ def test_options(tmp_path: Path) -> None:
     assert direct["mpiox_delegates"] == "0" and "mpiox_delegate_owners" not in direct
     assert served["mpiox_delegates"] == "4" and served["mpiox_delegate_owners"] == "1"
     assert asked("--pattern", str(file)).most == 2
+    assert asked("--pattern", "4k", "--io-nodes", "0..3,8,64..576:256").io_nodes == (0, 1, 2, 3, 8, 64, 320, 576)
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["--pattern", "4k", "--io-nodes", "1,x"], "no list of numbers"), (["--pattern", "4q"], "'4q'"),
+    (["--pattern", "4k", "--io-nodes", "1,x"], "'x' is neither a number nor a range"),
+    (["--pattern", "4k", "--io-nodes", "0..577:577"], "577: a job has 576 delegates at most"),
+    (["--pattern", "4q"], "'4q'"),
     (["--pattern", "none.json"], "none.json: cannot be read"), (["--io-nodes", "1"], "--pattern"),
     (["--pattern", "4k", "-H", "mpiox_delegates=3"], "mpiox_delegates is set"),
     (["--pattern", "4k", "--program", "a b"], "letters"),

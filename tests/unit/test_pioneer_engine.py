@@ -531,6 +531,23 @@ def test_reads_that_end_early_since_ranks_are_missing() -> None:
     assert offsets(comparable_path(again, reads("root"), 1)) == full
 
 
+def test_what_reads_move_since_ranks_are_missing() -> None:
+    """Of files that those would have written it is in neither path; of others, and of what else is told, it is."""
+
+    def told(path: WorkloadPath) -> list[object]:
+        return [row["extra"] for row in path.table.to_pylist() if row["operation"] == "read"]
+
+    def path(owner: str, place: str = "") -> WorkloadPath:
+        return path_of([{"operation": "read", "file": f"{place}all", "owner": owner, "extra": extra}
+                        for extra in ({"moved": 3}, {"value": 1, "moved": 0})])  # fmt: skip
+
+    again = path("root", "/tmp/x/below/")
+    assert told(expected_path(path("shared"), 1)) == told(comparable_path(again, path("shared"), 1))
+    assert told(expected_path(path("shared"), 1)) == [None, '{"value":1}']
+    assert told(comparable_path(again, path("shared"), 4)) == told(again) == told(expected_path(path("shared"), 4))
+    assert told(comparable_path(again, path("root"), 1)) == told(again)
+
+
 def derived(place: str = "", size: int | None = None) -> WorkloadPath:
     """Return a path as ltrace has it: a collective of a derived type has no size; or what a replay has left."""
     file = {"file": f"{place}all", "owner": "shared", "layer": "mpiio"}

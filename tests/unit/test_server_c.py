@@ -14,6 +14,7 @@ import pytest
 from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
+SKIPPED = 77
 MODULES = ("common", "typemap", "storage", "cache", "schedule", "server")
 
 
@@ -87,6 +88,15 @@ def test_fences(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) ->
 @pytest.mark.parametrize("build", [checked, raced])
 def test_ranges(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
     passes(build("test_ranges"), tmp_path)
+
+
+@pytest.mark.parametrize("build", [checked, raced])
+def test_direct(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
+    """Direct I/O of the delegate: right bytes, and whole blocks that the page cache does not have."""
+    done = subprocess.run([build("test_direct"), tmp_path], capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode == SKIPPED:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_life(tmp_path: pathlib.Path) -> None:

@@ -27,6 +27,7 @@ BACK_ENDS = (
     "direct-io_uring",
     "direct-read",
     "direct-write",
+    "direct-changing",
 )
 
 

@@ -31,35 +31,46 @@ _HEAD_BYTES = 64 << 10
 _PIECE = 1 << 20
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _SHOWN_MEMBERS = 16
+_TAR_BLOCK = 512
+
+
+def _member(view: memoryview, at: int, most: int) -> tuple[bytes, int, str]:
+    """Unpack one member of gzip up to so many bytes; return it, where it ends, and what is wrong with it."""
+    one = zlib.decompressobj(wbits=31)
+    out: list[bytes] = []
+    size = 0
+    fed: Any = b""
+    while not one.eof and size < most:
+        if not len(fed):
+            fed = view[at : at + _PIECE]
+            at += len(fed)
+        try:
+            found = one.decompress(fed, min(_PIECE, most - size))
+        except zlib.error as error:
+            return b"".join(out), at, f"damaged gzip: {error}"
+        if not len(fed) and not found and not one.eof:
+            return b"".join(out), at, "gzip that ends early"
+        fed = one.unconsumed_tail
+        out.append(found)
+        size += len(found)
+    return b"".join(out), at - len(one.unused_data), ""
 
 
 def _unpacked(data: bytes, most: int) -> tuple[bytes, str]:
     """Return what gzip (of several members) unpacks to, up to so many bytes, and what is wrong with the rest."""
+    view = memoryview(data)
     out: list[bytes] = []
-    rest, size = memoryview(data), 0
-    while len(rest):
-        one = zlib.decompressobj(wbits=31)
-        for at in range(0, len(rest), _PIECE):
-            piece: Any = rest[at : at + _PIECE]
-            while len(piece) and size < most:
-                try:
-                    found = one.decompress(piece, min(_PIECE, most - size))
-                except zlib.error as error:
-                    return b"".join(out), f"damaged gzip: {error}"
-                out.append(found)
-                size += len(found)
-                piece = one.unconsumed_tail
-            if size >= most or one.eof:
-                break
-        if size >= most:
-            return b"".join(out), ""
-        if not one.eof:
-            return b"".join(out), "gzip that ends early"
-        rest = memoryview(bytes(one.unused_data) + bytes(rest[at + _PIECE :]))
-        if bytes(rest).strip(b"\0") == b"":  # tapes and some copies fill up with zeros
-            break
-        if bytes(rest[:2]) != _GZIP:
-            return b"".join(out), f"{len(rest):,} bytes behind the end of the gzip data"
+    size = at = 0
+    while at < len(view):
+        if bytes(view[at : at + len(_GZIP)]) != _GZIP:
+            left = bytes(view[at:])
+            zeros = not left.strip(b"\0")  # tapes and some copies fill up with them
+            return b"".join(out), "" if zeros else f"{len(left):,} bytes behind the end of the gzip data"
+        found, at, wrong = _member(view, at, most - size)
+        out.append(found)
+        size += len(found)
+        if wrong or size >= most:
+            return b"".join(out), wrong
     return b"".join(out), ""
 
 
@@ -164,8 +175,8 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, UnicodeError) as error:
         problems.add(0, f"{path.name}: damaged archive: {error}")
         return
-    if data[end : end + 512].strip(b"\0") or len(data) < end:
-        problems.add(0, f"{path.name}: no file of the archive can be read from byte {end:,}")
+    if data[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):  # an archive ends with blocks of zeros
+        problems.add(0, f"{path.name}: cut, or damaged: no file of the archive can be read from byte {end:,}")
 
 
 # ---- recognising -----------------------------------------------------------------------------------------------------
@@ -184,7 +195,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
             yield base
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
         raise SourceError(str(path), 0, f"a damaged database, or none: {error}") from error
 
 

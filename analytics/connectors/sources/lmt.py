@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.connectors.lmt import open_bases, steps_of_counters, utc_of_stamps
+from mpiio_ext.analytics.connectors.lmtcut import cut
 from mpiio_ext.analytics.connectors.lmthdf5 import DAMAGE, Hdf5Problems, column_names, matrix_values, step_places
 from mpiio_ext.analytics.connectors.lmtsteps import STEP_S, LmtError
 from mpiio_ext.analytics.connectors.sources.records import Problems, Records, SourceError
@@ -74,6 +75,8 @@ FULLNESS = Table(
         *(Column(name, "float64", unit, meaning) for name, unit, meaning in _FULL),
     ),
 )
+#: That `read` takes a period.
+CUTS = True
 TABLES = (LMT, SERVERS, OPERATIONS, FULLNESS)
 _OTHERS = (SERVERS, OPERATIONS, FULLNESS)
 
@@ -274,12 +277,13 @@ def _tokio(file: Any, out: _Tables, problems: Hdf5Problems) -> None:
             out.fullness.add(found[1], columns, target=target, kind="OST")
 
 
-def _hdf5(path: Path, out: _Tables, problems: Problems) -> None:
+def _hdf5(path: Path, out: _Tables, problems: Problems, between: tuple[float, float] | None) -> None:
     import h5py
 
     noted = Hdf5Problems()
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path, "r") as opened:
+            file = cut(opened, between)
             (_h5lmt if "FSStepsGroup" in file else _tokio)(file, out, noted)
     except (LmtError, MemoryError, *DAMAGE) as error:
         problems.add(0, f"loads, operations and fullness are not whole: {error}", 0)
@@ -299,12 +303,14 @@ def recognizes(head: Head) -> bool:
     return "OST_INFO" in head.text and "CREATE TABLE" in head.text
 
 
-def _others(path: Path, zone: zoneinfo.ZoneInfo, problems: Problems) -> dict[str, Any]:
+def _others(
+    path: Path, zone: zoneinfo.ZoneInfo, problems: Problems, between: tuple[float, float] | None
+) -> dict[str, Any]:
     out = _Tables()
     try:
         with open_bases(path) as opened:
             if opened is None:
-                _hdf5(path, out, problems)
+                _hdf5(path, out, problems, between)
             for base in opened[0] if opened is not None else ():
                 _database(base, zone, out, problems)
     except (LmtError, OSError, EOFError, sqlite3.Error, ValueError, TypeError) as error:
@@ -312,7 +318,7 @@ def _others(path: Path, zone: zoneinfo.ZoneInfo, problems: Problems) -> dict[str
     return out.tables()
 
 
-def read(path: Path, time_zone: str = "UTC") -> Records:
+def read(path: Path, time_zone: str = "UTC", between: tuple[float, float] | None = None) -> Records:
     """Read records of LMT.
 
     Parameters
@@ -321,6 +327,9 @@ def read(path: Path, time_zone: str = "UTC") -> Records:
         A database (SQLite, or the text of ``mysqldump``), h5lmt or TOKIO's HDF5.
     time_zone : str
         Of the stamps in databases.
+    between : (float, float), optional
+        Read this half-open period only (s since 1970 UTC), and some steps around it; of HDF5, other forms are read as a
+        whole.
 
     Raises
     ------
@@ -328,12 +337,12 @@ def read(path: Path, time_zone: str = "UTC") -> Records:
         There is no step of any OST in it.
     """
     problems = Problems(str(path))
-    tables = converted(NAME, path, time_zone, problems)
+    tables = converted(NAME, path, time_zone, problems, between)
     try:
         zone = zoneinfo.ZoneInfo(time_zone)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
         raise SourceError(str(path), 0, f"{time_zone!r} is no time zone of this machine") from error
-    tables |= _others(path, zone, problems)
+    tables |= _others(path, zone, problems, between)
     return Records(source=NAME, path=str(path), tables=tables, problems=problems.all())
 
 

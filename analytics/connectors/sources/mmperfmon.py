@@ -67,12 +67,11 @@ SAMPLES = Table(
 TABLES = (SAMPLES,)
 
 #: Printed unit -> bytes.
-UNITS = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+UNITS = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "PB": 1 << 50}
 
 _LEGEND = re.compile(r"^\s*([0-9]{1,6}):\s+(\S[^|]*)\|([^|]+)\|(?:(.*)\|)?([^|\s]+)\s*$")
 _HEADING = re.compile(r"^\s*Row\s+Timestamp\s+(\S.*?)\s*$")
 _ROW = re.compile(r"^\s*[0-9]+\s+([0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{2}:[0-9]{2}:[0-9]{2})\s+(\S.*?)\s*$")
-_UNIT = re.compile(r"[A-Za-z%/]+")
 _STAMP = "%Y-%m-%d-%H:%M:%S"
 _ARCHIVE = b"ustar"
 
@@ -123,7 +122,7 @@ def _values(text: str) -> tuple[list[float | None], list[str]]:
             values.append(None)
             units.append("")
             free = False
-        elif free and _UNIT.fullmatch(word):
+        elif free and (word in UNITS or word == "%"):
             units[-1] = word
             free = False
         else:
@@ -219,7 +218,10 @@ class _Reader:
         if missing:
             self._problems.add(0, f"columns {missing[0]} to {missing[-1]} of the legend have no table: the text is cut",
                                len(missing))  # fmt: skip
-        most = max((len(table.stamps) for table in tables), default=0)
+        if self.seen and not tables and not missing:
+            self._problems.add(0, "a legend without columns: the text is cut")
+        # A heading without rows is cut, too.
+        most = max((1, *(len(table.stamps) for table in tables)))
         for number, table in enumerate(tables, self._first + 1):
             if len(table.stamps) < most and number not in self._lost:
                 self._problems.add(table.line, f"the table has {len(table.stamps)} rows, and others have {most}: "

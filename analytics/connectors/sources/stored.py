@@ -15,7 +15,9 @@ from mpiio_ext.analytics.connectors.sources.records import Problems, SourceError
 __all__ = ["converted", "no_form"]
 
 
-def converted(kind: str, path: Path, time_zone: str, problems: Problems) -> dict[str, Any]:
+def converted(
+    kind: str, path: Path, time_zone: str, problems: Problems, between: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """Return the tables that a connector of the store makes of one log.
 
     Parameters
@@ -27,13 +29,16 @@ def converted(kind: str, path: Path, time_zone: str, problems: Problems) -> dict
         Of times without zone.
     problems : Problems
         What the log's outcome says is added; how many lines are lost by it is not known (0).
+    between : (float, float), optional
+        Of lmt: the period that is read, in seconds since 1970 UTC.
 
     Raises
     ------
     SourceError
         The log is skipped.
     """
-    found = connector_for(kind, {"time_zone": time_zone})([path.name], str(path.parent))
+    options = {"time_zone": time_zone} | ({} if between is None else {"between": between})
+    found = connector_for(kind, options)([path.name], str(path.parent))
     for outcome in found.outcomes:
         if outcome.status == "skipped":
             raise SourceError(str(path), 0, outcome.reason)

@@ -6,7 +6,9 @@ Algorithm.  Announcements carry the scheduler's job ID. Those of a job that has 
             once. A running job that has not announced itself is counted for `reserve_s` from when it was first seen,
             with the nodes and processes that the scheduler says, as "slurm-ID"; its own announcement takes its place.
 Guarantees. The scheduler only adds: without what it says, or when it is old, leases decide as ever. Nothing that it
-            says keeps a silent job alive. A state that is not known changes nothing, and is told once. The folder is
+            says keeps a silent job alive, and only a state that it gives ends a job's claim: one that its lists do not
+            name goes on for as long as it touches its announcement. A state that is not known changes nothing, and is
+            told once. The folder is
             read when it has changed, and every few seconds.
 """
 

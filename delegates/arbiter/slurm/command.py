@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import shlex
 import signal
+import stat
 import sys
+import tempfile
 import threading
 from importlib.resources import files
 from pathlib import Path
@@ -67,13 +71,18 @@ class _Watch:
               "jobs with the names of its columns, separated by |, or JSON.")
 @click.option("--input", "source", type=_FOLDER, metavar="FILE", help="Read a list from a file, or from - (standard "
               "input), and leave.")
-@click.option("--part", is_flag=True, help="The list is not of all jobs: those that it does not name have not ended.")
+@click.option("--part", is_flag=True, help="The list is not of all jobs: nothing is said of those that it does not "
+              "name.")
 def watch(folder: Path, interval: float, once: bool, words: str | None, source: Path | None, part: bool) -> None:
     """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
 
     \b
       mpiio-ext arbiter slurm-watch --dir /scratch/arbiter
-      sacct -a -n -X ... --parsable2 | mpiio-ext arbiter slurm-watch --dir /scratch/arbiter --input - --part
+      sacct --allusers --allocations --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS |
+        mpiio-ext arbiter slurm-watch --dir /scratch/arbiter --input - --part
+
+    The first line of a list names its columns: no --noheader (-n). A job ends by a state of Slurm's, as COMPLETED;
+    one that two lists in a row do not name is only no longer expected, and keeps its I/O nodes while it lives.
 
     Exit status with --once and --input: 0 done, 2 there is no list of jobs, or the folder cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
@@ -110,15 +119,63 @@ def _go_on(looker: _Watch, interval: float) -> None:
         stop.wait(interval)
 
 
+def _user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"user {os.geteuid()}"
+
+
+def _check(folder: Path) -> str:
+    """Return why this user cannot say in an arbiter's folder what Slurm does; "": it can.
+
+    Raises
+    ------
+    OSError
+        A folder may not be searched, or the file system fails.
+    """
+    from mpiio_ext.delegates.arbiter.slurm import scheduled
+
+    below = folder / scheduled.FOLDER
+    group = "a group that has Slurm's user and the arbiter's"
+    if not folder.is_dir():
+        return f"{folder}: no such folder; start the arbiter first"
+    if not below.is_dir():
+        return f"{below}: no such folder; once: install -d -m 2775 -o OWNER -g GROUP {below}   (GROUP: {group})"
+    if not os.access(below, os.W_OK | os.X_OK, effective_ids=True):
+        return f"{below}: {_user()} cannot write there: give it to {group}, with mode 2775"
+    if below.stat().st_mode & stat.S_ISVTX:
+        return f"{below}: has the sticky bit, so that users cannot replace each other's files: chmod 2775 {below}"
+    with tempfile.NamedTemporaryFile(dir=below, prefix=".check."):
+        return ""
+
+
 @click.command("slurm-script")
-@click.argument("which", type=click.Choice(list(_SCRIPTS)))
+@click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-def script(which: str, folder: Path) -> None:
+@click.option("--check", is_flag=True, help="Say whether the user who asks could write what the script writes; as "
+              "Slurm's user, and as that of slurm-watch.")
+def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
     \b
-      mpiio-ext arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/prolog.d/50-mpiio-ext.sh
+      mpiio-ext arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
+      chmod 755 /etc/slurm/mpiio-ext-prolog.sh       # slurm.conf: PrologSlurmctld=/etc/slurm/mpiio-ext-prolog.sh
+      scontrol reconfigure
+      sudo -u slurm mpiio-ext arbiter slurm-script --check --dir /scratch/arbiter
+
+    Exit status with --check: 0 yes, 2 no, and the line says why.
     """  # noqa: D301  (click wants the backspace character itself)
+    if check:
+        try:
+            why = _check(folder.absolute())
+        except OSError as error:
+            why = f"{error.filename or folder}: {_user()}: {error.strerror}"
+        said = why or f"{folder.absolute()}: {_user()} can write there"
+        click.echo(f"mpiio-ext arbiter slurm-script: {said}", err=bool(why))
+        raise SystemExit(2 if why else 0)
+    if which is None:
+        raise click.UsageError("say prolog or epilog, or --check")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
     click.echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])

@@ -1,11 +1,15 @@
 """From lists of jobs to what the arbiter reads: :mod:`mpiio_ext.delegates.arbiter.slurm.scheduled`.
 
 Problem.    The list of a scheduler is a picture of one moment; jobs begin while it is taken, and those that have ended
-            are not in it for long.
+            are not in it for long. A list may also lack jobs that run: those of other users where PrivateData=jobs
+            hides them, or all of them while a controller that was started anew reads its state.
 Algorithm.  Jobs that run, pause, end or have ended are written when what is said of them has changed. A job that the
-            folder has as not ended, and that a whole list does not name, has ended, if what the folder says is older
-            than `GRACE_S`: a younger one may have begun after the list was taken. What ended long ago is taken away.
-Guarantees. A list that could not be had, or is none, changes nothing.
+            folder has as not ended is UNLISTED when two whole lists in a row do not name it, and what the folder says
+            is older than `GRACE_S`: a younger one may have begun after the list was taken. Who was missing in the last
+            list stands in ``scheduler/.missing``, since each list may be read by a process of its own. What ended, or
+            was not listed, long ago is taken away.
+Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never said to have
+            ended: only a state that Slurm gives does that. One that is listed again is what the list says.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +32,10 @@ __all__ = ["COMMAND", "GRACE_S", "QueryError", "query", "sync"]
 COMMAND = ("squeue", "--all", "--states=all", "--Format=JobID:20|,State:20|,NumNodes:12|,NumTasks:12|,Name:64")
 #: Seconds, by the clock of the folder's file system.
 GRACE_S = 30.0
-#: After which what has ended is forgotten, s.
+#: After which what has ended, or is not listed, is forgotten, s.
 FORGET_S = 3600.0
 _PATIENCE_S = 60.0
+_MISSING = ".missing"
 
 
 class QueryError(MpiioExtError, OSError):
@@ -73,6 +78,39 @@ def _age_s(folder: Path, job: SlurmJob, now: float) -> float:
     return 0.0
 
 
+def _missing(folder: Path) -> set[str]:
+    """Return the jobs that the last whole list did not name."""
+    try:
+        return set((folder / scheduled.FOLDER / _MISSING).read_text(encoding="utf-8", errors="replace").split())
+    except FileNotFoundError:
+        return set()
+
+
+def _set_missing(folder: Path, jobs: set[str]) -> None:
+    path = folder / scheduled.FOLDER / _MISSING
+    draft = path.with_name(f"{_MISSING}.{os.getpid()}")
+    draft.write_text("".join(f"{job}\n" for job in sorted(jobs)), encoding="ascii")
+    draft.replace(path)
+
+
+def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> list[str]:
+    """Deal with the jobs that the folder has and a list does not; returns lines about what has changed."""
+    now, changed = _now(folder), []
+    before = _missing(folder) if whole else set()
+    for job in known.values():
+        age_s = _age_s(folder, job, now)
+        if job.phase in ("ended", "unlisted"):
+            if age_s > FORGET_S:
+                (folder / scheduled.FOLDER / job.id).unlink(missing_ok=True)
+        elif job.id in before and age_s >= GRACE_S:
+            scheduled.write(folder, replace(job, state="UNLISTED"))
+            changed.append(f"{job.id}: is not in the list any more; its own word decides whether it has ended")
+    missing = {job.id for job in known.values() if job.phase not in ("ended", "unlisted")}
+    if whole and missing != before:
+        _set_missing(folder, missing)
+    return changed
+
+
 def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Sequence[str]]:
     """Bring what the folder says to what a list says; returns lines about what has changed, and about bad lines.
 
@@ -80,7 +118,7 @@ def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Seq
     ----------
     folder : the arbiter's
     text : the list
-    whole : jobs that it does not name have ended
+    whole : it is of all jobs: those that it does not name are missing
 
     Raises
     ------
@@ -92,7 +130,6 @@ def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Seq
     jobs, bad = parse(text)
     (folder / scheduled.FOLDER).mkdir(exist_ok=True)
     known = {job.id: job for job in scheduled.read_all(folder)[0]}
-    now = _now(folder)
     changed = []
     for job in jobs:
         old = known.pop(job.id, None)
@@ -101,12 +138,4 @@ def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Seq
         if old is None or scheduled.encode(old) != scheduled.encode(job):
             scheduled.write(folder, job)
             changed.append(f"{job.id}: {job.state}")
-    for job in known.values():
-        if job.phase == "ended":
-            if _age_s(folder, job, now) > FORGET_S:
-                (folder / scheduled.FOLDER / job.id).unlink(missing_ok=True)
-        elif whole and _age_s(folder, job, now) >= GRACE_S:
-            scheduled.write(folder, replace(job, state="ENDED"))
-            changed.append(f"{job.id}: is not in the list any more")
-    return changed, bad
-
+    return changed + _without(folder, known, whole=whole), bad

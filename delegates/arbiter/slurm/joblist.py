@@ -21,7 +21,7 @@ from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["JobListError", "Phase", "SlurmJob", "parse", "phase"]
 
-Phase = Literal["waiting", "running", "paused", "ending", "ended", "unknown"]
+Phase = Literal["waiting", "running", "paused", "ending", "ended", "unlisted", "unknown"]
 
 _PHASES: dict[Phase, str] = {
     "waiting": "PENDING PD REQUEUED RQ REQUEUE_FED RF REQUEUE_HOLD RH RESV_DEL_HOLD RD SPECIAL_EXIT SE",
@@ -29,7 +29,8 @@ _PHASES: dict[Phase, str] = {
     "paused": "SUSPENDED S STOPPED ST",
     "ending": "COMPLETING CG STAGE_OUT SO",
     "ended": "BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F NODE_FAIL NF OUT_OF_MEMORY OOM PREEMPTED PR "
-             "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL ENDED",
+             "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL",
+    "unlisted": "UNLISTED",  # not Slurm's: lists that should name the job do not, see connector.py
 }
 _PHASE_OF: dict[str, Phase] = {word: phase for phase, words in _PHASES.items() for word in words.split()}
 

@@ -12,11 +12,12 @@ from mpiio_ext.bench.arguments import HintType, SizeType
 from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
+from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
+from mpiio_ext.delegates.arbitration.ranges import CountsType
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["command"]
 
-_MOST_DELEGATES = 240
 _FOLDER = click.Path(path_type=Path)
 #: Said by the patterns and by --io-nodes.
 _TAKEN = ("mpiox_enable", "mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_owners", "mpiox_arbiter")
@@ -42,10 +43,10 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
 def _counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     if value is None:
         return ()
-    words = [word.strip() for word in value.split(",") if word.strip()]
-    if not words or not all(re.fullmatch(r"\d{1,3}", word) and int(word) <= _MOST_DELEGATES for word in words):
-        raise click.BadParameter(f"'{value}' is no list of numbers from 0 to {_MOST_DELEGATES}, as 0,1,2,4", ctx, param)
-    return tuple(dict.fromkeys(int(word) for word in words))
+    found: tuple[int, ...] = CountsType().convert(value, param, ctx)
+    if max(found) > MOST_NODES:
+        raise click.BadParameter(f"{max(found)}: a job has {MOST_NODES} delegates at most", ctx, param)
+    return tuple(dict.fromkeys(found))
 
 
 class _Asked:
@@ -76,7 +77,7 @@ class _Asked:
 @click.command(name="python -m mpiio_ext.bench explore", epilog=_EPILOG,
                context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True})
 @click.option("--io-nodes", "io_nodes", metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
-              help="Numbers of I/O delegates, separated by commas; 0 = without delegates.")
+              help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")
 @click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",
               help="What is measured, see below; may be repeated.")
 @click.option("--total", type=SizeType(), default="64MiB", metavar="SIZE",

@@ -119,8 +119,8 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
         except ArgumentError as error:
             raise SetupError(f"--pattern: {error}") from error
         if pattern in found and found[pattern] != spec:
-            raise SetupError(f"--pattern: two patterns are both {pattern.name} to a curve, and differ in size, "
-                             "stonewall or direct I/O: explore them in runs of their own")
+            raise SetupError(f"--pattern: two patterns are both {pattern.name} to a curve, and differ in size or "
+                             "stonewall: explore them in runs of their own")
         if not options.counts(spec):
             raise SetupError(f"--io-nodes is missing, and {pattern.name} does not say forwarders")
         found[pattern] = spec

@@ -51,13 +51,19 @@ class Run:
 
 
 def curves_of(runs: Sequence[Run]) -> dict[Pattern, Curve]:
-    """Return the curve of each pattern, in the order of the runs."""
+    """Return the curve of each pattern, in the order of the runs; its source says how much a run moved at most."""
     found: dict[Pattern, dict[int, list[float]]] = {}
     for run in runs:
         points = found.setdefault(run.pattern, {})
         points.setdefault(run.io_nodes, []).append(run.measured.bandwidth_mb_per_s)
-    return {pattern: Curve({count: Point.of(values) for count, values in points.items()}, source="explored")
+    sources = {run.pattern: _source(run.spec) for run in runs}
+    return {pattern: Curve({count: Point.of(values) for count, values in points.items()}, source=sources[pattern])
             for pattern, points in found.items()}
+
+
+def _source(spec: Spec) -> str:
+    stonewall = f", stonewall {spec.stonewall_s:g} s" if spec.stonewall_s else ""
+    return f"explored: total {spec.total_bytes / 2**20:g} MiB{stonewall}"
 
 
 def joint_curve(runs: Sequence[Run]) -> Curve:
@@ -145,6 +151,13 @@ def lines(summary: Sequence[Mapping[str, Any]]) -> list[str]:
     return out
 
 
+def _caches(runs: Sequence[Run]) -> str:
+    direct = {run.spec.direct for run in runs}
+    if direct == {False}:
+        return "through the page cache"
+    return "past the page cache (O_DIRECT)" if direct == {True} else "-direct: past the page cache (O_DIRECT)"
+
+
 def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: bool) -> list[Path]:
     """Write results.json and curves.csv, with `page` curves.svg and index.html too; returns what there is.
 
@@ -158,12 +171,11 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
         from mpiio_ext.delegates.arbitration import draw
         from mpiio_ext.delegates.arbitration.page import page as render
 
-        named = {pattern.name: curve for pattern, curve in list(curves_of(runs).items())[:9]}
-        figure = draw.draw_curves(named)
+        figure = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
         texts["curves.svg"] = figure
         texts["index.html"] = render("Exploration: bandwidth by number of delegates", lines(found["summary"]),
-                                     [("Bandwidth by number of delegates, with the standard deviation of a repetition"
-                                       + (", the first nine patterns." if len(named) > 8 else "."), figure)])
+                                     [("Bandwidth by number of delegates, with the standard deviation of a "
+                                       f"repetition; {_caches(runs)}.", figure)])
     paths = []
     for name, text in texts.items():
         part = folder / f"{name}.part"

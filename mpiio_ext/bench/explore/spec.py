@@ -74,7 +74,8 @@ class Spec:
     def pattern(self, compute_nodes: int, processes: int) -> Pattern:
         """Return what its curve is told by."""
         return Pattern(layout=self.layout, spatiality=self.spatiality, request_bytes=self.request_bytes,
-                       compute_nodes=compute_nodes, processes=processes, operation=self.operation)
+                       compute_nodes=compute_nodes, processes=processes, operation=self.operation,
+                       direct=self.direct)
 
     def requests(self, processes: int) -> int:
         """Return how many requests each rank makes.

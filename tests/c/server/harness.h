@@ -25,7 +25,7 @@ enum { HARNESS_LOST = 8 };
 /* The delegate writes from a frame while a client may be copying into it. It finds out afterwards, and writes again. */
 __attribute__((unused)) const char *__tsan_default_suppressions(void)
 {
-    return "race:mpiox_storage_posix_call\n";
+    return "race:mpiox_storage_posix_call\nrace:move_through\n";
 }
 #endif
 

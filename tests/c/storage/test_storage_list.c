@@ -40,11 +40,12 @@ static const struct back_end {
     {"io_uring", {.kind = MPIOX_STORAGE_IO_URING}},
     {"io_uring-1", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = 1}},
     {"io_uring-5", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = 5}},
-    {"direct-posix", {MPIOX_STORAGE_POSIX, 0, true, true}},
-    {"direct-auto", {MPIOX_STORAGE_AUTO, 0, true, true}},
-    {"direct-io_uring", {MPIOX_STORAGE_IO_URING, 0, true, true}},
-    {"direct-read", {MPIOX_STORAGE_AUTO, 0, true, false}},
-    {"direct-write", {MPIOX_STORAGE_AUTO, 0, false, true}},
+    {"direct-posix", {MPIOX_STORAGE_POSIX, 0, true, true, false}},
+    {"direct-auto", {MPIOX_STORAGE_AUTO, 0, true, true, false}},
+    {"direct-io_uring", {MPIOX_STORAGE_IO_URING, 0, true, true, false}},
+    {"direct-read", {MPIOX_STORAGE_AUTO, 0, true, false, false}},
+    {"direct-write", {MPIOX_STORAGE_AUTO, 0, false, true, false}},
+    {"direct-changing", {MPIOX_STORAGE_AUTO, 0, true, true, true}},
 };
 
 static const struct back_end *chosen;

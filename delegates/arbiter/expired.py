@@ -1,0 +1,51 @@
+"""Jobs that are dead, remembered in the arbiter's folder.
+
+Problem. The announcement of a dead job that is another user's cannot be deleted where each user may delete only its own
+(jobs/ with mode 1777). It would be read with every look, and count again for each arbiter that begins.
+Format. ``expired.json``, an object: job -> time of its announcement's file, ns. Replaced whole.
+Guarantees. A job that speaks again has another time, and is not meant any more. A file that is missing or damaged is an
+empty one: jobs expire again by their silence. Announcements that are gone are forgotten when one is added.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+__all__ = ["Expired"]
+
+_NAME = "expired.json"
+
+
+class Expired:
+    """Dead jobs of one folder.
+
+    Parameters
+    ----------
+    folder : the arbiter's
+
+    Attributes
+    ----------
+    times : job -> time of its file, ns
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.times: dict[str, int] = {}
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads((folder / _NAME).read_text(encoding="utf-8"))
+            if isinstance(found, dict):
+                self.times = {job: value for job, value in found.items() if type(value) is int}
+
+    def add(self, job: str, time_ns: int) -> bool:
+        """Remember a job; returns whether that is new. What cannot be written is remembered by this arbiter alone."""
+        if self.times.get(job) == time_ns:
+            return False
+        self.times = {name: value for name, value in self.times.items() if (self._folder / "jobs" / name).exists()}
+        self.times[job] = time_ns
+        draft = self._folder / f".{_NAME}"
+        with contextlib.suppress(OSError):
+            draft.write_text(json.dumps(self.times), encoding="utf-8")
+            draft.replace(self._folder / _NAME)
+        return True
