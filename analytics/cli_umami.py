@@ -91,22 +91,29 @@ def umami(**options: Any) -> None:
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.histories.metrics import alias
+    from mpiio_ext.analytics.report.start import quick_start
 
     output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
     if output is not None:
         check_suffix(output)
     metrics = tuple(alias(name) for name in options["metrics"])
     rules = rules_of(options)
-    found = _found(_table(options, metrics, rules), options, metrics)
+    with quick_start():
+        found = _found(_table(options, metrics, rules), options, metrics)
+        if output is not None:
+            _write(found, output, theme)
+        _print(found, as_json, quiet=output is not None)
+
+
+def _print(found: Umami, as_json: bool, quiet: bool) -> None:
+    """Print JSON, or the weather as a table unless that is in a file."""
     from mpiio_ext.analytics.umami import show
 
-    if output is not None:
-        _write(found, output, theme)
     if as_json:
         from mpiio_ext.analytics.cli_output import dumps
 
         click.echo(dumps(show.document(found)))
-    elif output is None:
+    elif not quiet:
         click.echo(show.text(found))
 
 
