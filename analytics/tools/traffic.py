@@ -365,5 +365,5 @@ def _nothing(records: Sequence[Read], period: Period) -> str:
                 times = numbers(each.tables[name], "time")
                 times = times[np.isfinite(times)]
                 if len(times):
-                    spans.append(f"{each.path} has {shown(times.min())} to {shown(times.max())}")
+                    spans.append(f"{each.path} begins at {shown(times.min())}")
     return f"no samples of servers from {period}" + (f" ({'; '.join(spans[:3])})" if spans else "")
