@@ -44,7 +44,7 @@ __all__ = ["FileSystem", "Note", "System"]
 KEPT = 64
 #: Sources of series of which a part can be read are read by so many seconds at a time, and asked for a state so long
 #: before a moment.
-_PART_S, _STATE_S = 3600.0, 900.0
+_PART_S, _STATE_S = 3600.0, 60.0
 #: How long before a moment samples of health are looked for (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
