@@ -53,8 +53,12 @@ def _read(path: Path, source: str | None, time_zone: str) -> Records:
     from mpiio_ext.analytics.connectors.sources.content import head_of
     from mpiio_ext.analytics.connectors.sources.records import FORMAT
 
-    saved = source is None and head_of(path)[0].lstrip().startswith(f'{{"format": "{FORMAT}"'.encode())
-    records = sources.load(path) if saved else sources.read(path, source, time_zone=time_zone)
+    beginning = head_of(path)[0]
+    if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
+        records = sources.load(path)
+    else:  # libhdf5 can crash on a damaged file
+        reader = sources.read_apart if beginning.startswith(b"\x89HDF") else sources.read
+        records = reader(path, source, time_zone=time_zone)
     for problem in records.problems[:_SHOWN_PROBLEMS]:
         click.echo(f"mpiio-ext: {problem}", err=True)
     more = len(records.problems) - _SHOWN_PROBLEMS

@@ -76,9 +76,10 @@ class Queue:
     capacity : requests that wait or are being served, at most
     quantum : bytes that a file or flow is served before another has its turn
     window : ns, of a server's time window ("twins") or to wait for requests in between ("aioli")
-    patience : ns, a request that has waited so long is served before all that came later; 0: never
+    patience : ns, what has waited so long is overdue: the oldest is served in every 8th batch at the latest; 0: never
     batch_bytes, batch_requests : of one batch, at most
-    first_server : at which server to begin ("twins")
+    first_server : the number of the delegate, which is that of the server in window 0 ("twins")
+    clock_offset : ns, what to add to a time to get one that all delegates share ("twins")
 
     Raises
     ------
@@ -101,8 +102,9 @@ class Queue:
         batch_bytes: int = 16 << 20,
         batch_requests: int = 256,
         first_server: int = 0,
+        clock_offset: int = 0,
     ) -> None:
-        numbers = [capacity, quantum, window, patience, batch_bytes, batch_requests, first_server]
+        numbers = [capacity, quantum, window, patience, batch_bytes, batch_requests, first_server, clock_offset]
         out = ffi.new("mpiio_ext_schedule **")
         rc = lib.mpiio_ext_schedule_create(policy.encode(), ffi.new("int64_t[]", numbers), out)
         if rc == _E_ARG:

@@ -305,7 +305,7 @@ def _database(path: Path, jobs: _Jobs) -> None:
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
         try:
             rows = base.execute("SELECT stepid, start, completion, numnodes FROM summary").fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
             raise _LogError(f"no job database as NERSC's (table summary): {error}") from error
     for step, start, end, nodes in rows:
         try:

@@ -30,7 +30,8 @@ int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_
                                                                           .patience_ns = options[3],
                                                                           .batch_bytes = options[4],
                                                                           .batch_requests = (int32_t)options[5],
-                                                                          .first_server = (int32_t)options[6]},
+                                                                          .first_server = (int32_t)options[6],
+                                                                          .clock_offset_ns = options[7]},
                                                 &created)
                         : MPIOX_E_ARG;
     *schedule = (mpiio_ext_schedule *)created;

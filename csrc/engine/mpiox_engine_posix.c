@@ -265,7 +265,7 @@ CALL(link)
     return checked(link(mpiox_engine_path_of(e, i), mpiox_engine_second_of(e, i)), failed);
 }
 
-/* What follows must be able to open it, and to go into it if it is a folder: nobody looks, as that would be a call more. */
+/* What follows must be able to open it, and to go into a folder: nobody looks, as that would be a call more. */
 CALL(chmod)
 {
     (void)chmod(mpiox_engine_path_of(e, i), FOLDER_MODE);

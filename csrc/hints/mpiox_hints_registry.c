@@ -398,7 +398,7 @@ static const mpiox_hint_spec specs[] = {
      "microseconds: of a server's time window (twins), or to wait for requests in between (aioli)",
      parse_delegate_window, format_delegate_window},
     {"mpiox_delegate_patience", "integer", "0 .. 3600000", "1000",
-     "milliseconds after which a request is served before all that came later, whatever the scheduler; 0: never",
+     "milliseconds after which a request is overdue: of 8 batches one is the oldest such request's; 0: never",
      parse_delegate_patience, format_delegate_patience},
     {"mpiox_delegate_weight", "integer", "1 .. 1000", "1", "share of this file's requests, for each rank (wfq)",
      parse_delegate_weight, format_delegate_weight},

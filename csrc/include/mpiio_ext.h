@@ -440,7 +440,8 @@ typedef struct mpiio_ext_schedule mpiio_ext_schedule;
 const char *mpiio_ext_schedule_policy_name(int index);
 const char *mpiio_ext_schedule_policy_source(int index);
 /* options: capacity (requests), quantum (bytes), window (ns), patience (ns, 0: none), bytes of a batch, requests of a
- * batch, first server. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Free with mpiio_ext_schedule_free() (NULL-safe). */
+ * batch, number of the delegate, clock offset (ns; these two: twins). 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Free with
+ * mpiio_ext_schedule_free() (NULL-safe). */
 int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_ext_schedule **schedule);
 void mpiio_ext_schedule_free(mpiio_ext_schedule *schedule);
 /* request: file, offset, length, flow, weight, server (-1: not known), 1: write. MPIOX_E_ARG, MPIOX_E_FULL (-7). */

@@ -65,6 +65,13 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
  * component that covers the largest extent counts; stale, foreign and metadata-server components are passed over. */
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
 
+/* The same value: which object storage target (OST) has each stripe, in turn, of the component that counts. Returns how
+ * many, its stripe_count; 0: the value does not say, has a damaged index, or more than `most`. Fuzzed. */
+int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t most, int32_t *targets);
+/* Of an open descriptor: stripe size and targets, as far as the file system tells. Returns how many; 0: not known. One
+ * or two blocking system calls; errno is kept. */
+int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets);
+
 /* The protocol called "local", "server", "token" or "none". 0 or MPIOX_E_ARG. */
 int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out);
 

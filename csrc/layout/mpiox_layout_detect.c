@@ -125,3 +125,18 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
         out->servers = striping_factor;
     errno = saved_errno;
 }
+
+int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets)
+{
+    const int saved_errno = errno;
+    mpiox_layout layout;
+    char value[LOV_XATTR_MAX_BYTES];
+    int32_t count = 0, servers;
+    if (detect_family(fd, &layout) && layout.fs == MPIOX_FS_LUSTRE) {
+        ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
+        if (bytes > 0 && mpiox_layout_parse_lov(value, bytes, stripe_size, &servers) == MPIOX_OK)
+            count = mpiox_layout_lov_targets(value, bytes, most, targets);
+    }
+    errno = saved_errno;
+    return count;
+}

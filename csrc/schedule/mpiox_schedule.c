@@ -4,7 +4,9 @@
  * Algorithm.  A request that overlaps an older one, one of them writing, is kept from the policy until that is done:
  *             what a policy sees has no order that must be kept. It names the next request; the queue adds what
  *             continues it in the file, forwards and then backwards, as far as the policy and the limits of a batch
- *             allow. When the oldest request has waited for the patience, it is next, whatever the policy.
+ *             allow. When the oldest request has waited for the patience, it is served when the policy serves nothing,
+ *             and after every seven batches of the policy: not before all others, since under a load that keeps the
+ *             queue longer than the patience every request is overdue, and each policy would serve in order of arrival.
  */
 #include "mpiox_schedule.h"
 
@@ -51,7 +53,7 @@ static bool is_legal(const mpiox_schedule_options *options)
     return options->policy != NULL && find(options->policy) != NULL && options->capacity >= 1 &&
            options->capacity <= most_requests && options->quantum > 0 && options->window_ns >= 0 &&
            options->patience_ns >= 0 && options->batch_bytes > 0 && options->batch_requests >= 1 &&
-           options->first_server >= 0;
+           options->first_server >= 0 && options->clock_offset_ns >= 0 && options->clock_offset_ns <= INT64_MAX / 2;
 }
 
 int mpiox_schedule_create(const mpiox_schedule_options *options, mpiox_schedule **out)
@@ -72,7 +74,9 @@ int mpiox_schedule_create(const mpiox_schedule_options *options, mpiox_schedule 
     schedule->free_entry = schedule->tree = none;
     schedule->ready = (mpiox_entry_chain){none, none, 0};
     schedule->random = 1;
-    schedule->began = schedule->waits_since = -1;
+    schedule->turn = MPIOX_SCHEDULE_LANES - 1; /* the first lane is next */
+    schedule->since_overdue = MPIOX_SCHEDULE_OVERDUE_EVERY - 1;
+    schedule->waits_since = -1;
     *out = schedule;
     return MPIOX_OK;
 }
@@ -242,12 +246,31 @@ static void note_waiting(mpiox_schedule *schedule, int64_t now, bool waits)
     }
 }
 
-/* The time when the oldest READY request has waited for the patience. */
+/* The time when the oldest READY request has waited for the patience, if the policy needs that. */
 static int64_t due_at(const mpiox_schedule *schedule)
 {
     const int64_t arrival = schedule->entries[schedule->ready.first].arrival;
     const int64_t patience = schedule->options.patience_ns;
-    return patience == 0 || arrival > INT64_MAX - patience ? MPIOX_SCHEDULE_NEVER : arrival + patience;
+    return schedule->policy->fair || patience == 0 || arrival > INT64_MAX - patience ? MPIOX_SCHEDULE_NEVER
+                                                                                     : arrival + patience;
+}
+
+/* The policy's choice; if one is overdue, that, when it has its turn or the policy serves nothing. */
+static uint32_t choose(mpiox_schedule *schedule, int64_t now, bool hurry, bool overdue, int64_t *until)
+{
+    const bool its_turn = overdue && schedule->since_overdue >= MPIOX_SCHEDULE_OVERDUE_EVERY - 1;
+    schedule->allowance = INT64_MAX;
+    const uint32_t head = its_turn ? none : schedule->policy->pick(schedule, now, hurry, until);
+    if (head != none) {
+        schedule->since_overdue += schedule->since_overdue < MPIOX_SCHEDULE_OVERDUE_EVERY;
+        return head;
+    }
+    if (!overdue)
+        return none;
+    schedule->since_overdue = 0;
+    schedule->counters.overdue++;
+    schedule->allowance = schedule->options.quantum; /* an eighth of the batches shall not be most of the bytes */
+    return schedule->ready.first;
 }
 
 int32_t mpiox_schedule_next(mpiox_schedule *schedule, int64_t now, bool hurry, uint32_t *ids, int64_t *until)
@@ -258,13 +281,8 @@ int32_t mpiox_schedule_next(mpiox_schedule *schedule, int64_t now, bool hurry, u
         note_waiting(schedule, now, false);
         return 0;
     }
-    schedule->allowance = INT64_MAX;
     const int64_t due = due_at(schedule);
-    uint32_t head = schedule->ready.first;
-    if (now < due)
-        head = schedule->policy->pick(schedule, now, hurry, until);
-    else
-        schedule->counters.overdue++;
+    const uint32_t head = choose(schedule, now, hurry, now >= due, until);
     note_waiting(schedule, now, head == none);
     if (head == none) {
         if (*until > due)

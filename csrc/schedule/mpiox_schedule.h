@@ -16,8 +16,9 @@
  *   - Every request that was added comes out exactly once, unless it is cancelled.
  *   - Of two requests that overlap in a file and of which one writes, the one that was added first is done before the
  *     other comes out: no policy can reorder them.
- *   - No starvation: with a patience of p, a request that has waited for p is served before all that came after it.
- *     With n requests before it, it waits at most for p and n others.
+ *   - No starvation: with a patience of p, the oldest of the requests that have waited for p is in every 8th batch, or
+ *     in the next one when the policy serves nothing. With n requests before it, a request waits at most for p and
+ *     8 (n + 1) batches, its own included. Policies that are fair (mpiox_schedule_state.h) bound the wait themselves.
  * Pure: no MPI, no I/O, no clock (times are passed in, in nanoseconds of any clock that does not go back), no threads,
  * no memory beside that of mpiox_schedule_create().
  */

@@ -19,5 +19,6 @@ const mpiox_schedule_policy mpiox_schedule_fifo = {
     .source = "Ohta et al., Optimization Techniques at the I/O Forwarding Layer, IEEE Cluster 2010",
     .lanes = MPIOX_LANES_ONE,
     .join = MPIOX_JOIN_NEXT,
+    .fair = true,
     .pick = pick,
 };

@@ -48,6 +48,7 @@ static void begin_lane(mpiox_schedule *schedule, int32_t index, int64_t key)
 {
     schedule->lanes[index] = (mpiox_schedule_lane){
         .key = key, .ready = {none, none, 0}, .quantum = schedule->options.quantum, .end = -1};
+    schedule->lanes_changed = true;
 }
 
 /* Give an empty lane to another key. */
@@ -137,7 +138,7 @@ uint32_t mpiox_schedule_lane_lowest(const mpiox_schedule *schedule, const mpiox_
 int32_t mpiox_schedule_lane_next(const mpiox_schedule *schedule, int32_t index)
 {
     do {
-        index = (index + 1) % schedule->lane_count;
+        index = index + 1 < schedule->lane_count ? index + 1 : 0;
     } while (schedule->lanes[index].ready.count == 0);
     return index;
 }

@@ -3,12 +3,14 @@
  *
  * Problem.    Small requests shall not wait behind large ones, large ones shall not starve, files shall take turns.
  * Algorithm.  Files take turns, reads and writes apart. With each turn the quantum of every request of the file
- *             doubles; the first one in file order whose quantum is its size or more is served. Nothing that has come
- *             since the file's last turn is larger than the quantum and served before it has waited.
+ *             doubles; the first one in file order whose quantum is its size or more is served, merged with those that
+ *             continue it up to that quantum. So nothing larger than the quantum is served, in one piece or in many,
+ *             before the first request of it has waited for the turns that its size takes.
  * Source.     MLF of aIOLi, which is that of CPU scheduling over files: A. Lebre, G. Huard, Y. Denneulin and P. Sowa,
  *             "I/O Scheduling Service for Multi-Application Clusters", IEEE Cluster 2006; in AGIOS: F. Boito et al.,
  *             2016. AGIOS sees to a file's reads first and takes its writes when no read is ready; here they take
- *             turns.
+ *             turns. AGIOS also waits for requests that it predicts and misses; that is not done here, nor is anything
+ *             predicted: what has not come when the file has its turn is served in a later one.
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"
@@ -33,6 +35,7 @@ static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t 
         schedule->turn = mpiox_schedule_lane_next(schedule, schedule->turn);
         found = look(schedule, &schedule->lanes[schedule->turn]);
     } while (found == MPIOX_SCHEDULE_NONE);
+    schedule->allowance = mpiox_schedule_ripe_quantum(schedule, &schedule->entries[found]);
     return found;
 }
 

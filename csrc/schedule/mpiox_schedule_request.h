@@ -13,14 +13,15 @@ typedef struct mpiox_schedule mpiox_schedule;
 #define MPIOX_SCHEDULE_NEVER INT64_MAX /* no time */
 
 typedef struct mpiox_schedule_options {
-    const char *policy;     /* a name of mpiox_schedule_policy_name() */
-    int64_t capacity;       /* requests that wait or are being served, at most: 1 .. 2^30 */
-    int64_t quantum;        /* bytes that a file or flow is served before another has its turn; > 0 */
-    int64_t window_ns;      /* twins: time in which one server is served; aioli: time to wait for missing requests */
-    int64_t patience_ns;    /* a request that has waited so long is served before all that came later; 0: never */
-    int64_t batch_bytes;    /* of a batch of several requests, at most; > 0 */
-    int32_t batch_requests; /* the same in requests; >= 1 */
-    int32_t first_server;   /* twins: at which server to begin: not the same in all delegates */
+    const char *policy;      /* a name of mpiox_schedule_policy_name() */
+    int64_t capacity;        /* requests that wait or are being served, at most: 1 .. 2^30 */
+    int64_t quantum;         /* bytes that a file or flow is served before another has its turn; > 0 */
+    int64_t window_ns;       /* twins: time in which one server is served; aioli: time to wait for missing requests */
+    int64_t patience_ns;     /* a request that has waited so long is overdue, see mpiox_schedule.h; 0: never */
+    int64_t batch_bytes;     /* of a batch of several requests, at most; > 0 */
+    int32_t batch_requests;  /* the same in requests; >= 1 */
+    int32_t first_server;    /* twins: at which server to begin: not the same in all delegates */
+    int64_t clock_offset_ns; /* twins: what to add to a time to get one that is the same for all delegates; >= 0 */
 } mpiox_schedule_options;
 
 typedef struct mpiox_schedule_request {

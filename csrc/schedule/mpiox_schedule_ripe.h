@@ -10,15 +10,19 @@
 
 #include "mpiox_schedule_state.h"
 
-/* Of a READY request whose lane is looked at for the passes'th time. */
-static inline bool mpiox_schedule_is_ripe(const mpiox_schedule *schedule, const mpiox_entry *entry)
+/* The quantum that a READY request has reached; 0: its lane has not been looked at since it came. */
+static inline int64_t mpiox_schedule_ripe_quantum(const mpiox_schedule *schedule, const mpiox_entry *entry)
 {
     const uint64_t looks = schedule->lanes[entry->lane].passes - entry->passes;
-    const int64_t quantum = schedule->options.quantum;
-    int64_t length = entry->what.length;
-    for (uint64_t i = 1; i < looks && length > quantum; i++)
-        length = length / 2 + length % 2;
-    return looks > 0 && length <= quantum;
+    int64_t quantum = looks > 0 ? schedule->options.quantum : 0;
+    for (uint64_t i = 1; i < looks && quantum < INT64_MAX; i++)
+        quantum = quantum <= INT64_MAX / 2 ? 2 * quantum : INT64_MAX;
+    return quantum;
+}
+
+static inline bool mpiox_schedule_is_ripe(const mpiox_schedule *schedule, const mpiox_entry *entry)
+{
+    return entry->what.length <= mpiox_schedule_ripe_quantum(schedule, entry);
 }
 
 #endif

@@ -10,7 +10,10 @@
 
 #include "mpiox_schedule_request.h"
 
-enum { MPIOX_SCHEDULE_LANES = 1024 }; /* more keys than that share lanes */
+enum {
+    MPIOX_SCHEDULE_LANES = 1024,     /* more keys than that share lanes */
+    MPIOX_SCHEDULE_OVERDUE_EVERY = 8 /* of so many batches at most one is that of an overdue request */
+};
 
 enum mpiox_entry_state { MPIOX_ENTRY_FREE, MPIOX_ENTRY_READY, MPIOX_ENTRY_HELD, MPIOX_ENTRY_ACTIVE };
 
@@ -63,6 +66,7 @@ typedef struct mpiox_schedule_policy {
     const char *name, *source;
     enum mpiox_schedule_lanes lanes;
     enum mpiox_schedule_join join;
+    bool fair; /* it bounds by itself how many others are served before a request: the patience does not act */
     /* A request has become READY and is in its lane, or NULL. */
     void (*added)(mpiox_schedule *schedule, mpiox_entry *entry);
     /* The READY request to be served next; schedule->allowance may be set to less: bytes of its batch. NONE: nothing
@@ -86,11 +90,15 @@ struct mpiox_schedule {
     mpiox_schedule_lane lanes[MPIOX_SCHEDULE_LANES];
     int32_t lane_of[2 * MPIOX_SCHEDULE_LANES]; /* by hash of the key: index + 1; 0: none */
     int32_t lane_count;
-    int32_t turn;        /* aioli, hbrr, mlf: lane whose turn it is, or was last */
-    int64_t allowance;   /* bytes of the batch that is being made */
-    int64_t began;       /* twins: ns of the first request; -1: none came yet */
-    double virtual_time; /* wfq */
-    int64_t waits_since; /* the policy waits since; -1: it does not */
+    bool lanes_changed;                         /* since the policy looked: twins */
+    int32_t turn;                               /* aioli, hbrr, mlf: lane whose turn it is, or was last */
+    int32_t since_overdue;                      /* batches since an overdue request was served */
+    int64_t allowance;                          /* bytes of the batch that is being made */
+    int64_t window;                             /* twins: number of the last one in which something was to be served */
+    int32_t known;                              /* twins: servers that have turns in it: */
+    int32_t server_order[MPIOX_SCHEDULE_LANES]; /* their lanes, by rising key */
+    double virtual_time;                        /* wfq */
+    int64_t waits_since;                        /* the policy waits since; -1: it does not */
     mpiox_schedule_counters counters;
 };
 

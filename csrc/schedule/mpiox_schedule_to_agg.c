@@ -20,5 +20,6 @@ const mpiox_schedule_policy mpiox_schedule_to_agg = {
               "CCPE 28 (8), 2016",
     .lanes = MPIOX_LANES_ONE,
     .join = MPIOX_JOIN_ANY,
+    .fair = true,
     .pick = pick,
 };

@@ -9,7 +9,9 @@
  *             of its flow up to the quantum; that does not move the clock, which a flow with requests waiting would
  *             lose by.
  * Guarantees. Of two flows that always have requests waiting, the bytes served, each divided by the flow's weight,
- *             differ in any interval by no more than the sum of one largest batch of each, divided likewise.
+ *             differ in any interval by no more than the sum of one largest batch of each, divided likewise. So a
+ *             request waits at most for what is before it in its own flow and, of each other flow, as many bytes as the
+ *             weights say and one batch: no patience is needed, and it would take the weights away under a deep queue.
  * Source.     A. Demers, S. Keshav and S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM
  *             1989; S. Golestani, "A Self-Clocked Fair Queueing Scheme for Broadband Applications", INFOCOM 1994. (The
  *             WFQ of AGIOS visits queues in turn.)
@@ -50,6 +52,7 @@ const mpiox_schedule_policy mpiox_schedule_wfq = {
               "Self-Clocked Fair Queueing Scheme for Broadband Applications, INFOCOM 1994",
     .lanes = MPIOX_LANES_FLOW,
     .join = MPIOX_JOIN_LANE,
+    .fair = true,
     .added = added,
     .pick = pick,
 };

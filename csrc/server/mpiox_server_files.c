@@ -357,7 +357,8 @@ static int32_t free_record(mpiox_server *server)
     return -1;
 }
 
-static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *slot, const struct stat *status)
+static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *slot, const struct stat *status,
+                        mpiox_server_targets *targets)
 {
     mpiox_file_record *record = record_of(server, file);
     const int64_t owners = slot->arg[2] < 1 ? 1 : slot->arg[2] < MPIOX_FILE_RANGES ? slot->arg[2] : MPIOX_FILE_RANGES;
@@ -374,13 +375,16 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         atomic_store(&record->owner_of[r], (int16_t)(r % owners));
     atomic_store(&record->flags, (int32_t)slot->arg[0]);
     atomic_store(&record->openers, 1);
+    mpiox_server_targets_free(&server->files[file].targets);
     server->files[file] = (mpiox_server_file){
         .frames = {MPIOX_CACHE_NO_FRAME, MPIOX_CACHE_NO_FRAME, 0, MPIOX_LINK_FILE},
         .tree = MPIOX_CACHE_NO_FRAME,
         .ahead = {.usefulness = 1},
         .servers = slot->ahead[0] > 0 && slot->ahead[0] <= INT32_MAX ? (int32_t)slot->ahead[0] : 0,
         .weight = slot->ahead[1] > 0 && slot->ahead[1] <= INT32_MAX ? (int32_t)slot->ahead[1] : 1,
+        .targets = *targets,
     };
+    *targets = (mpiox_server_targets){0}; /* they are the file's now */
 }
 
 /* A handle that can do more than the present one takes its place; of two equal ones the older stays, with direct I/O or
@@ -405,7 +409,8 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
 }
 
 /* The file is open: find or make its record. */
-static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *storage, int access, mpiox_storage **left)
+static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *storage, int access,
+                      mpiox_server_targets *targets, mpiox_storage **left)
 {
     struct stat status;
     *left = storage;
@@ -416,7 +421,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
         file = free_record(server);
         if (file < 0)
             return MPIOX_E_FULL;
-        fill_record(server, file, slot, &status);
+        fill_record(server, file, slot, &status, targets);
     } else {
         atomic_fetch_add(&record_of(server, file)->openers, 1);
         atomic_fetch_or(&record_of(server, file)->flags, (int32_t)slot->arg[0]);
@@ -434,6 +439,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
 static void open_file(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_storage *storage = NULL, *left = NULL;
+    mpiox_server_targets targets = {0};
     mpiox_error *error = &slot->error;
     int code = MPIOX_E_ARG, access = O_RDONLY;
     pthread_mutex_unlock(&server->lock);
@@ -442,9 +448,12 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
         (void)mpiox_error_set(error, MPIOX_E_ARG, ENAMETOOLONG, -1, -1, "open");
     else
         code = open_handle(server, slot->text, slot->arg[0], &storage, &access, error);
+    if (code == MPIOX_OK)
+        mpiox_server_targets_find(server->options.scheduler, storage, &targets);
     pthread_mutex_lock(&server->lock);
     if (code == MPIOX_OK)
-        code = enter_file(server, slot, storage, access, &left);
+        code = enter_file(server, slot, storage, access, &targets, &left);
+    mpiox_server_targets_free(&targets);
     if (left != NULL) {
         pthread_mutex_unlock(&server->lock);
         (void)mpiox_storage_close(left); /* nothing was written by it */

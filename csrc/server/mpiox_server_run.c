@@ -88,7 +88,17 @@ static int create_segment(mpiox_server *server, mpiox_error *error)
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
-/* Each page may wait to be filled and to be flushed. Delegates begin at different servers. */
+/* What takes the times of the schedule to the time of day, which delegates on different nodes share as far as their
+ * clocks are kept together; it is not followed when it is set, so that time does not go back. */
+static int64_t clock_offset(void)
+{
+    struct timespec day;
+    clock_gettime(CLOCK_REALTIME, &day);
+    const int64_t offset = (int64_t)day.tv_sec * SECOND_NS + day.tv_nsec - (int64_t)(mpiox_now() * 1e9);
+    return offset > 0 ? offset : 0;
+}
+
+/* Each page may wait to be filled and to be flushed. Delegates are at different servers. */
 static int create_schedule(mpiox_server *server, mpiox_error *error)
 {
     const mpiox_server_options *options = &server->options;
@@ -101,6 +111,7 @@ static int create_schedule(mpiox_server *server, mpiox_error *error)
         .batch_bytes = most_batch_bytes,
         .batch_requests = MPIOX_RUN_FRAMES,
         .first_server = options->delegate,
+        .clock_offset_ns = clock_offset(),
     };
     server->order_until = MPIOX_SCHEDULE_NEVER;
     if (options->scheduler[0] == '\0' || strcmp(options->scheduler, "elevator") == 0)
@@ -171,6 +182,8 @@ void mpiox_server_free(mpiox_server *server)
     pthread_mutex_destroy(&server->lock);
     pthread_cond_destroy(&server->work);
     mpiox_schedule_free(server->schedule);
+    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
+        mpiox_server_targets_free(&server->files[i].targets);
     free(server->share);
     free(server->info);
     free(server->ghosts);

@@ -228,18 +228,19 @@ static void order_request(mpiox_server *server, uint32_t frame, bool write)
     const mpiox_frame_info *info = &server->info[frame];
     const int32_t file = mpiox_server_file_of(server, frame);
     const mpiox_server_file *at = &server->files[file];
-    const int64_t page = mpiox_server_page_of(server, frame);
-    const int32_t unit_pages = server->cache.header->files[file].unit_pages;
+    const int64_t offset = mpiox_server_page_of(server, frame) * server->cache.page_bytes;
+    const int64_t unit_bytes = server->cache.header->files[file].unit_pages * server->cache.page_bytes;
     const int32_t client = write ? atomic_load_explicit(&server->cache.frames[frame].client, memory_order_relaxed)
                                  : info->reader;
-    const mpiox_schedule_request request = {.file = file,
-                                            .offset = page * server->cache.page_bytes,
-                                            .length = server->cache.page_bytes,
-                                            .flow = (int64_t)client * MPIOX_CACHE_MAX_FILES + file,
-                                            .weight = at->weight,
-                                            .server = at->servers > 0 ? (int32_t)(page / unit_pages % at->servers) : -1,
-                                            .write = write,
-                                            .tag = frame};
+    const mpiox_schedule_request request = {
+        .file = file,
+        .offset = offset,
+        .length = server->cache.page_bytes,
+        .flow = (int64_t)client * MPIOX_CACHE_MAX_FILES + file,
+        .weight = at->weight,
+        .server = mpiox_server_target_of(&at->targets, offset, unit_bytes, at->servers),
+        .write = write,
+        .tag = frame};
     (void)mpiox_schedule_add(server->schedule, &request, now_ns(), &server->info[frame].ordered[write]);
 }
 

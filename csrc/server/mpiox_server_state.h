@@ -18,6 +18,7 @@
 #include "mpiox_ring.h"
 #include "mpiox_schedule.h"
 #include "mpiox_server.h"
+#include "mpiox_server_target.h"
 #include "mpiox_storage.h"
 
 #define MPIOX_NO_REQUEST UINT32_MAX
@@ -102,6 +103,7 @@ typedef struct mpiox_server_file {
     bool readable, writable; /* the handle */
     bool read;               /* a page was to be filled */
     int32_t servers, weight; /* see MPIOX_OP_OPEN */
+    mpiox_server_targets targets;
     mpiox_storage *retired[MPIOX_RETIRED];
     mpiox_frame_list frames; /* of the file's pages */
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */

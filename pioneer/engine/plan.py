@@ -375,7 +375,7 @@ class Planner:
         self.reasons.setdefault(kind.name, why or reason_of(kind.name, known=known))
 
     def _is_of_duplicate(self, row: int, kind: Operation) -> bool:
-        """Return whether this closes a duplicate: a later call closes, too (there is none of those that streams own)."""
+        """Return whether this closes a duplicate: a later call closes, too; one that a stream owns has no close."""
         session = self.handles.of[row]
         return session >= 0 and kind.role is Role.CLOSE and row < self.handles.last_close[session]
 

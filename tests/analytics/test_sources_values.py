@@ -120,6 +120,10 @@ def test_an_archive_names_the_file_that_is_damaged(tmp_path: pathlib.Path) -> No
         "input:d.out: empty",
     ]
     assert set(records.tables["samples"]["member"].to_pylist()) == {"a.out", "c.out"}
+    whole = texts.FORMS["archive"][1]
+    between = read(tmp_path, whole[:1024], "mmperfmon")
+    assert said(between) == ["input: input: cut, or damaged: no file of the archive can be read from byte 1,024"]
+    assert between.tables["samples"].num_rows == 6
     cut = read(tmp_path, gzip.compress(data)[:-30], "mmperfmon")
     assert cut.status == "partial" and "gzip that ends early" in said(cut)[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -108,6 +109,57 @@ def test_large_requests_go_past_the_delegates(explore):
     _, found = explore(2, "--io-nodes", "1", "--pattern", "1MiB,4MiB", "-r", "1", "--delegate-mode", "thread", "-H",
                        "mpiox_delegate_bypass=0")
     assert found["runs"][0]["delegated_bytes"] == found["runs"][0]["data_bytes"]
+
+
+LOOK = """
+import fcntl
+import os
+import pathlib
+from mpiio_ext.bench.explore import measure
+from mpiio_ext.bench.__main__ import main
+
+close = measure._Rank.close
+
+def look(self):
+    if self.comm.rank == 0:
+        direct = 0
+        for entry in pathlib.Path("/proc/self/fdinfo").iterdir():
+            try:
+                flags = int(entry.read_text().split("flags:")[1].split()[0], 8)
+                direct += os.readlink(f"/proc/self/fd/{entry.name}") == str(self.place.path) and flags & os.O_DIRECT > 0
+            except OSError:
+                continue
+        with open("direct.txt", "a") as file:
+            print(self.place.io_nodes, direct, file=file)
+    close(self)
+
+measure._Rank.close = look
+main()
+"""
+
+
+def test_direct_is_direct_in_delegates_too(explore, tmp_path):
+    """All numbers past the page cache, or the comparison says nothing: descriptors of a rank and of its delegate."""
+    probe = tmp_path / "probe"
+    probe.touch()
+    try:
+        os.close(os.open(probe, os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        pytest.skip(f"no direct I/O on the file system of {tmp_path}")
+    script = tmp_path / "look.py"
+    script.write_text(LOOK)
+    words = ("--io-nodes", "0,1,2", "-r", "1", "--delegate-mode", "thread", *SMALL)
+    _, found = explore(2, "--pattern", "shared,strided,5000,400KiB,direct", "--pattern", "4KiB,64KiB,read,direct", *words,
+                       program=[script, "explore"])
+    counted = [tuple(map(int, line.split())) for line in (tmp_path / "direct.txt").read_text().splitlines()]
+    assert sorted(counted[-6:]) == [(0, 1), (0, 1), (1, 2), (1, 2), (2, 2), (2, 2)], counted
+    for run in found["runs"]:
+        assert run["pattern"].endswith("-direct") and run["data_bytes"] == run["verified_bytes"] > 0
+    (tmp_path / "direct.txt").unlink()
+    explore(2, "--pattern", "4KiB,64KiB", *words, program=[script, "explore"])
+    assert {line.split()[1] for line in (tmp_path / "direct.txt").read_text().splitlines()} == {"0"}
+    curves = read_forge([explore.output / "curves.csv"])
+    assert not any(pattern.direct for pattern in curves)
 
 
 def test_no_delegates_at_all(explore):

@@ -45,6 +45,7 @@ class Death:
     more_s : and then so long.
     who : "one" delegate, "all" of them one after the other, its "keeper", "both" (a keeper and its delegate).
     per_node : ranks of a pretended node, 0: one node.
+    scheduler : in which order delegates serve, see mpiox_delegate_scheduler.
     """
 
     level: str
@@ -54,18 +55,20 @@ class Death:
     ranks: int
     delegates: int
     per_node: int
+    scheduler: str = "elevator"
 
     def describe(self) -> str:
         """Return a name for the test."""
-        return f"{self.level}-{self.at:.3f}-{self.who}-{self.ranks}r{self.delegates}d{self.per_node}n"
+        return f"{self.level}-{self.at:.3f}-{self.who}-{self.ranks}r{self.delegates}d{self.per_node}n-{self.scheduler}"
 
     def hints(self) -> str:
         """Return MPIOX_HINTS."""
         cache = "mpiox_delegate_cache=2m:mpiox_delegate_page=64k:mpiox_delegate_timeout=120"
-        return f"*:mpiox_delegates={self.delegates}:mpiox_delegate_mode=spawn:{cache}:mpiox_delegate_ack={self.level}"
+        order = f"mpiox_delegate_ack={self.level}:mpiox_delegate_scheduler={self.scheduler}"
+        return f"*:mpiox_delegates={self.delegates}:mpiox_delegate_mode=spawn:{cache}:{order}"
 
 
-def deaths(level: str, count: int, seed: int) -> list[Death]:
+def deaths(level: str, count: int, seed: int, scheduler: str = "elevator") -> list[Death]:
     """Return so many moments, spread over the run of the program."""
     rng = random.Random(f"{level} {seed}")
     found = []
@@ -79,6 +82,7 @@ def deaths(level: str, count: int, seed: int) -> list[Death]:
                 ranks=rng.choice([1, 2, 3, 4, 4, 5]),
                 delegates=rng.choice([2, 2, 3]),
                 per_node=rng.choice([0, 0, 2]),
+                scheduler=scheduler,
             )
         )
     return found
@@ -179,6 +183,11 @@ def shared_memory() -> set[str]:
 def test_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
     """Five moments of each level of acknowledgement."""
     check_all(tmp_path, deaths(level, QUICK, 1))
+
+
+def test_killed_delegates_with_a_scheduler(extension: str, tmp_path: pathlib.Path) -> None:
+    """Requests that wait in a queue, and frames that are given out by weight, die with the delegate."""
+    check_all(tmp_path, deaths("memory", QUICK, 3, "wfq"))
 
 
 @pytest.mark.slow

@@ -53,11 +53,14 @@ class Reference:
     batch_bytes: int = 16 << 20
     batch_requests: int = 256
     first_server: int = 0
+    clock_offset: int = 0
     entries: dict[int, Entry] = field(default_factory=dict)  # in order of arrival, until they are done
     taken: set[int] = field(default_factory=set)
     lanes: list[Lane] = field(default_factory=list)
-    turn: int = 0
-    began: int = -1
+    turn: int = -1
+    since_overdue: int = 7  # batches
+    window_now: int = 0
+    servers: list[int] = field(default_factory=list)
     clock: float = 0.0
     allowance: int = NEVER
     number: int = 0
@@ -119,14 +122,17 @@ class Reference:
         if not ready:
             return (), NEVER
         self.allowance = NEVER
-        due = ready[0][1].arrival + self.patience if self.patience else NEVER
+        fair = self.policy in ("fifo", "to_agg", "wfq")
+        due = ready[0][1].arrival + self.patience if self.patience and not fair else NEVER
+        name: int | None = None
         until = NEVER
-        if now >= due:
-            name: int | None = ready[0][0]
-        else:
+        if now < due or self.since_overdue < 7:
             name, until = getattr(self, f"_{self.policy}")(now, hurry)
-        if name is None:
+            self.since_overdue += name is not None
+        if name is None and now < due:
             return (), min(until, due)
+        if name is None:
+            name, self.since_overdue, self.allowance = ready[0][0], 0, self.quantum
         return self._gather(name), NEVER
 
     def _gather(self, head: int) -> tuple[int, ...]:
@@ -180,10 +186,13 @@ class Reference:
             if self.waiting(self.lanes[self.turn]):
                 return self.lanes[self.turn]
 
-    def _is_ripe(self, entry: Entry) -> bool:
+    def _reached(self, entry: Entry) -> int:
         assert entry.lane is not None
         looks = entry.lane.looks - entry.looks
-        return looks > 0 and entry.what.length <= self.quantum << (looks - 1)
+        return self.quantum << (looks - 1) if looks > 0 else 0
+
+    def _is_ripe(self, entry: Entry) -> bool:
+        return entry.what.length <= self._reached(entry)
 
     def _mlf(self, _now: int, _hurry: bool) -> tuple[int, int]:
         while True:
@@ -192,27 +201,30 @@ class Reference:
             ripe = [(entry.what.offset, entry.number, name) for name, entry in self.waiting(lane)
                     if self._is_ripe(entry)]
             if ripe:
-                return min(ripe)[2], NEVER
+                name = min(ripe)[2]
+                self.allowance = self._reached(self.entries[name])
+                return name, NEVER
 
     def _hbrr(self, _now: int, _hurry: bool) -> tuple[int, int]:
-        lane = self.lanes[self.turn]
-        if lane.used == 0 or lane.used >= self.quantum or not self.waiting(lane):
-            lane.used = 0
+        lane = self.lanes[max(self.turn, 0)]
+        if self.turn < 0 or lane.used == 0 or lane.used >= self.quantum or not self.waiting(lane):
             lane = self._next_lane()
             lane.used = 0
         self.allowance = self.quantum - lane.used
         return self.lowest(lane)[0], NEVER
 
     def _twins(self, now: int, hurry: bool) -> tuple[int | None, int]:
-        if self.began < 0:
-            self.began = now
-        passed = (now - self.began) // self.window if self.window else 0
-        turn = (self.first_server + passed) % len(self.lanes)
-        if not self.waiting(self.lanes[turn]) and not hurry and self.window:
-            return None, self.began + (passed + 1) * self.window
-        while not self.waiting(self.lanes[turn]):
-            turn = (turn + 1) % len(self.lanes)
-        return self.waiting(self.lanes[turn])[0][0], NEVER
+        if self.window == 0:
+            return self.waiting()[0][0], NEVER
+        window = (now + self.clock_offset) // self.window
+        if not self.servers or window != self.window_now:
+            self.servers = sorted(int(str(lane.key)) for lane in self.lanes)
+        self.window_now = window
+        turn = (self.first_server + window) % len(self.servers)
+        for server in (self.servers[turn:] + self.servers[:turn])[:len(self.servers) if hurry else 1]:
+            if found := [name for name, entry in self.waiting() if entry.what.server == server]:
+                return found[0], NEVER
+        return (self.waiting()[0][0], NEVER) if hurry else (None, (window + 1) * self.window - self.clock_offset)
 
     def _wfq(self, _now: int, _hurry: bool) -> tuple[int, int]:
         heads = [self.waiting(lane)[0] for lane in self.lanes if self.waiting(lane)]
@@ -222,7 +234,7 @@ class Reference:
         return name, NEVER
 
     def _aioli(self, now: int, hurry: bool) -> tuple[int | None, int]:
-        lane = self.lanes[self.turn]
+        lane = self.lanes[max(self.turn, 0)]
         left = lane.quantum - lane.used
         if lane.used and left > 0 and self.waiting(lane):
             name, head = self.lowest(lane)

@@ -148,6 +148,36 @@ def test_lov_values(lib: ctypes.CDLL, name: str) -> None:
     assert parse(lib, value) == expected
 
 
+def on(stripe_size: int, targets: list[int], **more: int) -> bytes:
+    """Return a plain layout whose objects are on these targets."""
+    head = plain(stripe_size, len(targets), objects=0, **more)
+    return head + b"".join(struct.pack("<16sII", b"\x77" * 16, 3, target) for target in targets)
+
+
+def targets_of(lib: ctypes.CDLL, value: bytes, most: int = 100) -> list[int]:
+    found = (ctypes.c_int32 * 100)()
+    count = lib.mpiox_layout_lov_targets(value, ctypes.c_int64(len(value)), ctypes.c_int32(most), found)
+    return found[:count]
+
+
+def test_lov_targets(lib: ctypes.CDLL) -> None:
+    """The targets of the stripes in turn; of a composite layout those of the component that parse_lov chooses."""
+    some = [17, 3, 0, 65535]
+    assert targets_of(lib, on(MIB, some)) == some
+    assert targets_of(lib, on(MIB, some, magic=V3) + b"more") == some
+    assert targets_of(lib, on(MIB, some), most=4) == some
+    value = composite((INIT, 0, MIB, on(MIB, [8])), (INIT, MIB, EOF, on(MIB, some)), (STALE, 0, EOF, on(MIB, [5])))
+    assert targets_of(lib, value) == some
+
+
+def test_lov_targets_not_known(lib: ctypes.CDLL) -> None:
+    """Templates, released files, more than there is room for, an index that is none, and what is no layout."""
+    for value in (plain(MIB, 4, objects=0), plain(MIB, 4, pattern=RAID0 | RELEASED), PFL, on(MIB, [1, 65536]),
+                  on(MIB, [1, 2**32 - 1]), *BAD.values()):
+        assert targets_of(lib, value) == []
+    assert targets_of(lib, on(MIB, [1, 2, 3]), most=2) == []
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_lov_refuses(lib: ctypes.CDLL, name: str) -> None:
     assert parse(lib, BAD[name]) == CORRUPT

@@ -44,6 +44,7 @@ OPTIONS = st.fixed_dictionaries(
         "batch_bytes": st.sampled_from([4, 12, 24, 1000]),
         "batch_requests": st.sampled_from([1, 2, 3, 64]),
         "first_server": st.integers(0, 4),
+        "clock_offset": st.integers(0, 60),
     }
 )
 
@@ -175,7 +176,7 @@ def test_sjf_serves_the_file_that_wants_least() -> None:
 
 def test_hbrr_gives_every_file_its_quantum_in_file_order() -> None:
     requests = [at(0, page) for page in (6, 2, 0, 4)] + [at(1, page) for page in (3, 1, 2)]
-    assert order(Queue("hbrr", quantum=2 * KIB), requests) == [[5, 6], [2], [1], [4], [3], [0]]
+    assert order(Queue("hbrr", quantum=2 * KIB), requests) == [[2], [1], [5, 6], [3], [0], [4]]
 
 
 def test_mlf_lets_small_requests_pass_until_the_large_one_is_ripe() -> None:
@@ -187,7 +188,13 @@ def test_mlf_lets_small_requests_pass_until_the_large_one_is_ripe() -> None:
 def test_mlf_gives_files_turns() -> None:
     requests = [at(0, page) for page in (0, 2, 4)] + [at(1, page) for page in (0, 2, 4)]
     found = [batch[0] // 3 for batch in order(Queue("mlf", quantum=KIB), requests)]
-    assert found == [1, 0, 1, 0, 1, 0]
+    assert found == [0, 1, 0, 1, 0, 1]
+
+
+def test_mlf_merges_up_to_the_quantum_reached() -> None:
+    """Small requests that touch are one large one: they get what one of their size would have to wait for."""
+    requests = [at(0, page) for page in range(9)] + [at(1, page) for page in range(3)]
+    assert order(Queue("mlf", quantum=KIB), requests) == [[0], [9], [1, 2], [10, 11], [3, 4, 5, 6], [7, 8]]
 
 
 def test_aioli_keeps_to_a_file_for_its_quantum_and_raises_it() -> None:
@@ -212,16 +219,57 @@ def test_aioli_waits_for_what_is_missing_but_once() -> None:
     assert queue.counters["waited_ns"] == 200
 
 
-def test_twins_serves_one_server_in_a_window() -> None:
-    queue = Queue("twins", window=100, first_server=1)
-    names = {queue.add(at(0, page, server=page % 3), 0): page for page in (0, 2, 1, 3, 4, 6)}
-    found = []
-    for now in range(0, 1000, 30):
+def play_windows(queue: Queue, servers: list[int], *, window: int = 100, end: int = 1000) -> dict[int, set[int]]:
+    """Return which servers were served in each window; requests of a server never touch, and come all at once."""
+    names = {queue.add(at(0, 2 * page, server=server), 0): server for page, server in enumerate(servers)}
+    found: dict[int, set[int]] = {}
+    for now in range(0, end, 7):
         batch = queue.next(now)
-        found += [(now // 100, names[name]) for name in batch.ids]
+        for name in batch.ids:
+            found.setdefault(now // window, set()).add(names[name])
+            queue.done(name)
         if not batch.ids and len(queue):
-            assert batch.until == (now // 100 + 1) * 100
-    assert found == [(0, 2), (1, 1), (1, 4), (2, 0), (2, 3), (2, 6)]
+            assert batch.until == (now // window + 1) * window
+    return found
+
+
+def test_twins_serves_one_server_in_a_window() -> None:
+    """Server number (delegate + window) mod 3 by rising ID, whatever came first."""
+    queue = Queue("twins", window=100, first_server=1)
+    assert play_windows(queue, [7, 2, 7, 5, 2, 2]) == {0: {5}, 1: {7}, 2: {2}}
+    assert len(queue) == 0
+
+
+def test_twins_delegates_are_at_different_servers() -> None:
+    """Three delegates, to which requests come in different orders and at different numbers, never meet at a server."""
+    arrivals = ([0, 1, 2, 3] * 20, [3, 1, 0, 2] * 20, [2, 2, 3, 1, 0] * 16)
+    played = [play_windows(Queue("twins", window=100, first_server=k), servers) for k, servers in enumerate(arrivals)]
+    for window in range(4):
+        at_once = [server for each in played for server in each[window]]
+        assert len(at_once) == len(set(at_once)) == 3, (window, played)
+
+
+def test_twins_windows_begin_by_the_clock_of_all_delegates() -> None:
+    """One delegate's clock is 250 behind the other's: with that for an offset they change servers at the same time."""
+    for now in range(0, 900, 10):
+        servers = set()
+        for delegate, offset in ((0, 250), (1, 0)):
+            queue = Queue("twins", window=100, first_server=delegate, clock_offset=offset)
+            names = {queue.add(at(0, 2 * server, server=server), 0): server for server in range(4)}
+            servers.add(names[queue.next(now + 250 - offset).ids[0]])
+        assert len(servers) == 2, now
+
+
+def test_twins_does_not_change_its_turn_within_a_window() -> None:
+    """Server 3 is met in the middle of a window of server 5, and would be before it: it has turns from the next on."""
+    queue = Queue("twins", window=100)
+    five = [queue.add(at(0, 2 * page, server=5), 0) for page in range(2)]
+    queue.add(at(1, 0, server=6), 0)
+    assert queue.next(210).ids == (five[0],)  # number 2 mod 2 of 5, 6
+    queue.add(at(2, 0, server=3), 220)
+    assert queue.next(230).ids == (five[1],)
+    assert queue.next(240) == ((), 300)
+    assert [len(queue.next(now).ids) for now in (310, 320, 410, 510)] == [1, 0, 0, 1]  # of 3, 5, 6
 
 
 def test_twins_does_not_wait_where_only_one_server_is_met() -> None:
@@ -263,15 +311,19 @@ def test_wfq_keeps_its_bound(flows: list[tuple[int, int]], quantum: int) -> None
 
 # ---- starvation ------------------------------------------------------------------------------------------------------
 
+FAIR = ("fifo", "to_agg", "wfq")  # bound the wait themselves; of the others the patience does
+OVERDUE_EVERY = 8
+VICTIM = Request(0, 0, 64 * KIB, server=0)
 
-def serve_against(policy: str, victim: Request, patience: int, rounds: int = 400) -> int | None:
+
+def serve_against(policy: str, patience: int, weight: int, rounds: int = 1500) -> int | None:
     """Return after how many batches the victim is served while others come faster than they are served."""
     queue = Queue(policy, quantum=4 * KIB, window=50, patience=patience, capacity=4 * rounds)
-    name = queue.add(victim, 0)
+    name = queue.add(VICTIM, 0)
     for k in range(rounds):
         now = 10 * k
-        queue.add(Request(1, 2 * k * KIB, KIB, flow=1, server=1, weight=1000), now)
-        queue.add(Request(2 + k % 2, 2 * k * KIB, KIB, flow=2, server=2, weight=1000), now)
+        queue.add(Request(1, 2 * k * KIB, KIB, flow=1, server=1, weight=weight), now)
+        queue.add(Request(2 + k % 2, 2 * k * KIB, KIB, flow=2, server=2, weight=weight), now)
         batch = queue.next(now).ids
         if name in batch:
             return k
@@ -280,39 +332,96 @@ def serve_against(policy: str, victim: Request, patience: int, rounds: int = 400
     return None
 
 
-VICTIM = Request(0, 0, 64 * KIB, server=0)
-
-
-@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize("policy", [name for name in NAMES if name not in FAIR])
 def test_nothing_starves(policy: str) -> None:
-    """After the patience (1,000 ns, 100 rounds) it is next."""
-    served = serve_against(policy, VICTIM, 1000)
+    """After the patience (1,000 ns, 100 rounds) it is next: it is the oldest, and no other was overdue before it."""
+    served = serve_against(policy, 1000, weight=1000)
     assert served is not None
     assert served <= 100
 
 
-@pytest.mark.parametrize(("policy", "starves"), [("sjf", True), ("wfq", True), ("fifo", False), ("to_agg", False),
+def test_wfq_bounds_the_wait_by_the_weights() -> None:
+    """The victim's 64 KiB of weight 1 wait for 4 times as much of each of two flows of weight 4, and one batch each."""
+    served = serve_against("wfq", 1000, weight=4)
+    assert served is not None
+    assert 64 * 4 <= served <= 2 * (64 * 4 + 1)
+
+
+@pytest.mark.parametrize(("policy", "starves"), [("sjf", True), ("fifo", False), ("to_agg", False), ("wfq", False),
                                                  ("mlf", False), ("aioli", False), ("hbrr", False), ("twins", False)])
 def test_who_would_starve_without_patience(policy: str, starves: bool) -> None:
-    assert (serve_against(policy, VICTIM, 0) is None) == starves
+    assert (serve_against(policy, 0, weight=4) is None) == starves
 
 
-@pytest.mark.parametrize("policy", NAMES)
+@pytest.mark.parametrize("policy", [name for name in NAMES if name != "wfq"])
 @settings(deadline=None, max_examples=40)
 @given(requests=st.lists(REQUEST, min_size=1, max_size=40), patience=st.integers(1, 60))
 def test_waits_at_most_for_the_patience_and_those_before(policy: str, requests: list[Request], patience: int) -> None:
-    """One comes and one batch is served in every step: a request waits for the patience and all before it."""
+    """One comes and one batch is served in every step: a request waits for the patience, all before it, and itself."""
     queue = Queue(policy, quantum=8, window=7, patience=patience)
     came: dict[int, tuple[int, int]] = {}
     now = 0
-    for now, request in enumerate([*requests, *[None] * (2 * len(requests) + patience + 60)]):
+    for now, request in enumerate([*requests, *[None] * (2 * OVERDUE_EVERY * len(requests) + patience + 60)]):
         if request is not None:
             came[queue.add(request, now)] = (now, len(came))
         for name in queue.next(now).ids:
             begun, before = came.pop(name)
-            assert now - begun <= patience + before
+            assert now - begun <= patience + OVERDUE_EVERY * (before + 1)
             queue.done(name)
     assert not came
+
+
+@pytest.mark.parametrize("policy", [name for name in NAMES if name not in FAIR])
+def test_overdue_requests_have_every_eighth_batch(policy: str) -> None:
+    """All are overdue from the start: of eight batches that are served one is the oldest's, the others the policy's."""
+    queue = Queue(policy, quantum=KIB, window=10**6 if policy == "twins" else 0, patience=1)
+    names = [queue.add(at(k % 2, 2 * (600 - k), flow=k % 2, server=k % 2), 0) for k in range(600)]
+    waiting = dict.fromkeys(names)
+    oldest = []
+    for k in range(240):
+        (served,) = queue.next(10 + k).ids
+        if served == next(iter(waiting)):
+            oldest.append(k)
+        del waiting[served]
+        queue.done(served)
+    assert queue.counters["overdue"] == 30
+    assert set(range(0, 240, OVERDUE_EVERY)) <= set(oldest)
+
+
+def test_an_overdue_request_is_served_while_the_policy_waits() -> None:
+    """A window of another server, which has nothing: the overdue one does not wait for its own."""
+    queue = Queue("twins", window=1000, patience=300)
+    one = queue.add(at(0, 0, server=1), 0)
+    zero = queue.add(at(0, 2, server=0), 0)
+    assert queue.next(10).ids == (zero,)
+    again = queue.add(at(0, 4, server=1), 20)
+    assert queue.next(30) == ((), 300)
+    assert queue.next(300).ids == (one,)
+    assert queue.next(310) == ((), 320)
+    assert queue.next(320).ids == (again,)
+
+
+def test_a_deep_queue_leaves_the_weights_alone() -> None:
+    """Two flows keep 64 requests waiting each, for longer than the patience: they are served by their weights."""
+    queue = Queue("wfq", quantum=KIB, patience=100, capacity=1000)
+    flows: dict[int, int] = {}
+    served = [0, 0]
+    pages = [0, 0]
+
+    def add(flow: int, now: int) -> None:
+        flows[queue.add(at(flow, 2 * pages[flow], flow=flow, weight=1 + 3 * flow), now)] = flow
+        pages[flow] += 1
+
+    for flow in (0, 1) * 64:
+        add(flow, 0)
+    for now in range(0, 10000, 10):
+        (name,) = queue.next(now).ids
+        queue.done(name)
+        flow = flows.pop(name)
+        served[flow] += 1
+        add(flow, now)
+    assert served == [200, 800]
+    assert queue.counters["overdue"] == 0
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------

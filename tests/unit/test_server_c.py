@@ -15,7 +15,7 @@ from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 SKIPPED = 77
-MODULES = ("common", "typemap", "storage", "cache", "schedule", "server")
+MODULES = ("common", "typemap", "layout", "storage", "cache", "schedule", "server")
 
 
 def checked(name: str) -> pathlib.Path:
@@ -63,6 +63,10 @@ def test_model_under_each_scheduler(
 
 def test_frames_are_shared_by_weight() -> None:
     passes(checked("test_share"))
+
+
+def test_which_server_has_a_page() -> None:
+    passes(checked("test_target"))
 
 
 @pytest.mark.parametrize("scheduler", ["wfq", "twins"])

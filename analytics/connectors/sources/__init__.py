@@ -11,6 +11,7 @@ Example
 ('lfs-df', 'whole', 23800)
 """
 
+from mpiio_ext.analytics.connectors.sources.apart import read_apart
 from mpiio_ext.analytics.connectors.sources.records import Problem, Records, SourceError, load
 from mpiio_ext.analytics.connectors.sources.registry import (
     BUILT_IN,
@@ -36,6 +37,7 @@ __all__ = [
     "connectors",
     "load",
     "read",
+    "read_apart",
     "recognize",
     "write",
 ]

@@ -31,6 +31,7 @@ _HEAD_BYTES = 64 << 10
 _PIECE = 1 << 20
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _SHOWN_MEMBERS = 16
+_TAR_BLOCK = 512
 
 
 def _member(view: memoryview, at: int, most: int) -> tuple[bytes, int, str]:
@@ -174,8 +175,8 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
     except (tarfile.TarError, EOFError, OSError, ValueError, OverflowError, UnicodeError) as error:
         problems.add(0, f"{path.name}: damaged archive: {error}")
         return
-    if data[end : end + 512].strip(b"\0") or len(data) < end:
-        problems.add(0, f"{path.name}: no file of the archive can be read from byte {end:,}")
+    if data[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):  # an archive ends with blocks of zeros
+        problems.add(0, f"{path.name}: cut, or damaged: no file of the archive can be read from byte {end:,}")
 
 
 # ---- recognising -----------------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def database(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as base:
             base.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
             yield base
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
         raise SourceError(str(path), 0, f"a damaged database, or none: {error}") from error
 
 

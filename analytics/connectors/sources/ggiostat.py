@@ -122,7 +122,7 @@ def _from_database(path: Path, problems: Problems) -> Iterator[tuple[int, dict[s
                 columns = [str(column[0]).lower() for column in rows.description]
                 for row in rows:
                     yield int(row[0]), dict(zip(columns[1:], row[1:], strict=True))
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
             problems.add(0, f"the database cannot be read further: {error}")
 
 

@@ -60,7 +60,7 @@ def _rows(path: Path, problems: Problems) -> dict[str, list[Any]]:
         while True:
             try:
                 row = rows.fetchone()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 problems.add(0, f"the database cannot be read further: {error}")
                 return columns
             if row is None:
@@ -92,7 +92,7 @@ def read(path: Path, time_zone: str = "UTC") -> Records:
     problems = Problems(str(path))
     try:
         summary = make_table(SUMMARY, _rows(path, problems))
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
         raise SourceError(str(path), 0, f"no job database as NERSC's (table summary): {error}") from error
     tables = {"summary": summary}
     try:

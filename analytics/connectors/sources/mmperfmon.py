@@ -218,7 +218,10 @@ class _Reader:
         if missing:
             self._problems.add(0, f"columns {missing[0]} to {missing[-1]} of the legend have no table: the text is cut",
                                len(missing))  # fmt: skip
-        most = max((len(table.stamps) for table in tables), default=0)
+        if self.seen and not tables and not missing:
+            self._problems.add(0, "a legend without columns: the text is cut")
+        # A heading without rows is cut, too.
+        most = max((1, *(len(table.stamps) for table in tables)))
         for number, table in enumerate(tables, self._first + 1):
             if len(table.stamps) < most and number not in self._lost:
                 self._problems.add(table.line, f"the table has {len(table.stamps)} rows, and others have {most}: "

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, cast
 
 from mpiio_ext.analytics.connectors.sources.content import head_of
+from mpiio_ext.analytics.connectors.sources.numbers import zone_of
 from mpiio_ext.analytics.connectors.sources.records import Records, SourceError
 from mpiio_ext.analytics.tables.schema import Table
 
@@ -202,8 +203,12 @@ def read(path: str | Path, source: str | None = None, *, time_zone: str = "UTC")
     Raises
     ------
     SourceError
-        Nothing of it can be read.
+        Nothing of it can be read, or there is no such time zone.
     """
+    try:
+        zone_of(time_zone)
+    except ValueError as error:
+        raise SourceError(str(path), 0, str(error)) from error
     connector = recognize(path) if source is None else connector_of(source)
     return connector.read(Path(path), time_zone)
 

@@ -98,9 +98,7 @@ def _names(number: int, words: list[str], path: Path) -> list[tuple[str, str]]:
         found.append((match[1], match[2]) if match else (word.strip(), ""))
     names = [name for name, _ in found]
     if not names or "" in names or len(set(names)) < len(names):
-        raise SourceError(
-            str(path), number, "the first line must name a time and columns of values, each once"
-        )
+        raise SourceError(str(path), number, "the first line must name a time and columns of values, each once")
     return found
 
 

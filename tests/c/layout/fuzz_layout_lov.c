@@ -12,6 +12,8 @@
 
 #include "mpiox_layout.h"
 
+enum { MOST = 40 };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -24,7 +26,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(copy, data, size);
     int rc = mpiox_layout_parse_lov(copy, (int64_t)size, &stripe_size, &servers);
+    int32_t targets[MOST] = {0};
+    const int32_t count = mpiox_layout_lov_targets(copy, (int64_t)size, MOST, targets);
     free(copy);
+    if (count != 0 && (rc != MPIOX_OK || count != servers || count > MOST))
+        abort();
+    for (int32_t i = 0; i < count; i++) {
+        if (targets[i] < 0 || targets[i] > UINT16_MAX)
+            abort();
+    }
     if (rc == MPIOX_OK) {
         if (stripe_size < 1 || stripe_size > UINT32_MAX || servers < 1 || servers >= UINT16_MAX)
             abort();

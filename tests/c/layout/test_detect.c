@@ -93,6 +93,19 @@ int main(void)
     CHECK(layout.lock == MPIOX_LOCK_TOKEN && layout.stripe_known);
     CHECK_EQUAL(layout.stripe_size, 262144);
 
+    /* stripe_size 2 MiB, stripe_count 2, objects on targets 9 and 4 */
+    static const unsigned char placed[80] = {0xD0, 0x0B, 0xD1, 0x0B, 1, [26] = 0x20, [28] = 2, [52] = 9, [76] = 4};
+    int32_t targets[3] = {-1, -1, -1};
+    int64_t stripe_size = 0;
+    pretend.lov = placed;
+    pretend.lov_bytes = sizeof placed;
+    CHECK_EQUAL(mpiox_layout_targets(3, &stripe_size, 3, targets), 0); /* GPFS does not say */
+    pretend.magic = 0x0BD00BD0;
+    CHECK_EQUAL(mpiox_layout_targets(3, &stripe_size, 3, targets), 2);
+    CHECK_EQUAL(stripe_size, 2 << 20);
+    CHECK(targets[0] == 9 && targets[1] == 4 && targets[2] == -1);
+    CHECK_EQUAL(mpiox_layout_targets(3, &stripe_size, 1, targets), 0);
+
     pretend.statfs_errno = EIO;
     layout = detect(0, 0);
     CHECK(layout.fs == MPIOX_FS_UNKNOWN && layout.lock == MPIOX_LOCK_NONE && !layout.coherent && !layout.stripe_known);
