@@ -237,12 +237,18 @@ def from_rows(
     length = steps if steps is not None else (int(place.max()) + 1 if len(place) else 0)
     matrix = np.full((length, len(labels)), np.nan)
     matrix[place, column[usable]] = values[usable]
-    filled = np.zeros(matrix.shape, dtype=bool)
-    filled[place, column[usable]] = True
+    filled = _filled(matrix.shape, place, column[usable])
     series = Series(
         quantity=quantity, unit=unit, level=level, step_s=step_s, first=first, names=tuple(labels), values=matrix
     )
-    return series, len(times) - int(filled.sum())
+    return series, len(times) - filled
+
+
+def _filled(shape: tuple[int, int], rows: Any, columns: Any) -> int:
+    """Return how many cells of a matrix some places are."""
+    cells = np.zeros(shape, dtype=bool)
+    cells[rows, columns] = True
+    return int(cells.sum())
 
 
 def _first(quantity: str, times: Any, first: float | None) -> float:

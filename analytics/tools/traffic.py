@@ -337,7 +337,7 @@ def _joined(key: Key, parts: Sequence[_Rows]) -> Series:
         raise SeriesError(f"{quantity}: sources with steps of {' and '.join(f'{step:g}' for step in steps)} s")
     import pyarrow as pa
 
-    pieces = []
+    pieces: list[Any] = []
     for rows in parts:
         pieces += rows.names.chunks if isinstance(rows.names, pa.ChunkedArray) else [pa.array(rows.names, pa.string())]
     names = pa.chunked_array(pieces, pa.string())
