@@ -169,6 +169,16 @@ def test_to_agg_takes_along_what_continues_the_oldest() -> None:
     assert order(Queue("to_agg"), requests) == [[3, 0, 4, 2], [1]]
 
 
+@pytest.mark.parametrize("policy", NAMES)
+def test_batches_are_as_large_as_may_be_and_no_larger(policy: str) -> None:
+    """Ten pages that follow each other: batches of the bytes, and of the requests, that the options allow."""
+    requests = [at(0, page) for page in range(10)]
+    for limits, sizes in (({"batch_bytes": 3 * KIB}, [3, 3, 3, 1]), ({"batch_bytes": 4 * KIB - 1}, [3, 3, 3, 1]),
+                          ({"batch_requests": 4}, [4, 4, 2]), ({}, [10])):
+        found = order(Queue(policy, quantum=100 * KIB, **limits), requests)
+        assert [len(batch) for batch in found] == sizes, limits
+
+
 def test_sjf_serves_the_file_that_wants_least() -> None:
     requests = [at(0, 0), at(0, 5), at(0, 9), at(1, 3), at(1, 1), at(2, 8)]
     assert order(Queue("sjf"), requests) == [[5], [4], [3], [0], [1], [2]]
