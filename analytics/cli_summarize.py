@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, dumps
+from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _INSTANT = "s since 1970 UTC"
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
     edges: Any, outputs: tuple[Path, ...], as_json: bool,

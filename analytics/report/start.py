@@ -1,4 +1,4 @@
-"""What keeps a command that makes one page from spending its time on what the page does not need.
+"""What keeps a command that makes one page, or one table, from spending its time on what that does not need.
 
 Problem. A page shall be there in two seconds, imports included. PyArrow imports pandas with the first Python value that
 it converts, only to ask whether the value is one of pandas; that takes a fifth of a second. The collector of cyclic
@@ -31,7 +31,7 @@ _COMPILERS = "ibis.backends.sql.compilers"
 
 @contextlib.contextmanager
 def quick_start() -> Iterator[None]:
-    """Make one page, and nothing else, inside the ``with`` statement."""
+    """Make one page or table, and nothing else, inside the ``with`` statement, or the function so decorated."""
     collecting = gc.isenabled()
     gc.disable()
     finder = _LateDialects()
