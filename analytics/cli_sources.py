@@ -42,13 +42,13 @@ def connector() -> None:
 def _reading_options(function: Any) -> Any:
     return command_options(function, [
         click.option("--source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
-        click.option("--time-zone", default="UTC", show_default=True, metavar="ZONE",
-                     help="Of times without zone, e.g. America/Los_Angeles."),
+        click.option("--time-zone", metavar="ZONE",
+                     help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]"),
         click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),
     ])  # fmt: skip
 
 
-def _read(path: Path, source: str | None, time_zone: str) -> Records:
+def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     """Read a source, or records of one that were saved, and say on stderr what could not be read."""
     from mpiio_ext.analytics.connectors import sources
     from mpiio_ext.analytics.connectors.sources.content import head_of
@@ -59,7 +59,9 @@ def _read(path: Path, source: str | None, time_zone: str) -> Records:
         records = sources.load(path)
     else:  # libhdf5 can crash on a damaged file
         reader = sources.read_apart if beginning.startswith(b"\x89HDF") else sources.read
-        records = reader(path, source, time_zone=time_zone)
+        records = reader(path, source, time_zone=time_zone or "UTC")
+        if time_zone is None and sources.local_times(path, source or records.source):
+            click.echo(f"mpiio-ext: {path}: times without a zone are taken for UTC; --time-zone names theirs", err=True)
     for problem in records.problems[:_SHOWN_PROBLEMS]:
         click.echo(f"mpiio-ext: {problem}", err=True)
     more = len(records.problems) - _SHOWN_PROBLEMS
@@ -173,8 +175,8 @@ def _print_summary(found: Mapping[str, Any], records: Records) -> None:
 @output_options
 @quick_start()
 def show(
-    file: Path, table: str | None, source: str | None, time_zone: str, strict: bool, as_json: bool, csv: Path | None,
-    parquet: Path | None,
+    file: Path, table: str | None, source: str | None, time_zone: str | None, strict: bool, as_json: bool,
+    csv: Path | None, parquet: Path | None,
 ) -> None:  # fmt: skip
     """Say what a file has, and what of it cannot be read.
 
@@ -204,7 +206,7 @@ def show(
 @click.option("--own-form", is_flag=True, help="Write the form of the source, not JSON.")
 @_reading_options
 @quick_start()
-def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str, strict: bool) -> None:
+def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str | None, strict: bool) -> None:
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
     from mpiio_ext.analytics.connectors import sources
 

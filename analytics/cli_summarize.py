@@ -40,7 +40,7 @@ _INSTANT = "s since 1970 UTC"
     metavar="FILE",
     help="A file of a monitoring source, recognised by its content; may be repeated.",
 )
-@click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's, or UTC.")
+@click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's.")
 @click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
 @click.option(
     "--edges",
@@ -96,16 +96,24 @@ def summarize_job(
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:
+    from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 
     if time_zone is not None:
         moment("2000-01-01T00:00:00", time_zone)  # refuses what is no zone
-    if site is None:
-        return System(None, files, time_zone=time_zone)
-    from mpiio_ext.analytics.site import load_site
+    if site is not None:
+        from mpiio_ext.analytics.site import load_site
 
-    return System(load_site(site), files, time_zone=time_zone)
+        return System(load_site(site), files, time_zone=time_zone)
+    system = System(None, files, time_zone=time_zone)
+    local = system.without_zone()
+    if local:
+        raise AnalyticsError(
+            f"local times, and no time zone is known: {', '.join(local)}; "
+            "give --time-zone, e.g. America/Los_Angeles, or UTC where they are in it"
+        )
+    return system
 
 
 # ---- for people ------------------------------------------------------------------------------------------------------

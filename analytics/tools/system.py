@@ -18,6 +18,7 @@ Source: TOKIO, Section "Data integration".
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -112,14 +113,15 @@ class System:
     files : sequence of path
         Further files of sources, each recognised by its content.
     time_zone : str, optional
-        Of times without zone in `files`; default: the site's, or UTC.
+        Of times without zone in `files`; default: the site's. Where neither is known, a file with such times is not
+        read.
     """
 
     def __init__(
         self, site: Site | None = None, files: Sequence[str | os.PathLike[str]] = (), *, time_zone: str | None = None
     ) -> None:
         self.site = site
-        zone = time_zone or (site.time_zone if site is not None else "UTC")
+        zone = time_zone or (site.time_zone if site is not None else "")
         self._given = [_File(str(path), None, zone) for path in files]
         self._sources: dict[str, str] = {}  # of given files
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
@@ -148,6 +150,15 @@ class System:
                 found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
 
+    def without_zone(self) -> list[str]:
+        """Return the given files that have local times, where no time zone is known for them."""
+        found = []
+        for file in self._given:
+            with contextlib.suppress(AnalyticsError, OSError):  # a note says so later
+                if not file.time_zone and sources.local_times(file.path, file.source):
+                    found.append(file.path)
+        return found
+
     def _source(self, file: _File) -> str:
         """Return the connector of a file; empty where none recognises it."""
         if file.source is not None:
@@ -174,11 +185,14 @@ class System:
             return self._kept[file]
         records, notes = None, []
         try:
+            if not file.time_zone and sources.local_times(file.path, file.source):
+                raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
+            zone = file.time_zone or "UTC"  # of times that say their zone
             if file.between is None:
-                records = sources.read(file.path, file.source, time_zone=file.time_zone)
+                records = sources.read(file.path, file.source, time_zone=zone)
             else:
                 connector: Any = sources.connector_of(file.source or "")
-                records = connector.read(Path(file.path), file.time_zone, between=file.between)
+                records = connector.read(Path(file.path), zone, between=file.between)
             assert records is not None
             lost = [problem for problem in records.problems if problem.lost]
             if lost:

@@ -26,6 +26,7 @@ from mpiio_ext.analytics.summaries.joins import joined, tuples
 from mpiio_ext.analytics.summaries.summarize import summarize
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
+from support import source_texts as texts
 from support.darshan_logs import Job, make_log, packaged_logs, shared_logs
 from support.traces import shared_data
 
@@ -445,6 +446,46 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
         assert found.exit_code == 2
         assert words in found.stderr
     assert run(log, empty).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "local"),
+    [
+        ("io.csv", "time,read [B/s]\n2018-01-28T00:00:00,5\n2018-01-28T00:00:05,7.5\n", True),
+        ("io.csv", "time,read [B/s]\n2018-01-28T00:00:00-08:00,5\n2018-01-28T00:00:05-08:00,7.5\n", False),
+        ("io.csv", "time,read [B/s]\n1517126400,5\n1517126405,7.5\n", False),
+        ("jobs.sacct", "JobIDRaw|Start|End\n5|2018-01-28T00:00:00|2018-01-28T00:10:00\n", True),
+        ("jobs.sacct", "JobIDRaw|Start|End\n5|2018-01-28T00:00:00Z|2018-01-28T00:10:00Z\n", False),
+        ("mm.txt", texts.USAGE, True),
+        ("osts.txt", texts.LFS_DF, False),
+    ],
+)
+def test_local_times_are_refused_where_no_zone_is_known(
+    tmp_path: pathlib.Path, name: str, text: str, local: bool
+) -> None:
+    log, source = log_at(tmp_path / "one.darshan", RECORDS), tmp_path / name
+    source.write_text(text)
+    found = run(log, "--source", source)
+    assert found.exit_code == (2 if local else 0), found.output
+    if local:
+        (line,) = found.stderr.splitlines()
+        assert str(source) in line and "--time-zone" in line
+        (row,) = summarize([log], System(None, [source]), file_system="x").rows()
+        assert "local times" in row["_notes"]
+    assert run(log, "--source", source, "--time-zone", "America/Los_Angeles").exit_code == 0
+    shown = CliRunner().invoke(main, ["connector", "show", str(source)])
+    assert shown.exit_code == 0 and ("taken for UTC; --time-zone" in shown.stderr) is local
+    for zone in ("UTC", "America/Los_Angeles"):
+        shown = CliRunner().invoke(main, ["connector", "show", str(source), "--time-zone", zone])
+        assert "taken for" not in shown.stderr
+
+
+@pytest.mark.parametrize(("form", "local"), [("sqlite3", True), ("hdf5", False), ("h5lmt", False)])
+def test_stamps_of_lmts_databases_are_local(tmp_path: pathlib.Path, form: str, local: bool) -> None:
+    pytest.importorskip("h5py")
+    sample = shared_data("tokio/samples") / f"snx11025_2018-01-28.{form}"
+    found = run(log_at(tmp_path / "one.darshan", RECORDS), "--source", sample)
+    assert (found.exit_code, "--time-zone" in found.stderr) == ((2, True) if local else (0, False))
 
 
 def test_the_reader_gives_summaries_beside_its_tables(tmp_path: pathlib.Path) -> None:

@@ -33,8 +33,8 @@ from mpiio_ext.analytics.tables.schema import LMT, Column, Table
 if TYPE_CHECKING:
     from mpiio_ext.analytics.connectors.sources.registry import Head, Role
 
-__all__ = ["FULLNESS", "MEANING", "NAME", "OPERATIONS", "PATTERNS", "ROLE", "SERVERS", "TABLES", "read", "recognizes",
-           "write"]  # fmt: skip
+__all__ = ["FULLNESS", "MEANING", "NAME", "OPERATIONS", "PATTERNS", "ROLE", "SERVERS", "TABLES", "local_times",
+           "read", "recognizes", "write"]  # fmt: skip
 
 NAME = "lmt"
 MEANING = "Lustre: what servers moved, LMT's database (SQLite, mysqldump), h5lmt or TOKIO's HDF5"
@@ -316,6 +316,11 @@ def _others(
     except (LmtError, OSError, EOFError, sqlite3.Error, ValueError, TypeError) as error:
         problems.add(0, f"loads, operations and fullness are not whole: {error}", 0)
     return out.tables()
+
+
+def local_times(head: Head) -> bool:
+    """Return whether it is a database, or a dump of one; in HDF5 times are seconds since 1970."""
+    return not head.data.startswith(b"\x89HDF\r\n\x1a\n")
 
 
 def read(path: Path, time_zone: str = "UTC", between: tuple[float, float] | None = None) -> Records:

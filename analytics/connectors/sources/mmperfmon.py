@@ -42,7 +42,7 @@ from mpiio_ext.analytics.tables.schema import Column, Table
 if TYPE_CHECKING:
     from mpiio_ext.analytics.connectors.sources.registry import Head, Role
 
-__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "UNITS", "read", "recognizes", "write"]
+__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "UNITS", "local_times", "read", "recognizes", "write"]
 
 NAME = "mmperfmon"
 MEANING = "GPFS: output of mmperfmon query, or an archive of it"
@@ -289,6 +289,11 @@ def recognizes(head: Head) -> bool:
         return any(name.endswith((".out", ".out.gz")) or "mmperfmon" in name for name in head.members)
     lines = first_lines(head.text)
     return any(line.strip() == "Legend:" or _HEADING.match(line) for line in lines)
+
+
+def local_times(head: Head) -> bool:  # noqa: ARG001  (all its forms)
+    """Return True: mmperfmon prints the time of its node."""
+    return True
 
 
 def read(path: Path, time_zone: str = "UTC") -> Records:

@@ -13,10 +13,18 @@ import re
 import zoneinfo
 from collections.abc import Sequence
 
-__all__ = ["Zone", "count", "decimal", "zone_of"]
+__all__ = ["Zone", "count", "decimal", "has_local_time", "zone_of"]
 
 _COUNT = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+
+#: A date and time behind which no zone stands.
+_LOCAL = re.compile(r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?!\d|[.:]\d| ?(?:[Zz]|[+-]\d\d))")
+
+
+def has_local_time(text: str) -> bool:
+    """Return whether a text has a date and time without a zone."""
+    return _LOCAL.search(text) is not None
 
 
 def count(text: str) -> int:

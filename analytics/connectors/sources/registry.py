@@ -18,8 +18,8 @@ from mpiio_ext.analytics.connectors.sources.numbers import zone_of
 from mpiio_ext.analytics.connectors.sources.records import Records, SourceError
 from mpiio_ext.analytics.tables.schema import Table
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "Connector", "Head", "Role", "connector_of", "connectors", "read", "recognize",
-           "write"]  # fmt: skip
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "Connector", "Head", "Role", "connector_of", "connectors", "local_times", "read",
+           "recognize", "write"]  # fmt: skip
 
 #: Group of the entry points by which other packages add connectors; name = source.
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
@@ -186,6 +186,21 @@ def recognize(path: str | Path) -> Connector:
         if connector.recognizes(head):
             return connector
     raise SourceError(str(path), 0, f"no connector knows this; name one of {', '.join(connectors())}")
+
+
+def local_times(path: str | Path, source: str | None = None) -> bool:
+    """Return whether times of a file are local and do not say their zone, as far as its beginning tells.
+
+    A connector says so by a function ``local_times(head)``; times of one without it have a zone.
+
+    Raises
+    ------
+    SourceError
+        The file cannot be read, or no connector knows it.
+    """
+    connector = recognize(path) if source is None else connector_of(source)
+    asked = getattr(connector, "local_times", None)
+    return asked is not None and bool(asked(Head(Path(path), *head_of(Path(path)))))
 
 
 def read(path: str | Path, source: str | None = None, *, time_zone: str = "UTC") -> Records:

@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.connectors.sources.content import csv_values, first_lines, lines_of, read_bytes, write_bytes
-from mpiio_ext.analytics.connectors.sources.numbers import Zone, decimal
+from mpiio_ext.analytics.connectors.sources.numbers import Zone, decimal, has_local_time
 from mpiio_ext.analytics.connectors.sources.records import Problems, Records, SourceError, make_table
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.connectors.sources.registry import Head, Role
 
-__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "read", "recognizes", "write"]
+__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "local_times", "read", "recognizes", "write"]
 
 NAME = "csv"
 MEANING = "a time series as CSV: times in the first column, values in the others"
@@ -105,6 +105,11 @@ def _names(number: int, words: list[str], path: Path) -> list[tuple[str, str]]:
 def _value(text: str) -> float | None:
     text = text.strip()
     return None if text.lower() in _NOTHING else decimal(text)
+
+
+def local_times(head: Head) -> bool:
+    """Return whether times do not say their zone; those in seconds since 1970 have one."""
+    return has_local_time(head.text)
 
 
 def read(path: Path, time_zone: str = "UTC") -> Records:

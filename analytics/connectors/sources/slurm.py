@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mpiio_ext.analytics.connectors.sources.content import first_lines, lines_of, read_bytes, write_bytes
+from mpiio_ext.analytics.connectors.sources.numbers import has_local_time
 from mpiio_ext.analytics.connectors.sources.prometheus import read_json
 from mpiio_ext.analytics.connectors.sources.records import Problems, Records, SourceError
 from mpiio_ext.analytics.connectors.sources.stored import converted
@@ -27,7 +28,7 @@ from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
 if TYPE_CHECKING:
     from mpiio_ext.analytics.connectors.sources.registry import Head, Role
 
-__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "read", "recognizes", "write"]
+__all__ = ["MEANING", "NAME", "PATTERNS", "ROLE", "TABLES", "local_times", "read", "recognizes", "write"]
 
 NAME = "slurm"
 MEANING = "jobs: sacct as text or JSON, or TOKIO's JSON of it"
@@ -130,6 +131,11 @@ def _json(path: Path, problems: Problems) -> tuple[str, Any]:
     kept = [(found, json.dumps(job)) for found, job in zip(ids, jobs, strict=True) if found is not None]
     columns = {"job_id": [found for found, _ in kept], "json": [text for _, text in kept]}
     return "sacct-json", pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def local_times(head: Head) -> bool:
+    """Return whether times of sacct do not say their zone."""
+    return has_local_time(head.text)
 
 
 def read(path: Path, time_zone: str = "UTC") -> Records:
