@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,10 +60,11 @@ _INSTANT = "s since 1970 UTC"
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
 @quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
-    edges: Any, outputs: tuple[Path, ...], as_json: bool,
+    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool,
 ) -> None:  # fmt: skip
     """Join everything that is known of the I/O of jobs: a row for each Darshan log.
 
@@ -71,8 +73,9 @@ def summarize_job(
       mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
-    A source that is missing leaves its columns empty, and a note says why. Exit status: 0 done, 2 no log could be
-    read, or an output cannot be written.
+    A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
+    done, 1 with --strict where there is such a note, 2 no log could be read, a zone or file system is not known, or an
+    output cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.summaries import files as forms
@@ -81,9 +84,7 @@ def summarize_job(
     for path in outputs:
         forms.form_of(path)  # before the work
     found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
-    for note in found.notes.to_pylist():
-        if note["_log_id"] is None:
-            click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
+    _tell(found)
     if not found.table.num_rows:
         raise AnalyticsError("none of the logs could be read")
     for path in outputs:
@@ -93,6 +94,21 @@ def summarize_job(
         click.echo(dumps(found.rows()))
     elif not outputs:
         _print(found)
+    if strict and found.notes.num_rows:
+        raise SystemExit(1)
+
+
+def _tell(found: Summaries) -> None:
+    """Say on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
+    counts: dict[str, collections.Counter[str]] = {}
+    for note in found.notes.to_pylist():
+        if note["_log_id"] is None:
+            click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
+        else:
+            counts.setdefault(note["source"], collections.Counter())[note["status"]] += 1
+    for source, told in counts.items():
+        words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
+        click.echo(f"mpiio-ext: notes about {source}: {words} (column _notes says why)", err=True)
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:

@@ -488,6 +488,19 @@ def test_stamps_of_lmts_databases_are_local(tmp_path: pathlib.Path, form: str, l
     assert (found.exit_code, "--time-zone" in found.stderr) == ((2, True) if local else (0, False))
 
 
+def test_notes_are_counted_on_stderr_and_strict_exits_with_1(tmp_path: pathlib.Path) -> None:
+    osts, table = tmp_path / "osts.txt", tmp_path / "jobs.parquet"
+    osts.write_text(texts.LFS_DF[: len(texts.LFS_DF) // 2])
+    logs = [log_at(tmp_path / f"{job}.darshan", RECORDS, job_id=job) for job in (1, 2)]
+    for more in (("-o", table), ("--json",), ()):
+        found = run(*logs, "--source", osts, "--file-system", "snx1", *more)
+        assert found.exit_code == 0
+        assert "mpiio-ext: notes about servers: 2 missing" in found.stderr
+        assert "mpiio-ext: notes about lfs-df: 2 partial" in found.stderr
+        assert run(*logs, "--source", osts, *more, "--strict").exit_code == 1
+    assert table.exists()
+
+
 def test_the_reader_gives_summaries_beside_its_tables(tmp_path: pathlib.Path) -> None:
     log = log_at(tmp_path / "one.darshan", RECORDS)
     found = read_logs([log.name], str(tmp_path))
