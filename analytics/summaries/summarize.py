@@ -22,7 +22,7 @@ from typing import Any
 
 from mpiio_ext.analytics.connectors.base import Outcome
 from mpiio_ext.analytics.summaries import darshan, row
-from mpiio_ext.analytics.summaries.model import Slice, Summaries
+from mpiio_ext.analytics.summaries.model import Slice, Summaries, places_of_logs
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
@@ -78,7 +78,13 @@ def summarize(
                        "status": note.status, "what": note.what} for note in wrong]  # fmt: skip
             if slice_:
                 slices[line["_log_id"]] = slice_
-    return Summaries.of({each["_log_id"]: each for each in rows}.values(), _once(notes), slices)
+    rows = [rows[place] for place in places_of_logs(rows)]
+    kept = {each["_log_id"] for each in rows} | {None}
+    return Summaries.of(
+        rows,
+        _once(note for note in notes if note.get("_log_id") in kept),
+        {log: found for log, found in slices.items() if log in kept},
+    )
 
 
 def _once(notes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

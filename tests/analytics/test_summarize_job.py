@@ -501,6 +501,36 @@ def test_notes_are_counted_on_stderr_and_strict_exits_with_1(tmp_path: pathlib.P
     assert table.exists()
 
 
+def test_a_log_that_was_cut_has_one_row_that_the_whole_one_replaces(tmp_path: pathlib.Path) -> None:
+    real = shared_data("tokio/samples") / "sample-goodost.darshan"
+    log, whole = tmp_path / real.name, real.read_bytes()
+    sizes = [size for size in range(len(whole) // 4, len(whole), len(whole) // 16) if _parts(log, whole[:size]) == 1]
+    assert sizes, "no cut leaves a part that can be read"
+    table = tmp_path / "jobs.parquet"
+    for size in sizes:
+        table.unlink(missing_ok=True)
+        for data, parts in ((whole[:size], 1), (whole, 0), (whole[:size], 0), (whole, 0)):
+            log.write_bytes(data)
+            assert run(log, "-o", table).exit_code == 0
+            found = files.read(table)
+            assert found.table.num_rows == 1
+            assert len([note for note in found.notes.to_pylist() if note["source"] == "darshan"]) == parts
+            assert ("darshan partial" in found.rows()[0]["_notes"]) is bool(parts)
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    (folder / log.name).write_bytes(whole[: sizes[0]])
+    for logs in ((log, folder / log.name), (folder / log.name, log)):
+        (row,) = summarize(logs).rows()
+        assert "darshan partial" not in row["_notes"]
+
+
+def _parts(log: pathlib.Path, data: bytes) -> int:
+    """Return how many notes say that a log is there in part; 0 where it cannot be read, or is whole."""
+    log.write_bytes(data)
+    found = summarize([log])
+    return len([note for note in found.notes.to_pylist() if note["status"] == "partial"]) if found.rows() else 0
+
+
 def test_the_reader_gives_summaries_beside_its_tables(tmp_path: pathlib.Path) -> None:
     log = log_at(tmp_path / "one.darshan", RECORDS)
     found = read_logs([log.name], str(tmp_path))
