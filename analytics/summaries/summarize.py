@@ -63,9 +63,11 @@ def summarize(
     Raises
     ------
     AnalyticsError
-        The package ``darshan`` is not installed; never for a bad log or source.
+        The package ``darshan`` is not installed, or the site has no such file system; never for a bad log or source.
     """
     system = system if system is not None else System()
+    if file_system is not None:
+        system.named(file_system)  # refuses one that the site does not have, before the work
     rows, notes, slices = [], [], {}
     for first in range(0, len(logs), _CHUNK):
         for found in darshan.read(logs[first : first + _CHUNK]):

@@ -280,10 +280,19 @@ class System:
         return FileSystem(None, None)
 
     def named(self, name: str) -> FileSystem:
-        """Return the file system of a name at the site or in sources."""
+        """Return the file system of a name at the site or in sources.
+
+        Raises
+        ------
+        AnalyticsError
+            The site has file systems, and none of this name.
+        """
         known = None
         if self.site is not None:
             known = self.site.file_systems.get(name) or self.site.by_backend(name)
+            if known is None and self.site.file_systems and name not in self._printed_mounts().values():
+                there = [f"{each.name} ({each.backend})" for each in self.site.file_systems.values()]
+                raise AnalyticsError(f"the site has no file system {name!r}; it has {', '.join(there)}")
         names = (name,) if known is None else (known.name, known.backend)
         return FileSystem(name if known is None else known.name, frozenset(filter(None, names)), chosen=True)
 

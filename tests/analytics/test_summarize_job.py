@@ -531,6 +531,19 @@ def _parts(log: pathlib.Path, data: bytes) -> int:
     return len([note for note in found.notes.to_pylist() if note["status"] == "partial"]) if found.rows() else 0
 
 
+def test_a_file_system_that_the_site_does_not_have_is_refused(tmp_path: pathlib.Path) -> None:
+    log, site = log_at(tmp_path / "one.darshan", RECORDS), tmp_path / "site.json"
+    systems = {"home": {"mounts": ["/home"], "backend": "snx7"}, "work": {"mounts": ["/work"]}}
+    site.write_text(json.dumps({"file_systems": systems}))
+    for name in ("work", "snx7"):
+        assert run(log, "--site", site, "--file-system", name).exit_code == 0
+    found = run(log, "--site", site, "--file-system", "wrk")
+    assert found.exit_code == 2
+    (line,) = found.stderr.splitlines()
+    assert "no file system 'wrk'" in line and "home (snx7), work" in line
+    assert run(log, "--file-system", "wrk").exit_code == 0, "names in sources are as they are"
+
+
 def test_the_reader_gives_summaries_beside_its_tables(tmp_path: pathlib.Path) -> None:
     log = log_at(tmp_path / "one.darshan", RECORDS)
     found = read_logs([log.name], str(tmp_path))
