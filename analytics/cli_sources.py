@@ -53,10 +53,13 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     from mpiio_ext.analytics.connectors import sources
     from mpiio_ext.analytics.connectors.sources.content import head_of
     from mpiio_ext.analytics.connectors.sources.records import FORMAT
+    from mpiio_ext.analytics.errors import AnalyticsError
 
     beginning = head_of(path)[0]
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
         records = sources.load(path)
+    elif source is None and _is_site(path, beginning):
+        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext connector site` says what is in it")
     else:  # libhdf5 can crash on a damaged file
         reader = sources.read_apart if beginning.startswith(b"\x89HDF") else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
@@ -68,6 +71,26 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     if more > 0:
         click.echo(f"mpiio-ext: {path}: {more:,} more problems (--json has all)", err=True)
     return records
+
+
+def _is_site(path: Path, beginning: bytes) -> bool:
+    """Return whether a file is facts about a site, of this package or of pytokio, and of no connector."""
+    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.site import is_pytokio, load_document
+
+    if not beginning.lstrip().startswith(b"{"):
+        return False
+    try:
+        sources.recognize(path)
+        return False
+    except sources.SourceError:
+        pass
+    try:
+        document = load_document(path)
+    except AnalyticsError:
+        return False
+    return is_pytokio(document) or (isinstance(document, Mapping) and "file_systems" in document)
 
 
 def _end(records: Records, strict: bool) -> None:

@@ -48,8 +48,8 @@ from mpiio_ext.analytics.checker import Checker, escaped, shown, unique
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.pioneer import schema_check
 
-__all__ = ["FIELDS", "SCHEMA", "Clock", "FileSystem", "Site", "SourceFiles", "StripeDefault", "load_document",
-           "load_site", "schema", "site_in_setup"]  # fmt: skip
+__all__ = ["FIELDS", "SCHEMA", "Clock", "FileSystem", "Site", "SourceFiles", "StripeDefault", "is_pytokio",
+           "load_document", "load_site", "schema", "site_in_setup"]  # fmt: skip
 
 #: The form of a site, as JSON Schema.
 SCHEMA = Path(__file__).with_name("site.schema.json")
@@ -388,6 +388,11 @@ def load_document(path: Path) -> Any:
         raise AnalyticsError(f"{path}: the site is not JSON: {error}") from error
 
 
+def is_pytokio(document: Any) -> bool:
+    """Return whether a document is a site as pytokio has it, and none of this package."""
+    return isinstance(document, Mapping) and "mount_to_fsname" in document and "file_systems" not in document
+
+
 def site_in_setup(check: Checker, value: Any) -> Site:
     """Return the site of a set-up, an object of it or the path of a file; what is wrong is told to `check`.
 
@@ -423,6 +428,11 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
     else:
         path = Path(source).absolute()
         name, base, document = str(path), path.parent, load_document(path)
+        if is_pytokio(document):
+            raise AnalyticsError(
+                f"{path}: is a site of pytokio; make one of this package of it: "
+                "mpiio-ext connector site --from-pytokio FILE --time-zone ZONE -o OUTPUT"
+            )
     check = Checker(base)
     site = _Reader(check, "", base).site(document)
     if check.problems:

@@ -87,6 +87,23 @@ def test_convert_and_show_again(fullness: pathlib.Path, tmp_path: pathlib.Path) 
     assert sources.read(tmp_path / "own.txt").equals(sources.read(fullness))
 
 
+def test_sites_are_told_from_sources(tmp_path: pathlib.Path) -> None:
+    theirs, ours, other = (tmp_path / name for name in ("theirs.json", "ours.json", "other.json"))
+    theirs.write_text('{"lmt_timestep": 5, "mount_to_fsname": {"^/scratch1": "scratch1"}, "hdf5_files": "x"}')
+    ours.write_text('{"file_systems": {"a": {"mounts": ["/a"]}}}')
+    other.write_text('{"a": 1}')
+    done = run("site", theirs)
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert "a site of pytokio" in line and "--from-pytokio" in line
+    assert run("site", "--from-pytokio", theirs).exit_code == run("site", ours).exit_code == 0
+    for path in (theirs, ours):
+        done = run("show", path)
+        assert done.exit_code == 2 and "`mpiio-ext connector site`" in done.stderr
+    done = run("show", other)
+    assert done.exit_code == 2 and "no connector knows this" in done.stderr
+
+
 def test_a_time_zone(tmp_path: pathlib.Path) -> None:
     (tmp_path / "u.txt").write_text(texts.USAGE)
     done = run("show", tmp_path / "u.txt", "--time-zone", "America/Los_Angeles")
