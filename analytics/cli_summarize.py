@@ -27,6 +27,14 @@ _PARTS = {
     "topology_": "Network",
     "coverage_factor_": "Share of the job",
 }
+#: Columns that people see without --all: what the job did, and what else may have made it slow.
+_FIRST = frozenset((
+    "darshan_app", "darshan_nprocs", "darshan_walltime", "darshan_io_time", "darshan_agg_perf_by_slowest_posix",
+    "darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix", "darshan_tot_opens_posix",
+    "fs_tot_bytes_read", "fs_tot_bytes_written", "fs_max_oss_cpu", "fs_max_mds_cpu", "fs_frac_missing",
+    "fshealth_ost_avg_full_pct", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_ost_count",
+    "jobsdb_concurrent_jobs", "topology_job_max_radius", "coverage_factor_bw", "coverage_factor_nodehrs",
+))  # fmt: skip
 _INSTANT = "s since 1970 UTC"
 
 
@@ -59,12 +67,13 @@ _INSTANT = "s since 1970 UTC"
     metavar="FILE",
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
+@click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
 @quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
-    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool,
+    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, entire: bool,
 ) -> None:  # fmt: skip
     """Join everything that is known of the I/O of jobs: a row for each Darshan log.
 
@@ -93,7 +102,7 @@ def summarize_job(
     if as_json:
         click.echo(dumps(found.rows()))
     elif not outputs:
-        _print(found)
+        _print(found, entire)
     if strict and found.notes.num_rows:
         raise SystemExit(1)
 
@@ -135,7 +144,7 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -
 # ---- for people ------------------------------------------------------------------------------------------------------
 
 
-def _print(found: Summaries) -> None:
+def _print(found: Summaries, entire: bool) -> None:
     from mpiio_ext.analytics.summaries.columns import SUMMARY
 
     units = {column.name: column.unit for column in SUMMARY.columns}
@@ -144,13 +153,17 @@ def _print(found: Summaries) -> None:
             click.echo()
         period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
         click.echo(f"{row['_log']}: job {row['_jobid']}, {period}, file system {row['_file_system'] or 'not known'}")
+        there = {name: value for name, value in row.items() if value is not None and name.startswith(tuple(_PARTS))}
+        shown = {name: value for name, value in there.items() if entire or name in _FIRST}
         for prefix, heading in _PARTS.items():
-            known = {name: value for name, value in row.items() if name.startswith(prefix) and value is not None}
+            known = {name: value for name, value in shown.items() if name.startswith(prefix)}
             if not known:
                 continue
             click.echo(f"\n{heading}")
             for name, value in known.items():
                 click.echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
+        if len(there) > len(shown):
+            click.echo(f"\n{len(there) - len(shown)} more columns: --all")
         if row["_notes"]:
             click.echo("\nNot known, or in part")
             for line in row["_notes"].splitlines():

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.summaries import files, row
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
@@ -26,6 +27,7 @@ FORMS = [".parquet", ".csv", ".csv.gz", ".sqlite"]
 def test_columns_have_the_published_names_and_a_meaning_each() -> None:
     names = SUMMARY.names()
     assert len(set(names)) == len(names)
+    assert set(names) >= _FIRST
     assert all(column.meaning for column in (*SUMMARY.columns, *NOTES.columns))
     assert {
         "darshan_agg_perf_by_slowest_posix",

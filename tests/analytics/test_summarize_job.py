@@ -403,6 +403,12 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     assert "tot_bytes_written_posix                150 B" in found.stdout
     assert "Not known, or in part" in found.stdout
     (row,) = json.loads(run(log, "--json").stdout)
+    entire = run(log, "--all").stdout
+    lines = {line.split()[0] for line in found.stdout.splitlines() if line.startswith("  ")}
+    known = {name for name, value in row.items() if name.startswith("darshan_") and value is not None}
+    assert "io_time" in lines and "min_opens_posix" not in lines
+    assert all(f"  {name.removeprefix('darshan_')} " in entire for name in known)
+    assert f"{len(known) - 8} more columns: --all" in found.stdout and "--all" not in entire
     assert row["darshan_tot_bytes_written_posix"] == 150
     outputs = [tmp_path / f"jobs{form}" for form in (".parquet", ".csv", ".sqlite")]
     more = log_at(tmp_path / "two.darshan", RECORDS, start=START + 100, end=START + 109, job_id=43)
