@@ -13,6 +13,8 @@ from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
@@ -95,7 +97,7 @@ def summarize_job(
     found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
     _tell(found)
     if not found.table.num_rows:
-        raise AnalyticsError("none of the logs could be read")
+        raise AnalyticsError("none of the logs could be read" + _bench_words(logs))
     for path in outputs:
         whole = forms.update(found, path)
         click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
@@ -105,6 +107,12 @@ def summarize_job(
         _print(found, entire)
     if strict and found.notes.num_rows:
         raise SystemExit(1)
+
+
+def _bench_words(logs: Sequence[Path]) -> str:
+    """Return what to do with results of the bench, which do not say when each measurement ran; empty without any."""
+    own = any(path.name == "results.json" or next(path.glob("**/results.json"), None) is not None for path in logs)
+    return "; results of the bench have no times of measurements to join: see mpiio-ext climate" if own else ""
 
 
 def _tell(found: Summaries) -> None:
