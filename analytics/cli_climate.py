@@ -13,6 +13,7 @@ from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_o
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.climate.study import Study
     from mpiio_ext.analytics.histories.table import Jobs
     from mpiio_ext.analytics.report.pen import Pen
@@ -56,11 +57,13 @@ def _chosen(table: Jobs, motif: str | None, system: str | None) -> Jobs:
 @contextlib.contextmanager
 def _drawing(output: Path | None) -> Iterator[Pen | None]:
     """Start what draws before anything else is imported, where there is something to draw."""
+    from mpiio_ext.analytics.report.start import quick_start
+
     if output is None:
-        yield None
+        with quick_start():
+            yield None
         return
     from mpiio_ext.analytics.report.pen import Pen
-    from mpiio_ext.analytics.report.start import quick_start
 
     with Pen() as pen, quick_start():
         yield pen
@@ -107,15 +110,18 @@ def climate(**options: Any) -> None:
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
     with _drawing(options["output"]) as pen:
-        made = _study(options, pen)
-        _tell(made, options, pen)
+        charts: list[Chart] = []
+        made = _study(options, pen, charts)
+        _tell(made, options, pen, charts)
     raise SystemExit(EXIT_REGRESSION if made.regressions else 0)
 
 
-def _study(options: dict[str, Any], pen: Pen | None) -> Study:
+def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Study:
+    """Return the study that the options ask for; its figures are drawn while it goes on."""
     from mpiio_ext.analytics.climate.study import study
     from mpiio_ext.analytics.climate.watch import Options
     from mpiio_ext.analytics.histories import select
+    from mpiio_ext.analytics.histories.filters import zone_of
     from mpiio_ext.analytics.histories.metrics import alias
     from mpiio_ext.analytics.regimes.partition import Rules
 
@@ -132,10 +138,18 @@ def _study(options: dict[str, Any], pen: Pen | None) -> Study:
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
     watching = Options(**common, within_days=options["within"] or None, metrics=metrics or None)
     rules = Rules(**common, short_days=options["short"], long_days=options["long"])
-    return study(table, steps, watching, rules, whole=pen is not None or options["as_json"])
+    zone = zone_of(options["zone"])
+
+    def drawn(made: Study) -> None:
+        if pen is not None:
+            from mpiio_ext.analytics.climate.show import hand_over
+
+            charts.extend(hand_over(made, pen, zone))
+
+    return study(table, steps, watching, rules, whole=pen is not None or options["as_json"], seen=drawn)
 
 
-def _tell(made: Study, options: dict[str, Any], pen: Pen | None) -> None:
+def _tell(made: Study, options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> None:
     """Print what was found, and make the page where one was asked for."""
     from mpiio_ext.analytics.cli_output import dumps, save_text
     from mpiio_ext.analytics.climate import show
@@ -143,7 +157,7 @@ def _tell(made: Study, options: dict[str, Any], pen: Pen | None) -> None:
 
     zone = zone_of(options["zone"])
     if pen is not None:
-        charts = show.hand_over(made, pen, zone)
+        show.hand_over_correlations(made, pen)
         save_text(options["output"], show.page(made, charts, pen.drawings(), options["title"], zone))
     if options["as_json"]:
         from mpiio_ext.analytics.climate.study import document

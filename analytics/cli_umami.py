@@ -51,10 +51,10 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 def _write(found: Umami, output: Path, theme: str) -> None:
     from mpiio_ext.analytics.umami import show
 
-    figure = show.chart(found)
     if output.suffix.lower() != ".html":
-        save_figure(output, figure, theme)
+        save_figure(output, show.chart(found, heading=True), theme)
         return
+    figure = show.chart(found)
     from mpiio_ext.analytics.cli_output import save_text
     from mpiio_ext.analytics.report.drawing import draw
 
@@ -86,27 +86,38 @@ def umami(**options: Any) -> None:
 
     \b
       mpiio-ext umami --history year.parquet --job last -o umami.html
-      mpiio-ext umami --history year.csv.gz --job 3902163 --motif ior_fpp_write --metric performance -o umami.svg
+      mpiio-ext umami --history year.csv.gz --job 8480839 --motif ior_fpp_write --metric performance -o umami.svg
 
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.histories.metrics import alias
+    from mpiio_ext.analytics.report.start import quick_start
 
     output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
     if output is not None:
         check_suffix(output)
     metrics = tuple(alias(name) for name in options["metrics"])
     rules = rules_of(options)
-    found = _found(_table(options, metrics, rules), options, metrics)
+    with quick_start():
+        found = _found(_table(options, metrics, rules), options, metrics)
+        if len(found.times) == 1:
+            more = "" if options["later"] else " (--later: also those after it)"
+            click.echo(f"job {found.job} has no history: there is no job of this motif and file system before it{more}",
+                       err=True)  # fmt: skip
+        if output is not None:
+            _write(found, output, theme)
+        _print(found, as_json, quiet=output is not None)
+
+
+def _print(found: Umami, as_json: bool, quiet: bool) -> None:
+    """Print JSON, or the weather as a table unless that is in a file."""
     from mpiio_ext.analytics.umami import show
 
-    if output is not None:
-        _write(found, output, theme)
     if as_json:
         from mpiio_ext.analytics.cli_output import dumps
 
         click.echo(dumps(show.document(found)))
-    elif output is None:
+    elif not quiet:
         click.echo(show.text(found))
 
 

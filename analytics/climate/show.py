@@ -14,12 +14,13 @@ from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.statistics.correlation import Correlation
+from mpiio_ext.analytics.statistics.moved import Moved
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.report.pen import Pen
 
-__all__ = ["hand_over", "page", "text"]
+__all__ = ["hand_over", "hand_over_correlations", "page", "text"]
 
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
@@ -54,6 +55,10 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
         out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
                    f"(effect {item.effect:+.2f}{when})")  # fmt: skip
     return out
+
+
+def _moved_in_short(item: Moved) -> str:
+    return f"{_label(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}"
 
 
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
@@ -94,7 +99,7 @@ def _panels(made: Study, system: str) -> list[int]:
 
 
 def hand_over(made: Study, pen: Pen, zone: datetime.tzinfo) -> list[Chart]:
-    """Give all figures of the page to the process that draws, and return them."""
+    """Give the figures of file systems to the process that draws, and return them."""
     charts: list[Chart] = []
     for number, system in enumerate(_systems(made)):
         places = _panels(made, system)
@@ -106,18 +111,25 @@ def hand_over(made: Study, pen: Pen, zone: datetime.tzinfo) -> list[Chart]:
         if made.partitions:
             parts = [made.partitions[at] for at in places]
             charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
-    drawn = correlation_chart(made.correlations, made.options.level)
-    charts += [drawn] if drawn is not None else []
     for chart in charts:
         pen.take(chart)
     return charts
 
 
-def _grid(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str = "") -> Grid:
+def hand_over_correlations(made: Study, pen: Pen) -> None:
+    """Give the figure of the correlations, which are known last, to the process that draws."""
+    drawn = correlation_chart(made.correlations, made.options.level)
+    if drawn is not None:
+        pen.take(drawn)
+
+
+def _grid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str = "", *, folded: bool = False
+) -> Grid:
     left = len(rows) - _MOST_ROWS
     more = f"{left:,} more rows are not shown; --json has all. " if left > 0 else ""
     return Grid(columns=columns, numbers=[at >= texts for at in range(len(columns))], rows=list(rows[:_MOST_ROWS]),
-                note=more + note, folded=False)  # fmt: skip
+                note=more + note, folded=folded)  # fmt: skip
 
 
 def _changes(made: Study, zone: datetime.tzinfo) -> Section:
@@ -128,14 +140,14 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
         findings.append({"weight": "warning", "title": _headline(one, one.regression, target, zone),
                          "evidence": _moved_words(one.regression, zone), "advice": []})  # fmt: skip
     shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
-    rows = [(one.motif, one.system, "; ".join(_moved_words(shift, zone)) or "–", _day(shift.time, zone),
+    rows = [(one.motif, one.system, "; ".join(map(_moved_in_short, shift.moved[:2])) or "–", _day(shift.time, zone),
              _value(target, shift.change.before), _value(target, shift.change.after),
              "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
              _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
     within = made.options.within_days
     words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
     grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
-                   _LONGER)] if rows else []  # fmt: skip
+                   _LONGER, folded=True)] if rows else []  # fmt: skip
     return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
                    sentences=[] if findings else words)  # fmt: skip
 

@@ -6,7 +6,7 @@ One study is made of a table and options, and then shown as text, as JSON or as 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
@@ -62,7 +62,13 @@ class Study:
 
 
 def study(
-    table: Jobs, steps: Sequence[Step], options: Options, rules: Rules, *, whole: bool = True
+    table: Jobs,
+    steps: Sequence[Step],
+    options: Options,
+    rules: Rules,
+    *,
+    whole: bool = True,
+    seen: Callable[[Study], None] | None = None,
 ) -> Study:
     """Make the study of a table.
 
@@ -78,16 +84,21 @@ def study(
         Of the regimes.
     whole : bool
         Also correlations and regimes, which the watch alone does not need.
-    """
+    seen : callable, optional
+        Is called with the study before its correlations and differences are known: what draws the rest can begin.
+    """  # fmt: skip
     every = histories(table)
     watched = watch(every, options)
     target = NORMALISED if options.target == PERFORMANCE else options.target
     partitions = [partition(history, rules) for history in every] if whole else []
-    return Study(
-        table=table, steps=steps, every=every, watched=watched, partitions=partitions,
-        correlations=correlation_table(table, options.metrics, target=target) if whole else [],
-        differences=named(explain(partitions, options.metrics), options.level), options=options, rules=rules,
-    )  # fmt: skip
+    made = Study(table=table, steps=steps, every=every, watched=watched, partitions=partitions, correlations=[],
+                 differences=[], options=options, rules=rules)  # fmt: skip
+    if seen is not None:
+        seen(made)
+    if not whole:
+        return made
+    return dataclasses.replace(made, correlations=correlation_table(table, options.metrics, target=target),
+                               differences=named(explain(partitions, options.metrics), options.level))  # fmt: skip
 
 
 def coverage(every: Sequence[History]) -> list[tuple[History, dict[str, Box]]]:

@@ -108,7 +108,8 @@ def cut(file: Any, period: tuple[float, float] | None) -> Any:
     file : h5py.File
         h5lmt or TOKIO's HDF5.
     period : (float, float), or None
-        Half open, in seconds since 1970 UTC; None: everything.
+        Half open, in seconds since 1970 UTC; None: everything. Of a file without any step of it the first ones are
+        seen.
 
     Returns
     -------
@@ -128,8 +129,8 @@ def cut(file: Any, period: tuple[float, float] | None) -> Any:
     if not np.isfinite(base):
         return file
     first, last = ((bound - base) / STEP_S for bound in period)
-    if last <= 0 or first >= steps:
-        return file  # its readers say which period it is of
+    if last <= 0 or first >= steps:  # of another day: its begin is enough to say so
+        first, last = 0.0, 1.0
     low = max(0, math.floor(first) - _BEFORE) // unit * unit
     high = min(steps, -(-(math.ceil(last) + _BEFORE) // unit) * unit)
     return _Group(file, form, steps, low, high)

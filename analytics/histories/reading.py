@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, Jobs
 
@@ -60,9 +61,7 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
     wanted = None if columns is None else {ID, *columns}
     if head[:8] == _HDF5:
-        from mpiio_ext.analytics.summaries import files
-
-        return of_arrow(files.read(path).table, str(path))
+        return _hdf5(path)
     try:
         if head == _SQLITE:
             return Jobs(_sqlite(path, wanted), str(path))
@@ -75,6 +74,17 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
     if ID not in table.column_names:
         raise HistoryError(f"{path}: not a table of jobs: there is no column {ID}")
     return of_arrow(table, str(path))
+
+
+def _hdf5(path: Path) -> Jobs:
+    from mpiio_ext.analytics.summaries import files
+
+    if path.suffix.lower() not in (".h5", ".hdf5"):  # their reader goes by the name
+        raise HistoryError(f"{path}: cannot be read: HDF5 is read from files that end in .h5 or .hdf5")
+    try:
+        return of_arrow(files.read(path).table, str(path))
+    except AnalyticsError as error:
+        raise HistoryError(str(error)) from error
 
 
 def of_arrow(table: pa.Table, source: str) -> Jobs:

@@ -7,7 +7,7 @@ boxes are drawn as lines by one collection a panel, and no layout is measured.
 ``data`` of each kind:
 
 - ``umami``: ``rows`` of ``label``, ``values``, ``value``, ``box`` (low, first, median, third, high), ``quarter`` (0 to
-  3, or None), ``words`` (the value), ``verdict``, ``quantity``; ``times`` (s since 1970), ``place``.
+  3, or None), ``words`` (the value), ``verdict``, ``quantity``; ``times`` (s since 1970), ``place``, ``heading`` (or "").
 - ``months``: ``panels`` of ``title``, ``boxes`` (place and the five numbers), ``changes`` (places); ``months`` (names).
 - ``averages``: ``panels`` of ``title``, ``times``, ``values``, ``short``, ``long``, ``spans`` (start, end, low or
   high), ``outliers`` (places).
@@ -167,8 +167,11 @@ def _umami(data: Mapping[str, Any], theme: Theme) -> Any:
     """Draw a row per metric: time line, box (4:1), value; the name on the left."""
     rows = data["rows"]
     each = 64.0 if len(rows) > 3 else 92.0
-    gap, left, right, top, bottom = 9.0, 142.0, 92.0, 16.0, 24.0
-    figure = _figure((top + bottom + len(rows) * (each + gap)) / 72, theme)
+    gap, left, right, top, bottom = 9.0, 142.0, 92.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
+    height = top + bottom + len(rows) * (each + gap)
+    figure = _figure(height / 72, theme)
+    if data.get("heading"):
+        figure.text(10 / 72 / _WIDTH, 1 - 12 / height, data["heading"], fontsize=9.5, va="center")
     free = 72 * _WIDTH - left - right - 8
     for number, row in enumerate(rows):
         above = top + number * (each + gap)

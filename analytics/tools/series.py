@@ -237,11 +237,18 @@ def from_rows(
     length = steps if steps is not None else (int(place.max()) + 1 if len(place) else 0)
     matrix = np.full((length, len(labels)), np.nan)
     matrix[place, column[usable]] = values[usable]
-    cells = len(np.unique(place * max(1, len(labels)) + column[usable]))
+    filled = _filled(matrix.shape, place, column[usable])
     series = Series(
         quantity=quantity, unit=unit, level=level, step_s=step_s, first=first, names=tuple(labels), values=matrix
     )
-    return series, len(times) - cells
+    return series, len(times) - filled
+
+
+def _filled(shape: tuple[int, int], rows: Any, columns: Any) -> int:
+    """Return how many cells of a matrix some places are."""
+    cells = np.zeros(shape, dtype=bool)
+    cells[rows, columns] = True
+    return int(cells.sum())
 
 
 def _first(quantity: str, times: Any, first: float | None) -> float:
@@ -257,7 +264,7 @@ def _numbered(names: Any, order: Sequence[str] | None) -> tuple[Any, list[str]]:
     import pyarrow as pa
 
     if isinstance(names, pa.ChunkedArray):
-        names = names.combine_chunks()
+        names = pa.concat_arrays(names.chunks) if names.num_chunks else pa.array([], pa.string())
     coded = (names if isinstance(names, pa.Array) else pa.array(names, pa.string())).dictionary_encode()
     found = coded.dictionary.to_pylist()
     labels = sorted(found) if order is None else list(order)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -44,10 +44,12 @@ __all__ = ["FileSystem", "Note", "System"]
 KEPT = 64
 #: Sources of series of which a part can be read are read by so many seconds at a time, and asked for a state so long
 #: before a moment.
-_PART_S, _STATE_S = 3600.0, 900.0
+_PART_S, _STATE_S = 3600.0, 60.0
 #: How long before a moment samples of health are looked for (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
+#: Roles of sources that say what servers moved.
+_TRAFFIC = ("traffic", "series")
 
 Value = TypeVar("Value")
 
@@ -219,6 +221,7 @@ class System:
         end: float,
         file_system: FileSystem | None = None,
         part: tuple[float, float] | None = None,
+        roles: Collection[str] | None = None,
     ) -> tuple[list[Records], list[Note]]:
         """Return what the sources say that may have something of [start, end), and what is wrong with their files.
 
@@ -230,9 +233,13 @@ class System:
             Files that the site says are of others are left out.
         part : (float, float), optional
             The period that is enough of sources of which a part can be read; default: the same.
+        roles : collection of str, optional
+            What sources must be good for, as their connectors say it; default: anything.
         """
         found, notes = [], []
         for file, gone in self._files(start, end, part or (start, end), file_system):
+            if roles is not None and _role(self._source(file)) not in (*roles, ""):
+                continue
             if gone:
                 notes.append(Note(file.source or "file", "missing", gone))
                 continue
@@ -272,7 +279,7 @@ class System:
 
         found: dict[str, str] = {}
         for file in self._given:
-            records = None if _cuts(self._source(file)) else self._read(file)[0]
+            records = self._read(file)[0] if _role(self._source(file)) == "fullness" else None
             if records is not None and "targets" in records.tables:
                 table = records.tables["targets"].select(["mount", "file_system"])
                 pairs = table.filter(pc.is_valid(table["mount"])).group_by(["mount", "file_system"]).aggregate([])
@@ -285,7 +292,7 @@ class System:
         """Return what the servers of a file system moved in a period; see :func:`.traffic.traffic`."""
         if file_system.names is None:
             return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
-        found, notes = self.records(period.start, period.end, file_system)
+        found, notes = self.records(period.start, period.end, file_system, roles=_TRAFFIC)
         told = [each for each in found if _says_which(each)]
         mine = [each for each in found if not _says_which(each) and self._is_of(each, file_system)]
         answer = traffic(told, period, file_system.names, edges)
@@ -304,36 +311,42 @@ class System:
 
     def fullness(self, file_system: FileSystem, when: float) -> tuple[Fullness | None, list[Note]]:
         """Return how full the OSTs of a file system were before a moment; see :func:`.health.fullness`."""
-        return self._state("fullness", health.fullness, file_system, when)
+        return self._state("fullness", health.fullness, file_system, when, ("fullness", "traffic"))
 
     def failovers(self, file_system: FileSystem, when: float) -> tuple[Failovers | None, list[Note]]:
         """Return which servers had another number of OSTs than usual; see :func:`.health.failovers`."""
-        return self._state("failovers", health.failovers, file_system, when)
+        return self._state("failovers", health.failovers, file_system, when, ("failover",))
 
     def _state(
-        self, question: str, ask: Callable[..., tuple[Value | None, list[str]]], file_system: FileSystem, when: float
+        self,
+        question: str,
+        ask: Callable[..., tuple[Value | None, list[str]]],
+        file_system: FileSystem,
+        when: float,
+        roles: Collection[str],
     ) -> tuple[Value | None, list[Note]]:
         if file_system.names is None:
             return None, [Note(question, "missing", _unknown_system())]
-        found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, (when - _STATE_S, when + 1.0))
+        part = (when - _STATE_S, when + 1.0)
+        found, notes = self.records(when - _BEFORE_S, when + _AFTER_S, file_system, part, roles)
         answer, why = ask(found, when, file_system.names)
         return answer, notes + ([Note(question, "missing", text) for text in why] if answer is None else [])
 
     def jobs(self, period: Period) -> tuple[Others | None, list[Note]]:
         """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
-        found, notes = self.records(period.start, period.end)
+        found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer, why = others.jobs_in(found, period)
         return answer, notes + ([Note("jobs", "missing", text) for text in why] if answer is None else [])
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""
-        found, notes = self.records(period.start, period.end)
+        found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer = others.job_of(found, job_id)
         return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
 
     def placement(self, job_id: int, period: Period) -> tuple[Placement | None, list[Note]]:
         """Return where the nodes of a job lie in the network; see :func:`.nodes.placement`."""
-        found, notes = self.records(period.start, period.end)
+        found, notes = self.records(period.start, period.end, roles=("jobs", "topology"))
         job = others.job_of(found, job_id)
         answer, why = nodes.placement(found, (job or {}).get("nodes"))
         return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
@@ -345,6 +358,14 @@ def _cuts(source: str) -> bool:
         return bool(source) and bool(getattr(sources.connector_of(source), "CUTS", False))
     except AnalyticsError:
         return False
+
+
+def _role(source: str) -> str:
+    """Return what a source is good for; empty where that is not known: then its file is read, and named."""
+    try:
+        return str(sources.connector_of(source).ROLE) if source else ""
+    except AnalyticsError:
+        return ""
 
 
 def _unknown_system() -> str:

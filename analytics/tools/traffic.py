@@ -335,16 +335,19 @@ def _joined(key: Key, parts: Sequence[_Rows]) -> Series:
     steps = sorted({rows.step_s for rows in parts})
     if len(steps) > 1:
         raise SeriesError(f"{quantity}: sources with steps of {' and '.join(f'{step:g}' for step in steps)} s")
-    names: list[str] = []
+    import pyarrow as pa
+
+    pieces: list[Any] = []
     for rows in parts:
-        names += rows.names if isinstance(rows.names, list) else rows.names.to_pylist()
+        pieces += rows.names.chunks if isinstance(rows.names, pa.ChunkedArray) else [pa.array(rows.names, pa.string())]
+    names = pa.chunked_array(pieces, pa.string())
     times, values = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("times", "values"))
     known = np.isfinite(values)
-    order = sorted({name for name in names if name is not None})
+    order = sorted(name for name in names.unique().to_pylist() if name is not None)
     first = parts[0]
     series, _ = from_rows(
         times[known],
-        [name for name, keep in zip(names, known, strict=True) if keep],
+        names.filter(pa.array(known)),
         values[known],
         quantity=quantity,
         unit=first.unit,
@@ -365,5 +368,5 @@ def _nothing(records: Sequence[Read], period: Period) -> str:
                 times = numbers(each.tables[name], "time")
                 times = times[np.isfinite(times)]
                 if len(times):
-                    spans.append(f"{each.path} has {shown(times.min())} to {shown(times.max())}")
+                    spans.append(f"{each.path} begins at {shown(times.min())}")
     return f"no samples of servers from {period}" + (f" ({'; '.join(spans[:3])})" if spans else "")

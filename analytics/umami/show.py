@@ -28,8 +28,8 @@ def _plain(values: Any, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 
-def chart(found: Umami) -> Chart:
-    """Return the figure: a time line beside a box for each metric."""
+def chart(found: Umami, *, heading: bool = False) -> Chart:
+    """Return the figure: a time line beside a box for each metric; with a heading where nothing else says which job."""
     rows = []
     for row in found.rows:
         factor, box = row.metric.factor, row.box
@@ -39,11 +39,12 @@ def chart(found: Umami) -> Chart:
             "box": box and [factor * value for value in box.numbers],
             "quarter": None if row.quarter is None else row.quarter - 1,
             "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
-            "verdict": row.verdict or "not known", "quantity": row.metric.unit,
+            "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
     title = f"UMAMI of job {found.job}: {found.motif} on {found.system}"
     return Chart(kind="umami", name="umami", title=title,
-                 data={"rows": rows, "times": found.times.tolist(), "place": found.place})  # fmt: skip
+                 data={"rows": rows, "times": found.times.tolist(), "place": found.place,
+                       "heading": f"Job {found.job}: {_heading(found)}" if heading else ""})  # fmt: skip
 
 
 def _wrapped(label: str, most: int = 17) -> str:
@@ -74,8 +75,9 @@ def document(found: Umami) -> dict[str, Any]:
 
 
 def _heading(found: Umami) -> str:
-    others = f"{len(found.times) - 1:,} other jobs of the same kind"
-    return f"{found.motif} on {found.system}, {_start(found)}, against {others}"
+    count = len(found.times) - 1
+    others = f"against {count:,} other job{'s' if count > 1 else ''} of the same kind" if count else "without a history"
+    return f"{found.motif} on {found.system}, {_start(found)}, {others}"
 
 
 def _table(found: Umami) -> list[tuple[str, ...]]:

@@ -45,14 +45,15 @@ class _Arbiter(OneLineErrors, LazyGroup):
 @click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
-@click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp.")
+@click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp [mckp].")
 @click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
               help="mckp: what a MB/s of this program counts [1]. May be given several times.")
 @click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
 @click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
-@click.option("--divisible/--no-divisible", default=None, help="Only numbers that divide a job's compute nodes [no].")
+@click.option("--divisible/--no-divisible", default=None,
+              help="Only numbers that divide a job's compute nodes [no: its delegates share pages, not nodes].")
 @click.option("--shared-node/--no-shared-node", default=None,
               help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
@@ -63,7 +64,8 @@ class _Arbiter(OneLineErrors, LazyGroup):
 @click.option("--lease", type=float, default=None, help="Seconds without a word after which a job is dead [10].")
 @click.option("--reserve", type=float, default=None,
               help="Seconds for which a job that the scheduler says has begun is counted before its first file [0].")
-@click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, and leave.")
+@click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, or of the next one "
+              "where none runs, and leave.")
 @click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
 @click.option("--interval", type=click.FloatRange(min=0.001), default=0.05, show_default=True,
               help="Seconds between two looks.")
@@ -81,15 +83,21 @@ def arbiter(
     if folder is None:
         raise click.UsageError("Missing option '--dir'.")
     from mpiio_ext.delegates.arbiter import settings
-    from mpiio_ext.delegates.arbiter.service import Arbiter
+    from mpiio_ext.delegates.arbiter.service import Arbiter, is_served
 
     if status:
         _print_status(folder)
         return
     try:
+        if only_set and not folder.is_dir():
+            _fail(f"{folder}: no such folder, so that no arbiter serves it: start one there, without --set "
+                  f"(mpiio-ext arbiter --dir {folder} --io-nodes N)")
         first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
+            if not is_served(folder):
+                print(f"mpiio-ext arbiter: {folder}: nobody serves this folder now; the next arbiter takes these "
+                      "settings", file=sys.stderr)
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -24,6 +24,8 @@ else:
 __all__ = ["arbitrate"]
 
 _PATH = click.Path(path_type=Path)
+#: Curves in a figure.
+_MOST_DRAWN = 27
 
 
 class _Paths(_ParamType):
@@ -165,7 +167,7 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
 @click.option("--counts", type=CountsType(), help="Numbers that may be given; between measured ones by interpolation.")
 @click.option("--divisible/--no-divisible", default=True, show_default=True,
-              help="Only numbers that divide a job's compute nodes.")
+              help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.")
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")
 @click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: what a MB/s of this job counts.")
 @click.option("--floor", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="MCKP: fairness floor.")
@@ -262,7 +264,9 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
         lines = gather.history_lines(kept, list(found))
         document["versions"] = gather.history_document(kept, list(found))
     figures = [] if output is None else [
-        ("curves", "Bandwidth by I/O nodes.", draw.draw_curves(dict(list(found.items())[:9])))]
+        ("curves", "Bandwidth by I/O nodes" + (f", the first {_MOST_DRAWN} of {len(found)} curves (--match chooses)."
+                                               if len(found) > _MOST_DRAWN else "."),
+         draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
     for note in notes:
         click.echo(f"mpiio-ext: {note}", err=True)
     _finish(output, as_json, document, lines, "Arbitration: curves", figures)

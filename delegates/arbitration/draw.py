@@ -6,7 +6,6 @@ Colours are those of Okabe and Ito; every line has a marker of its own besides, 
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,6 @@ def _svg(*paints: Callable[[Axes], None], width: float = 7.0, height: float = 3.
             paint(axis)
             axis.spines[["top", "right"]].set_visible(False)
             axis.grid(axis="y", linewidth=0.4, alpha=0.6)
-            axis.set_axisbelow(True)
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
@@ -120,7 +118,8 @@ def draw_queue(results: Sequence[QueueResult]) -> str:
         _legend_above(axis, len(results))
 
     def by_job(axis: Axes) -> None:
-        names = sorted({job.name for result in results for job in result.jobs}, key=_natural)
+        names = list(dict.fromkeys(job.name for result in results
+                                   for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name))))
         width = 0.8 / max(len(results), 1)
         for index, result in enumerate(results):
             means = {job.name: job.bandwidth / 1000 for job in result.jobs}
@@ -129,13 +128,9 @@ def draw_queue(results: Sequence[QueueResult]) -> str:
         axis.set_yscale("log")
         axis.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
         axis.set_ylabel("mean of the job (GB/s)")
+        axis.set_axisbelow(True)
 
     return _svg(over_time, by_job, height=5.6)
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that has job 2 before job 10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def draw_curves(curves: Mapping[str, Curve]) -> str:

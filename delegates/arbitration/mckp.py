@@ -15,7 +15,8 @@ Algorithm.  Each setting changes options or values of the knapsack (csrc/arbitra
                           divided by the number of jobs (Section 3.1); the other nodes are given out.
             A job without a curve gets the system's default (STATIC's number, Section 3.1); smaller numbers only where
             the pool would not be enough otherwise, as few I/O nodes less as possible. What it lacks counts in the
-            choice, not in `Allocation.value` and `bound`.
+            choice, not in `Allocation.value` and `bound`. What the others could have more if such jobs got as little as
+            they can use is said in a note.
 Guarantees. Never more I/O nodes than the pool. The allocation depends on the jobs, not on the order in which they are
             given: ties are decided in the order of names, as mpiio_ext.delegates.arbitration.solver says. With no
             setting it is the paper's MCKP.
@@ -24,12 +25,13 @@ Guarantees. Never more I/O nodes than the pool. The allocation depends on the jo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext.delegates.arbitration.classes import Classes, Worth, classes_of
+from mpiio_ext.delegates.arbitration.formulas import options
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
 from mpiio_ext.delegates.arbitration.policies import check_jobs
 from mpiio_ext.delegates.arbitration.solver import solve_arrays
@@ -42,6 +44,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Sums that differ by less than this part are the same: they were added in another order.
 _SAME = 1e-9
+#: Jobs that a note names at most.
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,7 @@ class Mckp:
         best = _solve(classes, current, pool)
         chosen = best.chosen if self.hysteresis == 0 else self._kept(classes, current, best.chosen, pool, notes)
         found = classes.where(chosen)
+        notes += _note_of_unknown(ordered, machine, classes, found, current, pool)
         grants = dict(zip((job.name for job in ordered), _grants(found), strict=True))
         return Allocation(policy=self.name, grants={job.name: grants[job.name] for job in jobs}, pool=machine.io_nodes,
                           value=float(found.worth.sum()), bound=_bound(classes, current, best, pool),
@@ -170,6 +175,29 @@ def _bound(classes: Classes, current: Ints, best: _Choice, pool: int) -> float:
     is_best[best.chosen] = True
     fixed = classes.where(is_best | ~np.isnan(classes.bandwidth))
     return _solve(fixed, current, pool).bound + float(fixed.penalty.sum())
+
+
+def _note_of_unknown(jobs: Sequence[Job], machine: Machine, classes: Classes, found: Classes, current: Ints,
+                     pool: int) -> list[str]:
+    """Return what jobs without a curve, which come first, cost the others; [] where it is nothing."""
+    unknown = [place for place, job in enumerate(jobs) if job.curve is None]
+    known = np.array([place for place, job in enumerate(jobs) if job.curve is not None], np.int64)
+    if not unknown or not known.size:
+        return []
+    given = int(found.counts[unknown].sum())
+    least = sum(options(jobs[place], machine)[0] for place in unknown)
+    if given <= least:
+        return []
+    others = classes.where(np.isin(classes.of, known))
+    others = replace(others, of=np.searchsorted(known, others.of))
+    best = others.where(_solve(others, current[known], pool - least).chosen)
+    had = float(found.worth[known].sum())
+    lost = float(best.worth.sum()) - had
+    if lost <= _SAME * max(had, 1.0):
+        return []
+    names = ", ".join(jobs[place].name for place in unknown[:_NAMED]) + (", ..." if len(unknown) > _NAMED else "")
+    return [f"jobs without a curve get {given} I/O nodes, the default ({names}): with {least} for them the others "
+            f"would have {lost:.1f} MB/s more than {had:.1f}"]
 
 
 def _grants(found: Classes) -> list[Grant]:

@@ -21,7 +21,7 @@ from support.job_histories import steps
 
 pytest.importorskip("ruptures", reason="needs ruptures")
 
-from mpiio_ext.analytics.statistics.changes import _cusum, breaks, change_points
+from mpiio_ext.analytics.statistics.changes import _cusum, _p_value, breaks, change_points
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -93,9 +93,18 @@ def _brute_cusum(values: Any, least: int) -> float:
 def test_the_cusum_is_the_largest_scaled_difference_of_means() -> None:
     random = np.random.default_rng(9)
     table = random.standard_normal((4, 25))
-    for axis, given_values in ((-1, table), (0, table.T)):
-        found = _cusum(given_values, 3, axis)
-        assert found == pytest.approx([_brute_cusum(row, 3) for row in table])
+    assert _cusum(table, 3) == pytest.approx([_brute_cusum(row, 3) for row in table])
+
+
+def test_the_p_value_is_that_of_scipys_permutation_test() -> None:
+    random = np.random.default_rng(13)
+    for shift in (0.0, 0.6, 1.2):
+        values = random.standard_normal(40)
+        values[20:] += shift
+        found = scipy.stats.permutation_test((values,), lambda x, axis: _cusum(np.moveaxis(x, axis, -1), 5), axis=0,
+                                             permutation_type="pairings", vectorized=True, n_resamples=4999,
+                                             alternative="greater", rng=np.random.default_rng(1))  # fmt: skip
+        assert _p_value(values, 5) == pytest.approx(found.pvalue, abs=0.045)  # three standard errors of 999 orders
 
 
 # ---- outliers, correction, differences -------------------------------------------------------------------------------
@@ -124,6 +133,18 @@ def test_an_effect_is_the_share_of_pairs_that_are_larger_minus_smaller() -> None
     pairs = [int(a < b) - int(a > b) for a in first for b in second]
     assert effect_of(first, second)[0] == pytest.approx(sum(pairs) / len(pairs))
     assert effect_of(first, first + 10)[0] == 1.0 and effect_of(first + 10, first)[0] == -1.0
+
+
+def test_metrics_that_are_tested_together_have_the_results_of_each_alone() -> None:
+    random = np.random.default_rng(17)
+    first = {name: np.round(random.standard_normal(30), 1) for name in "abcd"}
+    second = {name: np.round(random.standard_normal(12) + more, 1) for more, name in enumerate("abcd")}
+    first["d"][:25] = np.nan  # five values: tested by itself
+    found = compared(Jobs(first), Jobs(second), list("abcd"))
+    assert len(found) == 4
+    for item in found:
+        one, two = (values[item.metric][~np.isnan(values[item.metric])] for values in (first, second))
+        assert (item.effect, item.p) == pytest.approx(effect_of(one, two))
 
 
 def test_metrics_are_compared_where_both_sets_know_them() -> None:

@@ -114,7 +114,7 @@ INSERT INTO NODE_FILESYSTEM_IO VALUES ('fs1', 'n1', 1490000045, 5, 10, 20), ('fs
 def test_ggiostat_in_a_database(tmp_path: pathlib.Path) -> None:
     records = sources.read(base_of(tmp_path / "g.sqlite3", GGIOSTAT))
     assert (records.source, records.lost, records.tables["node_io"].num_rows) == ("ggiostat", 1, 1)
-    assert str(records.problems[0]) == f"{tmp_path}/g.sqlite3:2: 'x' is no count"
+    assert str(records.problems[0]) == f"{tmp_path}/g.sqlite3:2: bytes_written: 'x' is no count"
 
 
 @pytest.fixture(scope="module")

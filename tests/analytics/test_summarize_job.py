@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import pathlib
+import random
 import struct
 from typing import Any
 
@@ -359,6 +360,29 @@ def test_damaged_sources_are_named_and_the_rest_goes_on(tmp_path: pathlib.Path) 
     assert row["jobsdb_concurrent_jobs"] > 1
     for name in ("osts.txt:11", "lmt.hdf5", "noise.bin", "none"):
         assert name in row["_notes"]
+
+
+def test_no_damage_of_a_source_costs_another(tmp_path: pathlib.Path) -> None:
+    """Every sample in turn is cut or has bytes changed: all rows are there, with what other sources say."""
+    pytest.importorskip("h5py")
+    source = random.Random(11)
+    spring = log_at(tmp_path / "spring.darshan", RECORDS, "/scratch2", start=1490000345, end=1490000410, job_id=4478544)
+    winter = log_at(tmp_path / "winter.darshan", RECORDS, start=START + 100, end=START + 200, job_id=5)
+    whole = {path.name: path.read_bytes() for path in samples()}
+    health = [path for path in samples() if path.name.startswith("sample_ost")]
+    for name, data in whole.items():
+        for how in ("cut", "changed"):
+            broken = bytearray(data[: source.randrange(len(data))] if how == "cut" else data)
+            for _ in range(20 if how == "changed" else 0):
+                broken[source.randrange(len(broken))] = source.randrange(256)
+            (tmp_path / name).write_bytes(broken)
+            given = [tmp_path / name, *(path for path in health if path.name != name)]
+            found = summarize([spring, winter], System(None, given, time_zone="America/Los_Angeles"))
+            rows = {row["_log"]: row for row in found.rows()}
+            assert set(rows) == {"spring.darshan", "winter.darshan"}
+            if not name.startswith("sample_ost"):
+                assert rows["spring.darshan"]["fshealth_ost_count"] == 24
+                assert rows["spring.darshan"]["fshealth_ost_overloaded_ost_count"] == 2
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------

@@ -47,10 +47,11 @@ def day_of(folder: pathlib.Path, day: str, name: str, times: list[str], ost: str
     with contextlib.closing(sqlite3.connect(folder / day / name)) as base, base:
         base.execute("CREATE TABLE OST_INFO (OST_ID, OSS_ID, OST_NAME, HOSTNAME)")
         base.execute("CREATE TABLE TIMESTAMP_INFO (TS_ID, TIMESTAMP)")
-        base.execute("CREATE TABLE OST_DATA (OST_ID, TS_ID, READ_BYTES, WRITE_BYTES, PCT_CPU)")
+        columns = ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES")
+        base.execute(f"CREATE TABLE OST_DATA ({', '.join(columns)})")
         base.execute("INSERT INTO OST_INFO VALUES (1, 1, ?, 'h')", (ost,))
         base.executemany("INSERT INTO TIMESTAMP_INFO VALUES (?, ?)", [(k, f"{day} {t}") for k, t in enumerate(times)])
-        base.executemany("INSERT INTO OST_DATA VALUES (1, ?, ?, ?, 0)", [(k, 10 * k, k) for k in range(len(times))])
+        base.executemany("INSERT INTO OST_DATA VALUES (1, ?, ?, ?)", [(k, 10 * k, k) for k in range(len(times))])
 
 
 def test_files_of_two_days_in_the_sites_zone(tmp_path: pathlib.Path) -> None:
@@ -65,7 +66,11 @@ def test_files_of_two_days_in_the_sites_zone(tmp_path: pathlib.Path) -> None:
     steps = found.read.by_step()
     assert (steps[:2].tolist(), steps[3:].tolist()) == ([10, 10], [10, 10])
     assert found.read.missing == 1 / 5, "the counters of a file end with it"
-    assert f"{tmp_path}/2018-01-28/osts.txt: there is no such file" in [note.what for note in notes]
+    assert notes == []
+    _, notes = system.traffic(mine, Period(MIDNIGHT + 86400, MIDNIGHT + 86500))
+    assert f"lmt missing: {tmp_path}/2018-01-29/lmt1.sqlite: there is no such file" in map(str, notes)
+    _, notes = system.fullness(mine, MIDNIGHT + 60)
+    assert f"lfs-df missing: {tmp_path}/2018-01-28/osts.txt: there is no such file" in map(str, notes)
     other, _ = system.traffic(system.file_system(["/scratch2"]), Period(MIDNIGHT, MIDNIGHT + 5))
     assert other.read is not None
     assert other.read.names == ("snx11035-OST0000",)

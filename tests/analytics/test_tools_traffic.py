@@ -75,7 +75,7 @@ def test_part_of_an_interval_and_a_period_beyond_it(form: str) -> None:
     assert (len(beyond.values), beyond.missing) == (6, 4 / 6)
     nothing = sample(form, Period(start + 86400, start + 86430))
     assert (nothing.series(), len(nothing.notes)) == ({}, 1)
-    assert "2018-01-28 08:00:00Z to" in nothing.notes[0]
+    assert "begins at 2018-01-28 08:00:00Z" in nothing.notes[0]
 
 
 # ---- made by hand ----------------------------------------------------------------------------------------------------

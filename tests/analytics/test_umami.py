@@ -325,6 +325,18 @@ def test_the_command_writes_figures_and_a_page(stored: Path, suffix: str) -> Non
         assert "@media screen and (prefers-color-scheme: dark)" in page.raw
 
 
+def test_a_job_without_a_history_says_so(stored: Path) -> None:
+    """The first one: an empty figure does not tell why."""
+    first = read(stored)
+    job = str(first.texts("_jobid")[int(np.argmin(first.times()))])
+    done = run("--history", str(stored), "--job", job)
+    assert done.exit_code == 0
+    assert f"job {job} has no history" in done.stderr and "--later" in done.stderr
+    assert "without a history" in done.stdout
+    more = run("--history", str(stored), "--job", job, "--later")
+    assert "has no history" not in more.stderr
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
     (["-o", "x.pdf"], ".svg, .html or .png"), (["--motif", "bt"], "there is no motif 'bt'"),

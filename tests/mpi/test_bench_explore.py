@@ -149,8 +149,8 @@ def test_direct_is_direct_in_delegates_too(explore, tmp_path):
     script = tmp_path / "look.py"
     script.write_text(LOOK)
     words = ("--io-nodes", "0,1,2", "-r", "1", "--delegate-mode", "thread", *SMALL)
-    _, found = explore(2, "--pattern", "shared,strided,5000,400KiB,direct", "--pattern", "4KiB,64KiB,read,direct", *words,
-                       program=[script, "explore"])
+    patterns = ("--pattern", "shared,strided,5000,400KiB,direct", "--pattern", "4KiB,64KiB,read,direct")
+    _, found = explore(2, *patterns, *words, program=[script, "explore"])
     counted = [tuple(map(int, line.split())) for line in (tmp_path / "direct.txt").read_text().splitlines()]
     assert sorted(counted[-6:]) == [(0, 1), (0, 1), (1, 2), (1, 2), (2, 2), (2, 2)], counted
     for run in found["runs"]:

@@ -564,6 +564,21 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     assert wrong.returncode == 2 and "best" in wrong.stderr
 
 
+def test_setting_where_nobody_serves(tmp_path: pathlib.Path) -> None:
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "mpiio_ext", "arbiter", *words], capture_output=True, text=True,
+                              timeout=120, check=False)
+
+    missing = command("--dir", str(tmp_path / "none"), "--set", "--io-nodes", "3")
+    assert missing.returncode == 2 and "no such folder" in missing.stderr and "--io-nodes N" in missing.stderr
+    assert "Errno" not in missing.stderr and not (tmp_path / "none").exists()
+    alone = command("--dir", str(tmp_path), "--set", "--io-nodes", "3")
+    assert alone.returncode == 0 and "nobody serves" in alone.stderr and settings.read(tmp_path).io_nodes == 3
+    with Arbiter(tmp_path, None, lambda _: None):
+        served = command("--dir", str(tmp_path), "--set", "--io-nodes", "4")
+    assert served.returncode == 0 and not served.stderr and settings.read(tmp_path).io_nodes == 4
+
+
 def test_curves_on_the_command_line(tmp_path: pathlib.Path) -> None:
     """An object of numbers, or what ``mpiio-ext arbitrate curves --store`` has written."""
     with Arbiter(tmp_path / "arbiter", Settings(io_nodes=3), lambda _: None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -275,3 +276,17 @@ def test_properties(
         other = policy(name).allocate(jobs, machine)
         if other.is_within_pool:
             assert best.bandwidth >= other.bandwidth - 1e-6
+
+
+def test_what_unknown_jobs_cost_is_said() -> None:
+    """A job of which nothing is known gets the default first; that a known one loses by it does not go unnoticed."""
+    known = Job(name="known", compute_nodes=4, processes=4, curve=Curve.of({1: 100.0, 2: 150.0, 4: 900.0}))
+    unknown = Job(name="new", compute_nodes=4, processes=4)
+    machine = Machine(io_nodes=5, direct=False, divisible=False)
+    found = Mckp().allocate([known, unknown], machine)
+    assert (found.grants["known"].io_nodes, found.grants["new"].io_nodes) == (2, 3)
+    assert found.notes == ("jobs without a curve get 3 I/O nodes, the default (new): with 1 for them the others "
+                           "would have 750.0 MB/s more than 150.0",)
+    assert Mckp().allocate([known], machine).notes == () == Mckp().allocate([unknown], machine).notes
+    flat = replace(known, curve=Curve.of({1: 100.0, 2: 100.0, 4: 100.0}))
+    assert Mckp().allocate([flat, unknown], machine).notes == ()

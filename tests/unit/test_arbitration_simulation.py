@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from click.testing import CliRunner
 
 from mpiio_ext.cli import main
 from mpiio_ext.delegates.arbitration import POLICIES, Curve, Job, Machine, policy
+from mpiio_ext.delegates.arbitration.draw import draw_curves, draw_queue
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.queue import QueueJob, run_queue
+from mpiio_ext.delegates.arbitration.result import simulation_document, simulation_lines
 from mpiio_ext.delegates.arbitration.simulate import best_option_counts, catalogue, simulate
 from mpiio_ext.delegates.arbitration.tables import read_forge
 from mpiio_ext.errors import ArgumentError
@@ -107,6 +110,9 @@ def test_the_papers_figures_from_its_data() -> None:
     assert (found.ratio("mckp", "static")[fair] >= 1 - 1e-9).all() and fair[:, 3:].mean() > 0.99
     assert np.median(found.ratio("mckp", "static")[:, 2]) == pytest.approx(5.11, abs=0.6)
     assert 50 <= np.median(found.meets_oracle) <= 60
+    (line,) = [each for each in simulation_lines(simulation_document(found, {})) if each.startswith("STATIC gives")]
+    for pool, more in zip(found.pools, (~fair).sum(axis=0), strict=True):
+        assert (f" {more:,} with {pool}" in line) == (more > 0), (line, pool)
 
 
 def items() -> list[QueueJob]:
@@ -177,6 +183,26 @@ def test_command_queue_and_curves(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store.json"
     out = invoke("curves", "--forge", table, "--match", "shared-contiguous-3KiB", "--store", store, "--json")
     assert len(json.loads(out)["curves"]) == 1 and json.loads(store.read_text(encoding="utf-8"))["format"] == 1
+
+
+def test_curves_are_all_drawn_with_ticks_where_they_were_measured() -> None:
+    """Nine to a panel; no tick at a quarter of a delegate."""
+    curves = {f"pattern-{index}": Curve.of({0: 10.0 + index, 1: 20.0, 2: 15.0}) for index in range(12)}
+    figure = draw_curves(curves)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
+    assert [text for text in texts if text.startswith("pattern-")] == list(curves)
+    assert texts.count("I/O nodes") == 2 and "0.25" not in texts and "0.5" not in texts
+    assert all(texts.count(tick) >= 2 for tick in ("0", "1", "2"))
+
+
+def test_the_queue_is_drawn_over_time_and_by_job() -> None:
+    items = [QueueJob(job=Job(name=name, compute_nodes=4, processes=4, curve=Curve.of({1: 10.0, 2: 20.0})),
+                      volume_bytes=volume) for name, volume in (("b", 10**9), ("a", 10**11))]
+    machine = Machine(io_nodes=2, compute_nodes=8, direct=False)
+    figure = draw_queue([run_queue(items, machine, policy(name)) for name in ("one", "static")])
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
+    assert texts.index("a") < texts.index("b")  # they start at once: by name
+    assert {"ONE", "STATIC"} <= set(texts)
 
 
 def test_command_solve_and_errors(tmp_path: Path) -> None:

@@ -102,7 +102,10 @@ def _row(found: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, bool) or not isinstance(value, (int, str)):
             raise ValueError(f"{name} is {str(value)[:40]!r}, which is no count")
         else:
-            row[name] = count(str(value).strip())
+            try:
+                row[name] = count(str(value).strip())
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
     if row["seconds"] is None or row["seconds"] >= _LATEST or (row["microseconds"] or 0) >= 10**6:
         raise ValueError(f"{found.get('seconds')!s:.20} s and {found.get('microseconds')!s:.20} us are no time")
     row["time"] = row["seconds"] + (row["microseconds"] or 0) / 1e6
