@@ -15,6 +15,7 @@ from mpiio_ext.cli.one_line import OneLineCommand
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.climate.study import Study
+    from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.histories.table import Jobs
     from mpiio_ext.analytics.report.pen import Pen
 
@@ -39,18 +40,21 @@ def _read(paths: Sequence[Path]) -> Jobs:
     return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
 
 
-def _chosen(table: Jobs, motif: str | None, system: str | None) -> Jobs:
+def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
     import numpy as np
 
     from mpiio_ext.analytics.histories.errors import HistoryError
+    from mpiio_ext.analytics.histories.filters import emptied
     from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM
 
+    if not len(table):
+        raise HistoryError(emptied(table.source, steps))
     rows = np.ones(len(table), dtype=np.bool_)
     for wanted, column in ((motif, MOTIF), (system, SYSTEM)):
         if wanted is not None:
             rows &= np.char.find(table.texts(column), wanted) >= 0
     if not rows.any():
-        raise HistoryError(f"{table.source}: no row counts: look at the filters, --motif and --file-system")
+        raise HistoryError(f"{table.source}: no row counts: none of {len(table):,} is of --motif and --file-system")
     return table.take(rows)
 
 
@@ -127,7 +131,7 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
 
     options["zone"] = options["time_zone"]
     table, steps = select(_read(options["tables"]), rules_of(options))
-    table = _chosen(table, options["motif"], options["system"])
+    table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])
     table.need(target, *metrics)

@@ -36,7 +36,8 @@ def _columns(metrics: tuple[str, ...]) -> set[str]:
 
 
 def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
-    from mpiio_ext.analytics.histories import read, select
+    from mpiio_ext.analytics.histories import HistoryError, read, select
+    from mpiio_ext.analytics.histories.filters import emptied
 
     # Whether a row is complete, every column says.
     table = read(options["history"], None if rules.complete else _columns(metrics))
@@ -45,7 +46,10 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 
         if not has_log(table, options["log"]):
             table = with_log(table, options["log"], options["system"])
-    return select(table, rules)[0]
+    kept, steps = select(table, rules)
+    if not len(kept):
+        raise HistoryError(emptied(table.source, steps))
+    return kept
 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
