@@ -37,6 +37,7 @@ def _rich(count: int = 40) -> Jobs:
     """Return a history with values of twelve metrics, the last job slow on busy servers."""
     values: dict[str, Any] = {name: steps([(count, 10.0)], seed=number, noise=0.1)
                               for number, name in enumerate(TWELVE[1:])}  # fmt: skip
+    values["coverage_factor_bw"] /= 12  # above 1.2 it is not used
     values["fshealth_ost_overloaded_oss_count"] = np.zeros(count)
     values["fs_ave_oss_cpu"][-1] = 90.0
     performance = steps([(count, 5000.0)])
