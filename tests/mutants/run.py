@@ -40,6 +40,9 @@ def copy_tree(folder: pathlib.Path) -> None:
     (folder / "mpiio_ext").mkdir(exist_ok=True)
     shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")
     shutil.copy2(ROOT / "CMakeLists.txt", folder / "CMakeLists.txt")
+    for name in {mutant.file for mutant in MUTANTS}:  # an earlier run left its last mutant, which is newer
+        for path in (folder / "csrc").rglob(name):
+            path.touch()
 
 
 def build(tree: pathlib.Path, compiler: pathlib.Path) -> pathlib.Path:
