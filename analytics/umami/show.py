@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.umami.rows import Row, Umami
@@ -16,7 +17,7 @@ _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
     "from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; dashed: this "
     "job. The colour tells its quarter, from red (worst) to blue (best); of what is good when small, small values are "
-    "blue. Triangles at the edge: jobs far outside."
+    "blue. Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
 )
 
 
@@ -44,6 +45,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
     title = f"UMAMI of job {found.job}: {found.motif} on {found.system}"
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
+                       "apart": longest_interval(found.times),
                        "heading": f"Job {found.job}: {_heading(found)}" if heading else ""})  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.histories import Filter, HistoryError, Jobs, derive, histories, read, select
 from mpiio_ext.analytics.histories.filters import emptied
+from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.histories.writing import write
 from support.job_histories import DAY, PERFORMANCE, START, history
 
@@ -223,6 +224,20 @@ def test_performance_is_normalised_within_a_history() -> None:
     table = history([10.0, 20.0, 1.0, 4.0], {"_file_system": ["a", "a", "b", "b"]})
     assert derive(table).numbers("darshan_normalized_perf_by_max").tolist() == [0.5, 1.0, 0.25, 1.0]
     assert [(one.system, len(one.jobs)) for one in histories(derive(table))] == [("a", 2), ("b", 2)]
+
+
+def test_no_concurrent_jobs_or_nodes_is_unknown_but_not_missing() -> None:
+    table = history([1.0, 2.0], {"jobsdb_concurrent_nodes": [0, 5], "jobsdb_concurrent_jobs": [0.0, 2.0]})
+    for name, value in (("jobsdb_concurrent_nodes", 5.0), ("jobsdb_concurrent_jobs", 2.0)):
+        np.testing.assert_array_equal(table.numbers(name), [math.nan, value])
+        assert not table.missing(name).any() and table.column(name).tolist()[0] == 0
+    assert len(select(table, Filter(complete=True))[0]) == 2
+
+
+def test_a_gap_is_seven_usual_intervals_and_more_than_a_day() -> None:
+    assert longest_interval(START + DAY * np.array([0.0, 1, 1, 2, 3, 50])) == 7 * DAY
+    assert longest_interval(START + 60 * np.arange(9.0)) == DAY
+    assert longest_interval(START + DAY * np.array([0.0, 9.0])) is None
 
 
 # ---- filters ---------------------------------------------------------------------------------------------------------

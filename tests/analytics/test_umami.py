@@ -281,6 +281,24 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
 
+def test_no_line_is_drawn_through_a_gap() -> None:
+    from mpiio_ext.analytics.climate.charts import averages_chart
+    from mpiio_ext.analytics.histories import histories
+    from mpiio_ext.analytics.regimes.partition import Rules, partition
+    from mpiio_ext.analytics.report.panels import KINDS
+
+    starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
+    table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
+    figure = KINDS["umami"](show.chart(umami(table, 160, [PERFORMANCE])).data, LIGHT)
+    line, single, *_ = figure.axes[0].lines
+    assert np.isnan(line.get_ydata()).sum() == 3
+    assert list(single.get_xdata()) == [starts[100], starts[160]]  # between holes
+    assert not [one for one in figure.axes[0].lines if one.get_linewidth() == 1.6]  # none leads to the star
+    chart = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
+    for one in KINDS["averages"](chart.data, LIGHT).axes[0].lines[:3]:
+        assert np.isnan(one.get_ydata()).sum() == 3
+
+
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 
