@@ -95,6 +95,8 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
               help="Window of the short moving average.")
 @click.option("--long", type=click.FloatRange(min=0, min_open=True), default=49.0, show_default=True, metavar="DAYS",
               help="Window of the long moving average.")
+@click.option("--stale", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
+              help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
@@ -107,7 +109,7 @@ def climate(**options: Any) -> None:
       mpiio-ext climate year.csv.gz --published -o climate.html
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
 
-    Exit status: 0 nothing, 1 a regression, 2 a table or a file that cannot be used.
+    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     if options["output"] is not None:
         check_suffix(options["output"], (".html", ".htm"))
@@ -117,7 +119,22 @@ def climate(**options: Any) -> None:
         charts: list[Chart] = []
         made = _study(options, pen, charts)
         _tell(made, options, pen, charts)
-    raise SystemExit(EXIT_REGRESSION if made.regressions else 0)
+        old = options["stale"] is not None and _stale(made, options["stale"])
+    raise SystemExit(EXIT_REGRESSION if made.regressions or old else 0)
+
+
+def _stale(made: Study, days: float) -> bool:
+    """Return whether the newest job is older than so many days, and say so on stderr."""
+    import time
+
+    from mpiio_ext.analytics.climate.silence import newest
+
+    last = newest(made.every)
+    age = float("inf") if last is None else (time.time() - last) / 86400
+    if age > days:
+        click.echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}",
+                   err=True)  # fmt: skip
+    return age > days
 
 
 def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Study:

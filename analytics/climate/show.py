@@ -6,7 +6,9 @@ import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
 from mpiio_ext.analytics.histories.metrics import metric
@@ -25,6 +27,8 @@ __all__ = ["hand_over", "hand_over_correlations", "page", "text"]
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
 _MOST_MOVED = 4
+#: Histories that have stopped, and changes, in the text.
+_MOST_QUIET, _MOST_CHANGES = 10, 24
 _LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
 
 
@@ -68,6 +72,20 @@ def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) 
             f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
 
 
+def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
+    quiet = stopped(made.every)
+    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on"
+             for one in quiet[:_MOST_QUIET]]  # fmt: skip
+    if len(quiet) > _MOST_QUIET:
+        lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
+    few = too_few(made.every, made.watched, made.options)
+    if few:
+        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} "
+                     f"{'has' if few == 1 else 'have'} too few jobs: a change needs {2 * made.options.least}")  # fmt: skip
+    return lines
+
+
 def text(made: Study, zone: datetime.tzinfo) -> str:
     """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
     lines = []
@@ -75,11 +93,15 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
         assert found.regression is not None
         lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
         lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
+    lines += _silence(made, zone)
     changes = sum(len(one.shifts) for one in made.watched)
     span = "" if not len(made.table) else (
         f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
-    lines.append(f"{len(made.table):,} jobs{span} in {len(made.watched):,} histories: {changes:,} changes of level, "
-                 f"{len(made.regressions):,} regressions, {sum(len(one.outliers) for one in made.watched):,} outliers")
+    outliers = sum(len(one.outliers) for one in made.watched)
+    lines.append(f"{count_words(len(made.table), 'job')}{span} in "
+                 f"{count_words(len(made.watched), 'history', 'histories')}: "
+                 f"{count_words(changes, 'change of level', 'changes of level')}, "
+                 f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
     return "\n".join(lines)
 
 
@@ -148,8 +170,9 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
     grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
                    _LONGER, folded=True)] if rows else []  # fmt: skip
+    unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
     return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
-                   sentences=[] if findings else words)  # fmt: skip
+                   sentences=[*([] if findings else words), *unseen])  # fmt: skip
 
 
 def _coverage_section(made: Study) -> Section:
