@@ -15,6 +15,7 @@ from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
+from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.analytics.statistics.correlation import Correlation
 from mpiio_ext.analytics.statistics.moved import Moved
 
@@ -81,8 +82,9 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
         lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
     few = too_few(made.every, made.watched, made.options)
     if few:
-        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} "
-                     f"{'has' if few == 1 else 'have'} too few jobs: a change needs {2 * made.options.least}")  # fmt: skip
+        verb, least = "has" if few == 1 else "have", 2 * made.options.least
+        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
+                     f"a change needs {least}")  # fmt: skip
     return lines
 
 
@@ -93,7 +95,7 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
         assert found.regression is not None
         lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
         lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
-    lines += _silence(made, zone)
+    lines += [*_newest_changes(made, zone), *_silence(made, zone)]
     changes = sum(len(one.shifts) for one in made.watched)
     span = "" if not len(made.table) else (
         f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
@@ -102,7 +104,35 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
                  f"{count_words(len(made.watched), 'history', 'histories')}: "
                  f"{count_words(changes, 'change of level', 'changes of level')}, "
                  f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_hints(made)])
+
+
+def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return the newest change of each history as a table, the newest first."""
+    found = sorted(((one, one.shifts[-1]) for one in made.watched if one.shifts), key=lambda pair: -pair[1].time)
+    target, rows = made.options.target, []
+    for one, shift in found[:_MOST_CHANGES]:
+        ratio = shift.change.ratio
+        rows.append((f"{one.motif} on {one.system}" if one.system else one.motif, _day(shift.time, zone),
+                     f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
+                     "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
+                     _moved_in_short(shift.moved[0]) if shift.moved else "–"))  # fmt: skip
+    if not rows:
+        return []
+    more = len(found) - len(rows)
+    return ["newest change of each history:", "",
+            *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
+            *([f"and {more:,} more; --json has all"] if more > 0 else []), ""]  # fmt: skip
+
+
+def _hints(made: Study) -> list[str]:
+    """Return which options show more, where there is more."""
+    within = made.options.within_days
+    old = sum(one.regression is None and bool(one.shifts) and one.shifts[-1].worse for one in made.watched)
+    hints = [f"{count_words(old, 'history', 'histories')} fell more than {within:g} days before the newest job: "
+             "--within 0 counts them as regressions"] if old and within is not None else []  # fmt: skip
+    shown = any(one.shifts for one in made.watched)
+    return [*hints, *(["-o FILE.html shows months, regimes and correlations"] if shown else [])]
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
+from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.analytics.umami.rows import Row, Umami
 
 __all__ = ["chart", "document", "page", "text"]
@@ -108,10 +109,7 @@ def summary(found: Umami) -> str:
 
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
-    rows = [_COLUMNS, *_table(found)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines = aligned(_COLUMNS, _table(found))
     return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found)])
 
 

@@ -93,6 +93,20 @@ def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
     assert found.jobs == 110 and found.regression is not None and found.regression.time == START + 100 * DAY
 
 
+def test_the_text_has_the_newest_change_of_each_history_and_what_shows_more(tmp_path: Path) -> None:
+    write(Jobs.stacked([_fallen(60), history(steps([(160, 9.0)]), _file_system="quiet")], "both"), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv")
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("ior_fpp_write on scratch1")]
+    cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
+    assert cells[1] == "2020-04-10" and cells[3] == "-40 %" and cells[4].startswith("OSS CPU load, mean ")
+    assert cells[2].startswith("105 MB/s → 6"), cells
+    assert "1 history fell more than 30 days before the newest job: --within 0" in done.stdout
+    assert "-o FILE.html" in done.stdout
+    whole = run(tmp_path / "t.csv", "--within", "0")
+    assert whole.exit_code == 1 and "--within 0" not in whole.stdout
+
+
 # ---- what the watch cannot see ---------------------------------------------------------------------------------------
 
 
