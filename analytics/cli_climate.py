@@ -102,7 +102,7 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
 def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 
-    TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz), or results of the bench: a
+    TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
     results.json, or a folder of them such as the archive of a suite.
 
     \b

@@ -67,7 +67,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 
 @click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
-              help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
+              help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
 @click.option("--log", type=_PATH, metavar="FILE.darshan",
               help="The job of a Darshan log instead; one that is not in the table is added for the figure.")

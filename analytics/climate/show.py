@@ -104,7 +104,8 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
                  f"{count_words(len(made.watched), 'history', 'histories')}: "
                  f"{count_words(changes, 'change of level', 'changes of level')}, "
                  f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
-    return "\n".join([*lines, *_hints(made)])
+    note = [_LONGER] if any("†" in line for line in lines) else []
+    return "\n".join([*lines, *_hints(made), *note])
 
 
 def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
@@ -298,5 +299,6 @@ def page(made: Study, charts: Sequence[Chart], drawings: dict[str, str], title: 
         _regimes_section(made, figures["averages"]),
         _rows_section(made),
     ]  # fmt: skip
-    head = f"{len(made.table):,} jobs in {len(made.every):,} histories of the same application, file system and motif."
+    head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
+            "same application, file system and motif.")  # fmt: skip
     return render(title, head, sections)

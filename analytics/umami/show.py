@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.report.plain import aligned
-from mpiio_ext.analytics.umami.rows import Row, Umami
+from mpiio_ext.analytics.umami.rows import LEAST, Row, Umami
 
 __all__ = ["chart", "document", "page", "text"]
 
@@ -79,7 +80,7 @@ def document(found: Umami) -> dict[str, Any]:
 
 def _heading(found: Umami) -> str:
     count = len(found.times) - 1
-    others = f"against {count:,} other job{'s' if count > 1 else ''} of the same kind" if count else "without a history"
+    others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
     return f"{found.motif} on {found.system}, {_start(found)}, {others}"
 
 
@@ -99,6 +100,8 @@ _COLUMNS = ("metric", "this job", "lies in", "median of the others", "their midd
 def summary(found: Umami) -> str:
     """Return in a sentence what was worse than usual while the job ran, and what its performance was."""
     first = found.rows[0]
+    if not any(row.box is not None and row.box.count >= LEAST for row in found.rows):
+        return f"Nothing is judged: that needs {LEAST} other jobs."
     bad = [row.metric.label for row in found.rows[1:] if row.metric.big_is_good is not None and row.quarter == 1]
     good = first.metric.big_is_good is not None and first.quarter is not None
     words = f"{first.metric.label}: {first.verdict}. " if good else ""

@@ -79,7 +79,18 @@ def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged()
     assert alone.box is None and alone.value == 2.0 and alone.verdict == "" and alone.below is None
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=60))
+@pytest.mark.parametrize(("others", "verdict"), [(1, "too few"), (4, "too few"), (5, "best quarter")])
+def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> None:
+    found = umami(select(history([*map(float, range(1, others + 1)), 99.0]))[0], others, [PERFORMANCE])
+    row = found.rows[0]
+    assert row.verdict == verdict and row.box is not None and row.box.count == others and row.below == 1.0
+    assert (row.quarter is None) == (others < 5)
+    assert f"against {others} other job{'s' * (others > 1)} of the same kind" in show.text(found)
+    assert ("Nothing is judged: that needs 5 other jobs." in show.text(found)) == (others < 5)
+    assert verdict in draw(show.chart(found))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))
 def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
     table = history(values, {"fs_tot_bytes": values})
     row = umami(table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}), len(values) - 1,
