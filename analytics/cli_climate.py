@@ -15,6 +15,7 @@ from mpiio_ext.cli.one_line import OneLineCommand
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.climate.study import Study
+    from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.histories.table import Jobs
     from mpiio_ext.analytics.report.pen import Pen
 
@@ -39,18 +40,21 @@ def _read(paths: Sequence[Path]) -> Jobs:
     return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
 
 
-def _chosen(table: Jobs, motif: str | None, system: str | None) -> Jobs:
+def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
     import numpy as np
 
     from mpiio_ext.analytics.histories.errors import HistoryError
+    from mpiio_ext.analytics.histories.filters import emptied
     from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM
 
+    if not len(table):
+        raise HistoryError(emptied(table.source, steps))
     rows = np.ones(len(table), dtype=np.bool_)
     for wanted, column in ((motif, MOTIF), (system, SYSTEM)):
         if wanted is not None:
             rows &= np.char.find(table.texts(column), wanted) >= 0
     if not rows.any():
-        raise HistoryError(f"{table.source}: no row counts: look at the filters, --motif and --file-system")
+        raise HistoryError(f"{table.source}: no row counts: none of {len(table):,} is of --motif and --file-system")
     return table.take(rows)
 
 
@@ -91,19 +95,21 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
               help="Window of the short moving average.")
 @click.option("--long", type=click.FloatRange(min=0, min_open=True), default=49.0, show_default=True, metavar="DAYS",
               help="Window of the long moving average.")
+@click.option("--stale", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
+              help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 
-    TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz), or results of the bench: a
+    TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
     results.json, or a folder of them such as the archive of a suite.
 
     \b
       mpiio-ext climate year.csv.gz --published -o climate.html
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
 
-    Exit status: 0 nothing, 1 a regression, 2 a table or a file that cannot be used.
+    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     if options["output"] is not None:
         check_suffix(options["output"], (".html", ".htm"))
@@ -113,7 +119,22 @@ def climate(**options: Any) -> None:
         charts: list[Chart] = []
         made = _study(options, pen, charts)
         _tell(made, options, pen, charts)
-    raise SystemExit(EXIT_REGRESSION if made.regressions else 0)
+        old = options["stale"] is not None and _stale(made, options["stale"])
+    raise SystemExit(EXIT_REGRESSION if made.regressions or old else 0)
+
+
+def _stale(made: Study, days: float) -> bool:
+    """Return whether the newest job is older than so many days, and say so on stderr."""
+    import time
+
+    from mpiio_ext.analytics.climate.silence import newest
+
+    last = newest(made.every)
+    age = float("inf") if last is None else (time.time() - last) / 86400
+    if age > days:
+        click.echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}",
+                   err=True)  # fmt: skip
+    return age > days
 
 
 def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Study:
@@ -127,7 +148,7 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
 
     options["zone"] = options["time_zone"]
     table, steps = select(_read(options["tables"]), rules_of(options))
-    table = _chosen(table, options["motif"], options["system"])
+    table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])
     table.need(target, *metrics)

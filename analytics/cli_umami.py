@@ -36,7 +36,8 @@ def _columns(metrics: tuple[str, ...]) -> set[str]:
 
 
 def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
-    from mpiio_ext.analytics.histories import read, select
+    from mpiio_ext.analytics.histories import HistoryError, read, select
+    from mpiio_ext.analytics.histories.filters import emptied
 
     # Whether a row is complete, every column says.
     table = read(options["history"], None if rules.complete else _columns(metrics))
@@ -45,7 +46,10 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 
         if not has_log(table, options["log"]):
             table = with_log(table, options["log"], options["system"])
-    return select(table, rules)[0]
+    kept, steps = select(table, rules)
+    if not len(kept):
+        raise HistoryError(emptied(table.source, steps))
+    return kept
 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
@@ -63,7 +67,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 
 @click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
-              help="Jobs, a row per job: Parquet, SQLite, CSV or CSV.gz.")
+              help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
 @click.option("--log", type=_PATH, metavar="FILE.darshan",
               help="The job of a Darshan log instead; one that is not in the table is added for the figure.")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.climate.months import month_at, month_boxes, months_of
 from mpiio_ext.analytics.climate.watch import Watched
+from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.histories.history import History
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
@@ -72,7 +73,7 @@ def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Ru
         panels.append({
             "title": found.history.motif, "times": times, "values": (found.values * one.factor).tolist(),
             "short": (found.short * one.factor).tolist(), "long": (found.long * one.factor).tolist(), "spans": spans,
-            "outliers": outliers,
+            "outliers": outliers, "apart": longest_interval(found.history.jobs.times()),
         })  # fmt: skip
     return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()} on {system}",
                  data={"panels": panels, "quantity": one.unit, "short_days": rules.short_days,

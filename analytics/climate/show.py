@@ -6,13 +6,16 @@ import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
+from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.analytics.statistics.correlation import Correlation
 from mpiio_ext.analytics.statistics.moved import Moved
 
@@ -25,6 +28,8 @@ __all__ = ["hand_over", "hand_over_correlations", "page", "text"]
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
 _MOST_MOVED = 4
+#: Histories that have stopped, and changes, in the text.
+_MOST_QUIET, _MOST_CHANGES = 10, 24
 _LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
 
 
@@ -68,6 +73,21 @@ def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) 
             f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
 
 
+def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
+    quiet = stopped(made.every)
+    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on"
+             for one in quiet[:_MOST_QUIET]]  # fmt: skip
+    if len(quiet) > _MOST_QUIET:
+        lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
+    few = too_few(made.every, made.watched, made.options)
+    if few:
+        verb, least = "has" if few == 1 else "have", 2 * made.options.least
+        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
+                     f"a change needs {least}")  # fmt: skip
+    return lines
+
+
 def text(made: Study, zone: datetime.tzinfo) -> str:
     """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
     lines = []
@@ -75,12 +95,45 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
         assert found.regression is not None
         lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
         lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
+    lines += [*_newest_changes(made, zone), *_silence(made, zone)]
     changes = sum(len(one.shifts) for one in made.watched)
     span = "" if not len(made.table) else (
         f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
-    lines.append(f"{len(made.table):,} jobs{span} in {len(made.watched):,} histories: {changes:,} changes of level, "
-                 f"{len(made.regressions):,} regressions, {sum(len(one.outliers) for one in made.watched):,} outliers")
-    return "\n".join(lines)
+    outliers = sum(len(one.outliers) for one in made.watched)
+    lines.append(f"{count_words(len(made.table), 'job')}{span} in "
+                 f"{count_words(len(made.watched), 'history', 'histories')}: "
+                 f"{count_words(changes, 'change of level', 'changes of level')}, "
+                 f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
+    note = [_LONGER] if any("†" in line for line in lines) else []
+    return "\n".join([*lines, *_hints(made), *note])
+
+
+def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return the newest change of each history as a table, the newest first."""
+    found = sorted(((one, one.shifts[-1]) for one in made.watched if one.shifts), key=lambda pair: -pair[1].time)
+    target, rows = made.options.target, []
+    for one, shift in found[:_MOST_CHANGES]:
+        ratio = shift.change.ratio
+        rows.append((f"{one.motif} on {one.system}" if one.system else one.motif, _day(shift.time, zone),
+                     f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
+                     "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
+                     _moved_in_short(shift.moved[0]) if shift.moved else "–"))  # fmt: skip
+    if not rows:
+        return []
+    more = len(found) - len(rows)
+    return ["newest change of each history:", "",
+            *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
+            *([f"and {more:,} more; --json has all"] if more > 0 else []), ""]  # fmt: skip
+
+
+def _hints(made: Study) -> list[str]:
+    """Return which options show more, where there is more."""
+    within = made.options.within_days
+    old = sum(one.regression is None and bool(one.shifts) and one.shifts[-1].worse for one in made.watched)
+    hints = [f"{count_words(old, 'history', 'histories')} fell more than {within:g} days before the newest job: "
+             "--within 0 counts them as regressions"] if old and within is not None else []  # fmt: skip
+    shown = any(one.shifts for one in made.watched)
+    return [*hints, *(["-o FILE.html shows months, regimes and correlations"] if shown else [])]
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -148,8 +201,9 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
     grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
                    _LONGER, folded=True)] if rows else []  # fmt: skip
+    unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
     return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
-                   sentences=[] if findings else words)  # fmt: skip
+                   sentences=[*([] if findings else words), *unseen])  # fmt: skip
 
 
 def _coverage_section(made: Study) -> Section:
@@ -245,5 +299,6 @@ def page(made: Study, charts: Sequence[Chart], drawings: dict[str, str], title: 
         _regimes_section(made, figures["averages"]),
         _rows_section(made),
     ]  # fmt: skip
-    head = f"{len(made.table):,} jobs in {len(made.every):,} histories of the same application, file system and motif."
+    head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
+            "same application, file system and motif.")  # fmt: skip
     return render(title, head, sections)

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
 from mpiio_ext.analytics.histories.boxes import Box, box
 from mpiio_ext.analytics.histories.filters import Step
@@ -125,6 +126,8 @@ def document(made: Study) -> dict[str, Any]:
         "source": made.table.source, "rows": len(made.table),
         "filters": [dataclasses.asdict(step) for step in made.steps],
         "regressions": [f"{one.motif} on {one.system}" for one in made.regressions],
+        "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
+        "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
         "histories": [as_json(one) for one in made.watched],
         "correlations": [dataclasses.asdict(one) for one in made.correlations],
         "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],

@@ -7,7 +7,9 @@ job of the same kind on the same file system. The rules by which a row is *file 
 *read* or *write*, are those of the published tools (tokio-abcutils).
 
 Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A column that the table has already
-stays as it is.
+stays as it is, but for two things: what depends on which other rows there are (`RELATIVE`) is always computed, since a
+stored value is of another set of rows; and a coverage factor of bytes beyond the limit is not used, wherever it comes
+from.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Floats
 
-__all__ = ["MOST_COVERAGE", "SOURCES", "derive", "groups_of"]
+__all__ = ["MOST_COVERAGE", "RELATIVE", "SOURCES", "derive", "groups_of"]
 
 #: A job cannot move more than the servers saw. Above this the servers' samples are incomplete, and the coverage factor
 #: of bytes is not used (the published limit; up to it clocks and caches explain the excess).
@@ -51,7 +53,8 @@ _METADATA = ("open", "close", "getattr", "getxattr", "link", "mkdir", "mknod", "
 SOURCES: dict[str, tuple[str, ...]] = {
     MOTIF: _KIND,
     **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in _COVERAGE.items()},
-    **{f"contention_{name}": (*_COVERAGE[name][0], *_COVERAGE[name][1]) for name in _CONTENDED},
+    **{f"contention_{name}": (f"coverage_factor_{name}", *_COVERAGE[name][0], *_COVERAGE[name][1])
+       for name in _CONTENDED},
     "coverage_factor_nodehrs": ("darshan_nprocs", "darshan_walltime", "jobsdb_concurrent_nodehrs"),
     "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
     "fs_tot_openclose_ops": ("fs_tot_open_ops", "fs_tot_close_ops"),
@@ -59,9 +62,12 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "darshan_normalized_perf_by_max": (*_KIND, SYSTEM, PERFORMANCE),
 }  # fmt: skip
 
+#: Derived columns whose values depend on which other rows the table has: never stored.
+RELATIVE = frozenset({"darshan_normalized_perf_by_max"})
+
 
 def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
-    """Return the table with the derived columns that it does not have.
+    """Return the table with the derived columns that it does not have, and with those of `RELATIVE` of its rows.
 
     Parameters
     ----------
@@ -80,18 +86,21 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
         made[MOTIF] = _motifs(table)
     for name, (job, servers) in _COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
-    cover = made.get("coverage_factor_bw")
-    if cover is not None:
-        made["coverage_factor_bw"] = np.where(cover > MOST_COVERAGE, np.nan, cover)
+    cover = made.get("coverage_factor_bw", table.numbers("coverage_factor_bw"))
+    beyond = cover > MOST_COVERAGE  # not where it is NaN
+    made["coverage_factor_bw"] = np.where(beyond, np.nan, cover)
     if processes_per_node:
         hours = table.numbers("darshan_nprocs") / processes_per_node * table.numbers("darshan_walltime") / 3600
         put("coverage_factor_nodehrs", _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs")))
     whole = table.joined(made)
     for name in _CONTENDED:
         put(f"contention_{name}", 1 - whole.numbers(f"coverage_factor_{name}"))
+    if "contention_bw" in table:
+        stored = table.numbers("contention_bw")
+        made["contention_bw"] = np.where(beyond | (stored < 1 - MOST_COVERAGE), np.nan, stored)
     for name in ("fs_tot_bytes", "fs_tot_openclose_ops", "fs_tot_metadata_ops"):
         put(name, _sum(table, SOURCES[name]))
-    put("darshan_normalized_perf_by_max", _normalised(whole))
+    made["darshan_normalized_perf_by_max"] = _normalised(whole)
     return table.joined(made)
 
 

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.histories.derived import derive
+from mpiio_ext.analytics.histories.derived import SOURCES, derive
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, START, Jobs
 
-__all__ = ["PUBLISHED", "Filter", "Step", "published", "select", "zone_of"]
+__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "published", "select", "zone_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Filter:
     Attributes
     ----------
     complete : bool
-        Only rows without a missing column.
+        Only rows without a missing column. Derived columns do not count, nor those that are empty in all rows.
     since, until : datetime.date, optional
         Half-open: first day, and the day after the last.
     time_zone : str
@@ -48,8 +48,9 @@ class Filter:
     without: Sequence[str] = ()
 
 
-#: Columns that are empty where all is well.
-_OPTIONAL = frozenset({"_notes"})
+#: Columns that may be empty where all is well: notes, and what is made of other columns, which say themselves whether
+#: they are there. In a saved table some of the derived ones are empty throughout.
+_OPTIONAL = frozenset({"_notes", *SOURCES}) - {MOTIF}
 #: The filters of the SC18 paper.
 PUBLISHED = Filter(
     complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),
@@ -107,8 +108,8 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
         steps.append(Step(name, before - int(keep.sum()), int(keep.sum())))
 
     if rules.complete:
-        names = [name for name in table.names if name not in _OPTIONAL]
-        only("no column missing", ~np.logical_or.reduce([table.missing(name) for name in names]))
+        missing = [table.missing(name) for name in table.names if name not in _OPTIONAL]
+        only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]))
     only("performance and start known", ~np.isnan(table.numbers(PERFORMANCE)) & ~np.isnan(table.times()))
     starts = table.numbers(START) if START in table else table.times()
     if rules.since is not None:
@@ -123,6 +124,14 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     times = table.times()[rows]
     taken = table.take(rows[np.argsort(times, kind="stable")])
     return derive(taken), steps
+
+
+def emptied(source: str, steps: Sequence[Step]) -> str:
+    """Return in a sentence that no row of a table counts, and which filter left out the last ones."""
+    last = next((step for step in steps if not step.left), None)
+    if last is None or not last.dropped:
+        return f"{source}: no row counts: the table is empty"
+    return f"{source}: no row counts: the filter '{last.name}' left out the last {last.dropped:,}"
 
 
 def published(table: Jobs) -> tuple[Jobs, list[Step]]:

@@ -5,7 +5,8 @@ columns of it. A file may hold a number as a text, or a text where a number shou
 
 Algorithm. Columns are kept as they were read, and become an array of floats or of texts when they are first asked for.
 
-Guarantees. What is missing is NaN or "", never 0. A column that is asked for as numbers and holds a text is an error
+Guarantees. What is missing is NaN or "", never 0, and a 0 that cannot be is missing too (`NEVER_ZERO`); `column` and
+`missing` give what was read. A column that is asked for as numbers and holds a text is an error
 that names the column and the text.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.int64]
 
-__all__ = ["ID", "LOG", "MOTIF", "PERFORMANCE", "START", "SYSTEM", "Jobs"]
+__all__ = ["ID", "LOG", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "Jobs"]
 
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.
 ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
@@ -36,6 +37,8 @@ START = "_datetime_start"
 #: The estimate of a job's bandwidth, in MiB/s: bytes over the I/O time of the slowest process (Darshan).
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 _TRUE_START = "darshan_start_time"
+#: Of the jobs that ran meanwhile: the job itself ran, so that 0 says that the scheduler's records were not there.
+NEVER_ZERO = frozenset({"jobsdb_concurrent_jobs", "jobsdb_concurrent_nodes", "jobsdb_concurrent_nodehrs"})
 
 
 class Jobs:
@@ -81,7 +84,7 @@ class Jobs:
             raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
     def numbers(self, name: str) -> Floats:
-        """Return a column as float64, NaN where missing; all NaN where there is no such column.
+        """Return a column as float64, NaN where missing or an impossible 0; all NaN where there is no such column.
 
         Raises
         ------
@@ -91,7 +94,8 @@ class Jobs:
         if name not in self._columns:
             return np.full(self._rows, np.nan)
         if name not in self._numbers:
-            self._numbers[name] = _floats(self._columns[name], f"{self.source}: column {name}")
+            found = _floats(self._columns[name], f"{self.source}: column {name}")
+            self._numbers[name] = np.where(found == 0, np.nan, found) if name in NEVER_ZERO else found
         return self._numbers[name]
 
     def texts(self, name: str) -> npt.NDArray[np.str_]:

@@ -1,7 +1,8 @@
 """Writing a table of summaries: Parquet, SQLite with an index, or CSV, by the name of the file.
 
 A file is written under another name and renamed, so that a table that was there stays until the new one is whole. In
-SQLite rows are found by job, and by file system and motif, through indexes.
+SQLite rows are found by job, and by file system and motif, through indexes. What depends on which other rows a table
+has is not written: readers compute it of the rows that count for them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpiio_ext.analytics.histories.derived import RELATIVE
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
 
@@ -27,7 +29,7 @@ SUFFIXES = {".parquet": "parquet", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".
 
 
 def write(table: Jobs, path: Path) -> int:
-    """Write a table and return the bytes of the file.
+    """Write a table but for the columns of `derived.RELATIVE`, and return the bytes of the file.
 
     Raises
     ------
@@ -37,6 +39,7 @@ def write(table: Jobs, path: Path) -> int:
     kind = SUFFIXES.get(path.suffix.lower())
     if kind is None:
         raise HistoryError(f"{path}: name a table that ends in {', '.join(SUFFIXES)}")
+    table = Jobs({name: table.column(name) for name in table.names if name not in RELATIVE}, table.source)
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
         if kind == "sqlite":

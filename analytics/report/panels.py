@@ -8,10 +8,10 @@ boxes are drawn as lines by one collection a panel, and no layout is measured.
 
 - ``umami``: ``rows`` of ``label``, ``values``, ``value``, ``box`` (low, first, median, third, high), ``quarter`` (0 to
   3, or None), ``words`` (the value), ``verdict``, ``quantity``; ``times`` (s since 1970), ``place``,
-  ``heading`` (or "").
+  ``heading`` (or ""), ``apart`` (the longest interval in s through which a line is drawn, or None).
 - ``months``: ``panels`` of ``title``, ``boxes`` (place and the five numbers), ``changes`` (places); ``months`` (names).
 - ``averages``: ``panels`` of ``title``, ``times``, ``values``, ``short``, ``long``, ``spans`` (start, end, low or
-  high), ``outliers`` (places).
+  high), ``outliers`` (places), ``apart``.
 - ``correlations``: ``rows`` (names), ``columns`` (names), ``values`` (rows of -1 to 1, or None), ``sure`` (flags).
 """
 
@@ -103,6 +103,26 @@ def _dates(axes: Any, times: Sequence[float], *, shown: bool = True) -> None:
     axes.set_xlim(min(times) - room, max(times) + room)
 
 
+def _broken(times: Sequence[float], values: Sequence[float], apart: float | None) -> tuple[list[float], list[float]]:
+    """Return a line with a hole wherever more than `apart` s pass between two jobs."""
+    if apart is None:
+        return list(times), list(values)
+    across, up = list(times[:1]), list(values[:1])
+    for before, at, value in zip(times, times[1:], values[1:], strict=False):
+        if at - before > apart:
+            across.append((before + at) / 2)
+            up.append(float("nan"))
+        across.append(at)
+        up.append(value)
+    return across, up
+
+
+def _alone(values: Sequence[float]) -> list[int]:
+    """Return the places of values between two holes, of which a line shows nothing."""
+    there = [False, *(value == value for value in values), False]
+    return [at for at in range(len(values)) if there[at + 1] and not there[at] and not there[at + 2]]
+
+
 # ---- UMAMI -----------------------------------------------------------------------------------------------------------
 
 
@@ -134,7 +154,12 @@ def _umami_line(
 ) -> None:
     times, place = data["times"], data["place"]
     values = [float("nan") if value is None else value for value in row["values"]]
-    axes.plot(times, values, color=theme.data, linewidth=0.8, marker="." if len(times) < _MARKED else "", markersize=3)
+    marked = len(times) < _MARKED
+    across, up = _broken(times, values, data["apart"])
+    axes.plot(across, up, color=theme.data, linewidth=0.8, marker="." if marked else "", markersize=3)
+    single = [] if marked else _alone(up)
+    axes.plot([across[at] for at in single], [up[at] for at in single], linestyle="", marker=".", markersize=3,
+              color=theme.data)  # fmt: skip
     outside = [(at, 1 if value > limits[1] else 0) for at, value in zip(times, values, strict=True)
                if value > limits[1] or value < limits[0]]  # fmt: skip
     for end, mark in ((1, "^"), (0, "v")):
@@ -143,7 +168,7 @@ def _umami_line(
     if row["value"] is not None:
         colour = _colour(row["quarter"], theme, row["judged"])
         before = [at for at in range(place) if row["values"][at] is not None][-1:]
-        if before:
+        if before and (data["apart"] is None or times[place] - times[before[0]] <= data["apart"]):
             axes.plot([times[before[0]], times[place]], [values[before[0]], row["value"]], color=colour, linewidth=1.6)
         axes.plot([times[place]], [row["value"]], marker="*", color=colour, markersize=12, clip_on=False, zorder=5,
                   markeredgecolor=theme.page, markeredgewidth=0.6)  # fmt: skip
@@ -248,13 +273,14 @@ def _months(data: Mapping[str, Any], theme: Theme) -> Any:
 def _averages(data: Mapping[str, Any], theme: Theme) -> Any:
     figure, every = _grid(len(data["panels"]), 84.0, theme, top=34.0)
     for axes, panel in zip(every, data["panels"], strict=True):
-        times, values = panel["times"], panel["values"]
+        times, values, apart = panel["times"], panel["values"], panel["apart"]
         for start, end, kind in panel["spans"]:
             axes.axvspan(start, end, facecolor=theme.low if kind == "low" else theme.high, linewidth=0, zorder=0)
-        axes.plot(times, values, linewidth=0.5, color=theme.neutral, label="jobs")  # marks are a file's bytes
-        axes.plot(times, panel["long"], color=theme.average, linewidth=1.3, linestyle="--",
+        axes.plot(*_broken(times, values, apart), linewidth=0.5, color=theme.neutral, label="jobs")  # marks are bytes
+        axes.plot(*_broken(times, panel["long"], apart), color=theme.average, linewidth=1.3, linestyle="--",
                   label=f"mean over {data['long_days']:g} days")  # fmt: skip
-        axes.plot(times, panel["short"], color=theme.data, linewidth=1.2, label=f"over {data['short_days']:g} days")
+        axes.plot(*_broken(times, panel["short"], apart), color=theme.data, linewidth=1.2,
+                  label=f"over {data['short_days']:g} days")  # fmt: skip
         axes.plot([times[at] for at in panel["outliers"]], [values[at] for at in panel["outliers"]], linestyle="",
                   marker="x", markersize=4, color=theme.changed, label="transient")  # fmt: skip
         axes.set_ylim(bottom=0)

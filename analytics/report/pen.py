@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import subprocess
 import sys
@@ -28,6 +29,8 @@ __all__ = ["Pen"]
 
 #: Errors of a drawing that are told as such, rather than as a dead process.
 _PROBLEM = "problem"
+#: Bytes of charts that may wait, which Linux grants to everybody.
+_PIPE = 1 << 20
 
 
 class Pen:
@@ -39,6 +42,11 @@ class Pen:
             [sys.executable, "-m", "mpiio_ext.analytics.report.pen"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._problems, encoding="utf-8",
         )  # fmt: skip
+        assert self._process.stdin is not None
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            # Charts wait in the pipe while the process still imports Matplotlib; with 64 KiB this one would wait.
+            with contextlib.suppress(OSError):  # more than the system allows
+                fcntl.fcntl(self._process.stdin, fcntl.F_SETPIPE_SZ, _PIPE)
         self._answers: list[str] = []
         # Read as they come: a pipe holds 64 KiB, and two processes that wait for each other to read wait for ever.
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -72,7 +80,8 @@ class Pen:
         """Hand a chart over; it is drawn while the caller goes on."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # as above
-            self._process.stdin.write(json.dumps(dataclasses.asdict(chart)) + "\n")
+            fields = {field.name: getattr(chart, field.name) for field in dataclasses.fields(chart)}
+            self._process.stdin.write(json.dumps(fields) + "\n")  # dataclasses.asdict would copy every number
             self._process.stdin.flush()
 
     def drawings(self) -> dict[str, str]:

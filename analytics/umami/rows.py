@@ -7,8 +7,9 @@ Algorithm. For each metric: its values over time, the box of the values of all j
 distribution in which this job lies, counted from the worst (1) to the best (4), and the share of the other jobs that
 are below it (half of those that are equal).
 
-Guarantees. The job is in no statistic. A metric that the job does not have has no quarter, one without a history no
-box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section IV.
+Guarantees. The job is in no statistic. A metric that the job does not have has no quarter, nor one of which fewer than
+`LEAST` other jobs have a value; one without a history has no box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017),
+Section IV.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Floats
 
-__all__ = ["QUARTERS", "Row", "Umami", "umami"]
+__all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
 
+#: Other jobs that a quarter needs: of fewer, one of the quarters is empty.
+LEAST = 5
 #: What a quarter is called: of a metric of which it is known what is good, from the worst to the best; of others.
 QUARTERS = ("worst quarter", "below the median", "above the median", "best quarter")
 NEUTRAL = ("lowest quarter", "below the median", "above the median", "highest quarter")
@@ -51,7 +54,8 @@ class Row:
         Of the other jobs.
     quarter : int or None
         1 to 4: from the worst to the best, or from the lowest to the highest where it is not known what is good.
-        None where the job or its history has no value, or most of the history has the job's.
+        None where the job or its history has no value, fewer than `LEAST` other jobs have one, or most of them have
+        the job's.
     below : float or None
         Share of the other jobs with a lower value.
     """
@@ -65,9 +69,11 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """The quarter in words; "usual" where most of the history has the same value, "" where nothing is known."""
+        """The quarter in words; "usual" where most jobs have the same value, "too few" of them, or "" (not known)."""
         if self.quarter is None:
-            return "usual" if self.value is not None and self.box is not None else ""
+            if self.value is None or self.box is None:
+                return ""
+            return "usual" if self.box.count >= LEAST else "too few"
         names = {True: QUARTERS, False: _REVERSED, None: NEUTRAL}[self.metric.big_is_good]
         return names[self.quarter - 1]
 
@@ -100,8 +106,11 @@ class Umami:
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
     """Return 1 to 4; on the border of two quarters a value belongs to the lower one, as published.
 
-    None where the middle half of the history has one value, and the job has the same: it is in no quarter of its own.
+    None where there are fewer than `LEAST` values, or where the middle half of the history has one value and the job
+    has the same: it is in no quarter of its own.
     """
+    if found.count < LEAST:
+        return None
     if found.first == found.third == value:
         return None
     ascending = 1 + sum(value > bound for bound in (found.first, found.median, found.third))

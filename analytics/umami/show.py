@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
-from mpiio_ext.analytics.umami.rows import Row, Umami
+from mpiio_ext.analytics.report.plain import aligned
+from mpiio_ext.analytics.umami.rows import LEAST, Row, Umami
 
 __all__ = ["chart", "document", "page", "text"]
 
@@ -16,7 +19,7 @@ _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
     "from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; dashed: this "
     "job. The colour tells its quarter, from red (worst) to blue (best); of what is good when small, small values are "
-    "blue. Triangles at the edge: jobs far outside."
+    "blue. Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
 )
 
 
@@ -44,6 +47,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
     title = f"UMAMI of job {found.job}: {found.motif} on {found.system}"
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
+                       "apart": longest_interval(found.times),
                        "heading": f"Job {found.job}: {_heading(found)}" if heading else ""})  # fmt: skip
 
 
@@ -76,7 +80,7 @@ def document(found: Umami) -> dict[str, Any]:
 
 def _heading(found: Umami) -> str:
     count = len(found.times) - 1
-    others = f"against {count:,} other job{'s' if count > 1 else ''} of the same kind" if count else "without a history"
+    others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
     return f"{found.motif} on {found.system}, {_start(found)}, {others}"
 
 
@@ -96,6 +100,8 @@ _COLUMNS = ("metric", "this job", "lies in", "median of the others", "their midd
 def summary(found: Umami) -> str:
     """Return in a sentence what was worse than usual while the job ran, and what its performance was."""
     first = found.rows[0]
+    if not any(row.box is not None and row.box.count >= LEAST for row in found.rows):
+        return f"Nothing is judged: that needs {LEAST} other jobs."
     bad = [row.metric.label for row in found.rows[1:] if row.metric.big_is_good is not None and row.quarter == 1]
     good = first.metric.big_is_good is not None and first.quarter is not None
     words = f"{first.metric.label}: {first.verdict}. " if good else ""
@@ -106,10 +112,7 @@ def summary(found: Umami) -> str:
 
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
-    rows = [_COLUMNS, *_table(found)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines = aligned(_COLUMNS, _table(found))
     return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found)])
 
 

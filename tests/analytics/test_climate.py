@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.analytics.climate.months import month_boxes, months_of
+from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, watch
 from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
 from mpiio_ext.analytics.histories.bench import bench_table
@@ -90,6 +91,56 @@ def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
     values[10:20] = np.nan
     (found,) = watch(_histories(_fallen().joined({PERFORMANCE: values})))
     assert found.jobs == 110 and found.regression is not None and found.regression.time == START + 100 * DAY
+
+
+def test_the_text_has_the_newest_change_of_each_history_and_what_shows_more(tmp_path: Path) -> None:
+    write(Jobs.stacked([_fallen(60), history(steps([(160, 9.0)]), _file_system="quiet")], "both"), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv")
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("ior_fpp_write on scratch1")]
+    cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
+    assert cells[1] == "2020-04-10" and cells[3] == "-40 %" and cells[4].startswith("OSS CPU load, mean ")
+    assert cells[2].startswith("105 MB/s → 6"), cells
+    assert "1 history fell more than 30 days before the newest job: --within 0" in done.stdout
+    assert "-o FILE.html" in done.stdout
+    whole = run(tmp_path / "t.csv", "--within", "0")
+    assert whole.exit_code == 1 and "--within 0" not in whole.stdout
+
+
+# ---- what the watch cannot see ---------------------------------------------------------------------------------------
+
+
+def test_a_history_that_stopped_while_others_go_on_is_named(tmp_path: Path) -> None:
+    gone = history(steps([(80, 50.0)]), _file_system="scratch9")
+    every = _histories(_fallen(), gone)
+    assert [(one.name, one.time) for one in stopped(every)] == [("ior_fpp_write on scratch9", START + 79 * DAY)]
+    assert newest(every) == START + 119 * DAY
+    assert not stopped(_histories(_fallen(), history(steps([(113, 50.0)]), _file_system="scratch9")))
+    assert not stopped(_histories(_fallen(), history([1.0], _file_system="scratch9")))
+    write(Jobs.stacked([_fallen(), gone], "both"), tmp_path / "t.parquet")
+    assert "no run of ior_fpp_write on scratch9 since 2020-03-20" in run(tmp_path / "t.parquet").stdout
+    found = json.loads(run(tmp_path / "t.parquet", "--json").stdout)
+    assert [one["system"] for one in found["stopped"]] == ["scratch9"] and found["too_few_jobs"] == 0
+
+
+def test_histories_with_too_few_jobs_for_two_levels_are_counted(tmp_path: Path) -> None:
+    every = _histories(_fallen(), history([1.0] * 13, _file_system="b"), history([1.0] * 14, _file_system="c"))
+    assert too_few(every, watch(every), Options()) == 1
+    assert too_few(every, watch(every, Options(least=8)), Options(least=8)) == 2
+    write(history([1.0]), tmp_path / "t.csv")
+    told = run(tmp_path / "t.csv").stdout
+    assert "1 of 1 history has too few jobs: a change needs 14" in told
+    assert "1 job of 2020-01-01 to 2020-01-01 in 1 history: 0 changes of level" in told
+
+
+def test_stale_is_exit_status_1_counted_from_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(history(steps([(60, 100.0)])), tmp_path / "t.csv")  # until 2020-02-29
+    monkeypatch.setattr("time.time", lambda: START + 62 * DAY)
+    old = run(tmp_path / "t.csv", "--stale", "2.5")
+    assert old.exit_code == 1 and "began 3 days ago, and --stale is 2.5" in old.stderr
+    fresh = run(tmp_path / "t.csv", "--stale", "3.5")
+    assert fresh.exit_code == 0 and not fresh.stderr
+    assert run(tmp_path / "t.csv").exit_code == 0
 
 
 # ---- months ----------------------------------------------------------------------------------------------------------
@@ -189,7 +240,7 @@ def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_pa
     table = tmp_path / "table.csv"
     write(history(steps([(60, 100.0)])), table)
     done = run(table)
-    assert done.exit_code == 0 and "60 jobs of 2020-01-01 to 2020-02-29 in 1 histories: 0 changes" in done.stdout
+    assert done.exit_code == 0 and "60 jobs of 2020-01-01 to 2020-02-29 in 1 history: 0 changes" in done.stdout
     broken, empty = tmp_path / "broken.csv", tmp_path / "empty"
     broken.write_text("no table")
     empty.mkdir()

@@ -9,14 +9,16 @@ import itertools
 import math
 import posixpath
 import zoneinfo
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from mpiio_ext.analytics.histories import Jobs, published, read
+from mpiio_ext.analytics.histories import Jobs, published, read, select
 from mpiio_ext.analytics.histories.boxes import box
+from mpiio_ext.analytics.histories.writing import write
 from mpiio_ext.analytics.statistics.correlation import NORMALISED, correlation_table
 from support.job_histories import edison
 
@@ -65,6 +67,17 @@ def test_the_published_filters_keep_the_published_numbers_of_rows(kept: Jobs) ->
     systems = kept.texts("_file_system")
     assert {name: int((systems == name).sum()) for name in KEPT} == KEPT
     assert len(kept) == sum(KEPT.values()) == 7219
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_a_saved_table_gives_the_same_rows_and_values(tmp_path: Path, kept: Jobs, form: str) -> None:
+    path = tmp_path / f"year.{form}"
+    write(select(read(edison()))[0], path)
+    again = published(read(path))[0]
+    systems = again.texts("_file_system")
+    assert {name: int((systems == name).sum()) for name in KEPT} == KEPT
+    for name in (NORMALISED, "coverage_factor_bw", "contention_bw"):
+        np.testing.assert_allclose(again.numbers(name), kept.numbers(name), rtol=1e-12, equal_nan=True)
 
 
 def test_the_filters_say_what_each_of_them_left_out() -> None:

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.histories import Filter, HistoryError, Jobs, derive, histories, read, select
+from mpiio_ext.analytics.histories.filters import emptied
+from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.histories.writing import write
 from support.job_histories import DAY, PERFORMANCE, START, history
 
@@ -194,15 +196,48 @@ def test_node_hours_need_the_processes_of_a_node() -> None:
 
 
 def test_a_column_that_is_there_is_kept() -> None:
-    table = history([1.0, 2.0], {"coverage_factor_bw": [0.5, 1.5], "_benchmark_id": ["mine", "mine"]})
-    assert derive(table).numbers("coverage_factor_bw").tolist() == [0.5, 1.5]
+    table = history([1.0, 2.0], {"coverage_factor_opens": [0.5, 1.5], "_benchmark_id": ["mine", "mine"]})
+    assert derive(table).numbers("coverage_factor_opens").tolist() == [0.5, 1.5]
     assert derive(table).texts("_benchmark_id").tolist() == ["mine", "mine"]
+
+
+def test_the_limit_of_the_coverage_holds_for_a_stored_column_too() -> None:
+    stored = {"coverage_factor_bw": [0.5, 1.2, 1.5]}
+    table = derive(history([1.0] * 3, stored))
+    np.testing.assert_array_equal(table.numbers("coverage_factor_bw"), [0.5, 1.2, math.nan])
+    np.testing.assert_array_equal(table.numbers("contention_bw"), [0.5, 1 - 1.2, math.nan])
+    both = derive(history([1.0] * 3, {**stored, "contention_bw": [0.4, -0.3, -0.1]}))
+    np.testing.assert_array_equal(both.numbers("contention_bw"), [0.4, math.nan, math.nan])
+
+
+@pytest.mark.parametrize("form", ["parquet", "sqlite", "csv"])
+def test_what_depends_on_the_other_rows_is_neither_stored_nor_believed(tmp_path: Path, form: str) -> None:
+    table = select(history([10.0, 40.0, 20.0]))[0]
+    path = tmp_path / f"jobs.{form}"
+    write(table, path)
+    assert "darshan_normalized_perf_by_max" in table and "darshan_normalized_perf_by_max" not in read(path)
+    alone = read(path).take(np.array([0, 2])).joined({"darshan_normalized_perf_by_max": np.array([0.25, 0.5])})
+    assert derive(alone).numbers("darshan_normalized_perf_by_max").tolist() == [0.5, 1.0]
 
 
 def test_performance_is_normalised_within_a_history() -> None:
     table = history([10.0, 20.0, 1.0, 4.0], {"_file_system": ["a", "a", "b", "b"]})
     assert derive(table).numbers("darshan_normalized_perf_by_max").tolist() == [0.5, 1.0, 0.25, 1.0]
     assert [(one.system, len(one.jobs)) for one in histories(derive(table))] == [("a", 2), ("b", 2)]
+
+
+def test_no_concurrent_jobs_or_nodes_is_unknown_but_not_missing() -> None:
+    table = history([1.0, 2.0], {"jobsdb_concurrent_nodes": [0, 5], "jobsdb_concurrent_jobs": [0.0, 2.0]})
+    for name, value in (("jobsdb_concurrent_nodes", 5.0), ("jobsdb_concurrent_jobs", 2.0)):
+        np.testing.assert_array_equal(table.numbers(name), [math.nan, value])
+        assert not table.missing(name).any() and table.column(name).tolist()[0] == 0
+    assert len(select(table, Filter(complete=True))[0]) == 2
+
+
+def test_a_gap_is_seven_usual_intervals_and_more_than_a_day() -> None:
+    assert longest_interval(START + DAY * np.array([0.0, 1, 1, 2, 3, 50])) == 7 * DAY
+    assert longest_interval(START + 60 * np.arange(9.0)) == DAY
+    assert longest_interval(START + DAY * np.array([0.0, 9.0])) is None
 
 
 # ---- filters ---------------------------------------------------------------------------------------------------------
@@ -234,3 +269,17 @@ def test_only_complete_rows_where_that_is_asked_for() -> None:
     assert select(table, Filter(complete=True))[0].texts("_jobid").tolist() == ["1001"]
     with pytest.raises(HistoryError, match="there is no column darshan_agg"):
         select(Jobs({"_jobid": [1]}))
+
+
+def test_derived_and_wholly_empty_columns_make_no_row_incomplete() -> None:
+    table = history([1.0, 2.0], {"coverage_factor_ops": [math.nan, 1.0], "fs_ave_mds_cpu": [math.nan, math.nan],
+                                 "fs_ave_oss_cpu": [math.nan, 1.0]})  # fmt: skip
+    assert select(table, Filter(complete=True))[0].texts("_jobid").tolist() == ["1001"]
+
+
+def test_the_filter_that_left_no_row_is_named() -> None:
+    table = history([1.0, 2.0])
+    kept, steps = select(table, Filter(above_gib=1e6))
+    assert not len(kept)
+    assert emptied("t", steps) == "t: no row counts: the filter 'more than 1e+06 GiB' left out the last 2"
+    assert emptied("t", select(table.take(np.array([], dtype=np.int64)))[1]).endswith("the table is empty")

@@ -37,6 +37,7 @@ def _rich(count: int = 40) -> Jobs:
     """Return a history with values of twelve metrics, the last job slow on busy servers."""
     values: dict[str, Any] = {name: steps([(count, 10.0)], seed=number, noise=0.1)
                               for number, name in enumerate(TWELVE[1:])}  # fmt: skip
+    values["coverage_factor_bw"] /= 12  # above 1.2 it is not used
     values["fshealth_ost_overloaded_oss_count"] = np.zeros(count)
     values["fs_ave_oss_cpu"][-1] = 90.0
     performance = steps([(count, 5000.0)])
@@ -78,7 +79,18 @@ def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged()
     assert alone.box is None and alone.value == 2.0 and alone.verdict == "" and alone.below is None
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=60))
+@pytest.mark.parametrize(("others", "verdict"), [(1, "too few"), (4, "too few"), (5, "best quarter")])
+def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> None:
+    found = umami(select(history([*map(float, range(1, others + 1)), 99.0]))[0], others, [PERFORMANCE])
+    row = found.rows[0]
+    assert row.verdict == verdict and row.box is not None and row.box.count == others and row.below == 1.0
+    assert (row.quarter is None) == (others < 5)
+    assert f"against {others} other job{'s' * (others > 1)} of the same kind" in show.text(found)
+    assert ("Nothing is judged: that needs 5 other jobs." in show.text(found)) == (others < 5)
+    assert verdict in draw(show.chart(found))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))
 def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
     table = history(values, {"fs_tot_bytes": values})
     row = umami(table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}), len(values) - 1,
@@ -278,6 +290,24 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
     figure = KINDS["umami"](show.chart(umami(table, 59, ["coverage_factor_opens"])).data, LIGHT)
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
+
+
+def test_no_line_is_drawn_through_a_gap() -> None:
+    from mpiio_ext.analytics.climate.charts import averages_chart
+    from mpiio_ext.analytics.histories import histories
+    from mpiio_ext.analytics.regimes.partition import Rules, partition
+    from mpiio_ext.analytics.report.panels import KINDS
+
+    starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
+    table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
+    figure = KINDS["umami"](show.chart(umami(table, 160, [PERFORMANCE])).data, LIGHT)
+    line, single, *_ = figure.axes[0].lines
+    assert np.isnan(line.get_ydata()).sum() == 3
+    assert list(single.get_xdata()) == [starts[100], starts[160]]  # between holes
+    assert not [one for one in figure.axes[0].lines if one.get_linewidth() == 1.6]  # none leads to the star
+    chart = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
+    for one in KINDS["averages"](chart.data, LIGHT).axes[0].lines[:3]:
+        assert np.isnan(one.get_ydata()).sum() == 3
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
