@@ -50,7 +50,11 @@ class Checker:
     def path(self, where: str, value: Any) -> str:
         """Return a path, absolute."""
         text = self.text(where, value)
-        return str(self.folder / Path(text).expanduser()) if text else ""
+        try:
+            return str(self.folder / Path(text).expanduser()) if text else ""
+        except RuntimeError:
+            self.wrong(where, f"is {shown(value)}, and there is no such user")
+            return ""
 
     def choice(self, where: str, value: Any, choices: tuple[str, ...]) -> str:
         """Return one of some texts."""

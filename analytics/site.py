@@ -394,17 +394,16 @@ def is_pytokio(document: Any) -> bool:
 
 
 def site_in_setup(check: Checker, value: Any) -> Site:
-    """Return the site of a set-up, an object of it or the path of a file; what is wrong is told to `check`.
-
-    Raises
-    ------
-    AnalyticsError
-        The file cannot be read, or something in it is wrong.
-    """
+    """Return the site of a set-up, an object of it or the path of a file; what is wrong is told to `check`."""
     if not isinstance(value, str):
         return _Reader(check, "/site", check.folder).site(value)
     path = check.path("/site", value)
-    return load_site(path) if path else Site()
+    try:
+        return load_site(path) if path else Site()
+    except AnalyticsError as error:
+        for line in str(error).splitlines():
+            check.wrong("/site", line)
+        return Site()
 
 
 def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | Path = ".") -> Site:

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics import IOMiner
@@ -128,6 +128,8 @@ VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allo
                           max_size=4))
 
 
+@example({"store": "s", "inputs": {}, "site": "0"})
+@example({"store": "~nobody-of-this-name", "inputs": {}})
 @given(st.dictionaries(st.sampled_from(["store", "inputs", "workers", "period", "engine", "osts", "timeout_s",
                                         "placement", "site"]), VALUES))
 def test_anything_is_a_setup_or_refused(document: dict[str, Any]) -> None:

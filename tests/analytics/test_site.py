@@ -120,9 +120,10 @@ def test_a_site_in_a_file_of_its_own(tmp_path: pathlib.Path) -> None:
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"store": "s", "inputs": {}, "site": "facts/site.json"}, tmp_path)
     assert str(caught.value).splitlines() == [
-        f"{tmp_path}/facts/site.json: /time_zone: is 5, and a text is wanted",
-        f'{tmp_path}/facts/site.json: /time_zone: "" is no time zone of this machine; take a name as Europe/Berlin',
-        f"{tmp_path}/facts/site.json: /clocks: 6 is not an object"]
+        f"set-up: /site: {tmp_path}/facts/site.json: /time_zone: is 5, and a text is wanted",
+        f'set-up: /site: {tmp_path}/facts/site.json: /time_zone: "" is no time zone of this machine; take a name as '
+        "Europe/Berlin",
+        f"set-up: /site: {tmp_path}/facts/site.json: /clocks: 6 is not an object"]
     for text, what in (("{", "is not JSON"), ('{"mounts": {}, "mounts": {}}', "stands twice")):
         (tmp_path / "facts" / "site.json").write_text(text)
         with pytest.raises(AnalyticsError, match=what):
