@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import collections
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, dumps
+from mpiio_ext.analytics.cli_output import HELP, dumps, tell_notes
 from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
@@ -23,6 +20,7 @@ _PATH = click.Path(path_type=Path)
 #: Headings of the parts of a printed summary, by prefix of the columns.
 _PARTS = {
     "darshan_": "Program (Darshan)",
+    "bench_": "Measurement (bench)",
     "fs_": "Servers in this period",
     "fshealth_": "File system before",
     "jobsdb_": "Scheduler",
@@ -36,6 +34,7 @@ _FIRST = frozenset((
     "fs_tot_bytes_read", "fs_tot_bytes_written", "fs_max_oss_cpu", "fs_max_mds_cpu", "fs_frac_missing",
     "fshealth_ost_avg_full_pct", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_ost_count",
     "jobsdb_concurrent_jobs", "topology_job_max_radius", "coverage_factor_bw", "coverage_factor_nodehrs",
+    "bench_repetitions", "bench_spread", "bench_ratio_to_native", "bench_exchange_s", "bench_io_s",
 ))  # fmt: skip
 _INSTANT = "s since 1970 UTC"
 
@@ -77,11 +76,14 @@ def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
     edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, entire: bool,
 ) -> None:  # fmt: skip
-    """Join everything that is known of the I/O of jobs: a row for each Darshan log.
+    """Join everything that is known of the I/O of jobs: a row for each Darshan log, or measurement of the bench.
+
+    LOG is a log of Darshan, a results.json of the bench, or a folder of such, as the archive of a suite.
 
     \b
       mpiio-ext summarize-job run.darshan --site site.json
       mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
+      mpiio-ext summarize-job bench-results/nightly/results.json --site site.json
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
@@ -97,7 +99,7 @@ def summarize_job(
     found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
     _tell(found)
     if not found.table.num_rows:
-        raise AnalyticsError("none of the logs could be read" + _bench_words(logs))
+        raise AnalyticsError("none of the logs could be read")
     for path in outputs:
         whole = forms.update(found, path)
         click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
@@ -109,23 +111,14 @@ def summarize_job(
         raise SystemExit(1)
 
 
-def _bench_words(logs: Sequence[Path]) -> str:
-    """Return what to do with results of the bench, which do not say when each measurement ran; empty without any."""
-    own = any(path.name == "results.json" or next(path.glob("**/results.json"), None) is not None for path in logs)
-    return "; results of the bench have no times of measurements to join: see mpiio-ext climate" if own else ""
-
-
 def _tell(found: Summaries) -> None:
     """Say on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
-    counts: dict[str, collections.Counter[str]] = {}
-    for note in found.notes.to_pylist():
+    notes = found.notes.to_pylist()
+    for note in notes:
         if note["_log_id"] is None:
             click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
-        else:
-            counts.setdefault(note["source"], collections.Counter())[note["status"]] += 1
-    for source, told in counts.items():
-        words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        click.echo(f"mpiio-ext: notes about {source}: {words} (column _notes says why)", err=True)
+    of_rows = ((note["source"], note["status"]) for note in notes if note["_log_id"] is not None)
+    tell_notes(of_rows, " (column _notes says why)")
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:
@@ -160,7 +153,8 @@ def _print(found: Summaries, entire: bool) -> None:
         if number:
             click.echo()
         period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
-        click.echo(f"{row['_log']}: job {row['_jobid']}, {period}, file system {row['_file_system'] or 'not known'}")
+        job = "" if row["bench_method"] is not None else f"job {row['_jobid']}, "
+        click.echo(f"{row['_log']}: {job}{period}, file system {row['_file_system'] or 'not known'}")
         there = {name: value for name, value in row.items() if value is not None and name.startswith(tuple(_PARTS))}
         shown = {name: value for name, value in there.items() if entire or name in _FIRST}
         for prefix, heading in _PARTS.items():

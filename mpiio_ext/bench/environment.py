@@ -67,9 +67,10 @@ def _cpu_model() -> str | None:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
-def _job_number() -> str:
-    """Return the ID of the scheduler's job that this is; empty outside of one."""
-    return next((os.environ[name] for name in JOB_NUMBERS if os.environ.get(name)), "")
+def _job() -> dict[str, str]:
+    """Return the ID of the scheduler's job that this is as ``job``; nothing outside of one."""
+    number = next((os.environ[name] for name in JOB_NUMBERS if os.environ.get(name)), None)
+    return {} if number is None else {"job": number}
 
 
 def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[
     record = {
         "started": datetime.datetime.now(datetime.timezone.utc).astimezone().isoformat(timespec="seconds"),
         "command_line": shlex.join([Path(sys.executable).name, *sys.orig_argv[1:]]),
-        **{"job": number for number in [_job_number()] if number},
+        **_job(),
         "ranks": comm.size,
         "hosts": sorted(set(hosts)),
         "ranks_per_host": max(hosts.count(host) for host in set(hosts)),
