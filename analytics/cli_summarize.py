@@ -71,10 +71,11 @@ _INSTANT = "s since 1970 UTC"
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
+@click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
 @quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
-    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, entire: bool,
+    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, allow_missing: bool, entire: bool,
 ) -> None:  # fmt: skip
     """Join everything that is known of the I/O of jobs: a row for each Darshan log, or measurement of the bench.
 
@@ -87,13 +88,15 @@ def summarize_job(
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
-    done, 1 with --strict where there is such a note, 2 no log could be read, a zone or file system is not known, or an
+    done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a zone or file system is not known, or an
     output cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.summaries import files as forms
     from mpiio_ext.analytics.summaries.summarize import summarize
 
+    if allow_missing and not strict:
+        raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
     for path in outputs:
         forms.form_of(path)  # before the work
     found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
@@ -107,8 +110,16 @@ def summarize_job(
         click.echo(dumps(found.rows()))
     elif not outputs:
         _print(found, entire)
-    if strict and found.notes.num_rows:
+    if strict and _fails(found, allow_missing):
         raise SystemExit(1)
+
+
+def _fails(found: Summaries, allow_missing: bool) -> bool:
+    """Return whether there is a note, or where something may be missing, one of damage."""
+    from mpiio_ext.analytics.tools.system import Note
+
+    notes = [Note(row["source"], row["status"], row["what"]) for row in found.notes.to_pylist()]
+    return any(note.damage or not allow_missing for note in notes)
 
 
 def _tell(found: Summaries) -> None:

@@ -76,6 +76,14 @@ class Note:
     def __str__(self) -> str:
         return f"{self.source} {self.status}: {self.what}"
 
+    @property
+    def damage(self) -> bool:
+        """Whether something is damaged or cannot be read, rather than not there.
+
+        That nodes of a job are not in a map of the network is no damage of the map.
+        """
+        return self.status != "missing" and self.source != "topology"
+
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:

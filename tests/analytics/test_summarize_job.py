@@ -24,7 +24,7 @@ from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.summaries import files
 from mpiio_ext.analytics.summaries.joins import joined, tuples
 from mpiio_ext.analytics.summaries.summarize import summarize
-from mpiio_ext.analytics.tools.system import System
+from mpiio_ext.analytics.tools.system import Note, System
 from mpiio_ext.cli import main
 from support import source_texts as texts
 from support.darshan_logs import Job, make_log, packaged_logs, shared_logs
@@ -505,6 +505,26 @@ def test_notes_are_counted_on_stderr_and_strict_exits_with_1(tmp_path: pathlib.P
         assert "mpiio-ext: notes about lfs-df: 2 partial" in found.stderr
         assert run(*logs, "--source", osts, *more, "--strict").exit_code == 1
     assert table.exists()
+
+
+def test_missing_sources_may_be_no_error_and_damaged_ones_stay_one(tmp_path: pathlib.Path) -> None:
+    log, osts, cut = log_at(tmp_path / "1.darshan", RECORDS), tmp_path / "osts.txt", tmp_path / "cut.darshan"
+    osts.write_text(texts.LFS_DF)
+    cut.write_bytes(log.read_bytes()[:40])
+    for arguments, strict, allowed in (
+        ((log, "--source", osts, "--file-system", "snx1"), 1, 0),  # neither servers nor jobs
+        ((log,), 1, 0),  # a file system that nobody knows
+        ((log, cut), 1, 1),
+        ((log, "--source", tmp_path / "none.txt"), 1, 1),
+    ):
+        assert [run(*arguments, *more).exit_code for more in ((), ("--strict",), ("--strict", "--allow-missing"))] == [
+            0, strict, allowed], arguments  # fmt: skip
+    osts.write_text(texts.LFS_DF[: len(texts.LFS_DF) // 2])
+    damaged = (log, "--source", osts, "--file-system", "snx1", "--strict", "--allow-missing")
+    assert run(*damaged).exit_code == 1
+    alone = run(log, "--allow-missing")
+    assert alone.exit_code == 2 and "give both" in alone.stderr
+    assert not Note("topology", "partial", "2 nodes are not in the map").damage and Note("lmt", "skipped", "").damage
 
 
 def test_a_log_that_was_cut_has_one_row_that_the_whole_one_replaces(tmp_path: pathlib.Path) -> None:
