@@ -88,8 +88,8 @@ def summarize_job(
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
-    done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a zone or file system is not known, or an
-    output cannot be written.
+    done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a
+    zone or file system is not known, or an output cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.summaries import files as forms
@@ -172,7 +172,7 @@ def _print(found: Summaries, entire: bool) -> None:
             known = {name: value for name, value in shown.items() if name.startswith(prefix)}
             if not known:
                 continue
-            click.echo(f"\n{heading}")
+            click.echo(f"\n{'Program' if prefix == 'darshan_' and not job else heading}")
             for name, value in known.items():
                 click.echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
         if len(there) > len(shown):
