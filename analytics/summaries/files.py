@@ -10,7 +10,8 @@ Forms, by the name of the file
   value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as
   attributes.
 
-Guarantees. A file is there whole or not at all: it is written beside, and renamed. Every form gives back the values
+Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one
+file at a time each waits for the others, and no row is lost. Every form gives back the values
 that were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with
 a row are in its column ``_notes`` in every form.
 
@@ -35,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.store.lock import alone
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Slice, Summaries, arrow_schema, table_of
 from mpiio_ext.analytics.tables.schema import Table
@@ -352,6 +354,8 @@ def write(summaries: Summaries, path: str | Path) -> None:
 def update(summaries: Summaries, path: str | Path) -> Summaries:
     """Add summaries to a file, which is made if it is missing; rows of the same log are replaced.
 
+    Waits while another process adds to the same file.
+
     Returns
     -------
     Summaries
@@ -360,10 +364,11 @@ def update(summaries: Summaries, path: str | Path) -> Summaries:
     Raises
     ------
     AnalyticsError
-        The file is there and cannot be read, or cannot be written.
+        The file is there and cannot be read, cannot be written, or its file system has no locks.
     """
     path = Path(path)
     form_of(path)
-    whole = read(path).merged(summaries) if path.exists() else summaries
-    write(whole, path)
+    with alone(path):
+        whole = read(path).merged(summaries) if path.exists() else summaries
+        write(whole, path)
     return whole

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import sqlite3
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -174,6 +176,46 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
     }
     if form not in (".csv", ".csv.gz"):
         assert [note["source"] for note in found.notes.to_pylist()] == ["darshan"], "notes of the old row are gone"
+
+
+#: Adds a row to a file; between reading and writing it is long enough for others to do the same.
+SLOW_UPDATE = """
+import sys, time
+from mpiio_ext.analytics.summaries import files
+from mpiio_ext.analytics.summaries.model import Summaries
+write = files.write
+def slowly(*arguments):
+    time.sleep(0.5)
+    write(*arguments)
+files.write = slowly
+print("ready", flush=True)
+sys.stdin.readline()
+number = int(sys.argv[2])
+files.update(Summaries.of([{"_jobid": number, "_log_id": number}]), sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_rows_that_processes_add_at_the_same_time_are_all_there(tmp_path: pathlib.Path, there: bool) -> None:
+    path = tmp_path / "jobs.parquet"
+    if there:
+        files.update(Summaries.of([{"_jobid": 0, "_log_id": 0}]), path)
+    adders = [
+        subprocess.Popen([sys.executable, "-c", SLOW_UPDATE, str(path), str(number)], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for number in range(1, 5)
+    ]  # fmt: skip
+    for adder in adders:
+        assert adder.stdout is not None and adder.stdout.readline() == "ready\n"
+    for adder in adders:
+        assert adder.stdin is not None
+        adder.stdin.write("go\n")
+        adder.stdin.flush()
+    for adder in adders:
+        adder.communicate()
+        assert adder.returncode == 0
+    assert sorted(row["_log_id"] for row in files.read(path).rows()) == list(range(0 if there else 1, 5))
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name], "no lock is left"
 
 
 def test_slices_by_job(tmp_path: pathlib.Path) -> None:
