@@ -81,6 +81,8 @@ FIELDS: dict[str, str] = {
     "/files/*/clock": "which clock their stamps are of; default: true, in the site's time zone",
     "/files/*/stamps": "whether a stamp begins (default) or ends its interval; of sources that do not say it "
     "(mmperfmon, prometheus, csv)",
+    "/files/*/metrics": "prometheus, csv: which metrics are bytes_read, bytes_written and cpu; of a list the first "
+    'that is there; with its unit where the source does not say it: "disk_rate [kB/s]"',
 }
 
 _SITE_FIELDS = ("time_zone", "mounts", "lmt_mounts", "file_systems", "clocks", "files", "$schema")
@@ -156,6 +158,8 @@ class SourceFiles:
     ----------
     paths : tuple of str
         Templates, absolute; the first of which there is a file for a date.
+    metrics : tuple of (str, tuple of str)
+        Quantity, and the names of metrics that are it.
     """
 
     source: str
@@ -164,6 +168,7 @@ class SourceFiles:
     host: str | None = None
     clock: str | None = None
     stamps: Literal["begin", "end"] = "begin"
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -352,6 +357,8 @@ class _Reader:
         return SourceFiles(
             item["source"], tuple(paths), item.get("file_system"), item.get("host"), item.get("clock"),
             item.get("stamps", "begin"),
+            tuple((name, (given,) if isinstance(given, str) else tuple(given))
+                  for name, given in item.get("metrics", {}).items()),
         )  # fmt: skip
 
     def _template(self, where: str, text: str) -> None:

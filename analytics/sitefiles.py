@@ -45,6 +45,8 @@ class Found:
         Of its stamps without zone.
     stamps : {"begin", "end"}
         Whether a stamp begins or ends its interval, of sources that do not say it.
+    metrics : tuple of (str, tuple of str)
+        Quantity, and the names of metrics that are it; empty: those that are known.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Found:
     clock: str | None
     time_zone: str
     stamps: Literal["begin", "end"]
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,5 +134,5 @@ def find_files(
                 missing[expected] = None
             for name in names:
                 found.setdefault(Path(name), Found(Path(name), source, files.file_system, files.host, files.clock,
-                                                   clock.time_zone, files.stamps))  # fmt: skip
+                                                   clock.time_zone, files.stamps, files.metrics))  # fmt: skip
     return FoundFiles(tuple(found.values()), tuple(missing))

@@ -108,6 +108,7 @@ class _File:
     clock: str = ""
     stamps: str = ""
     file_system: str = ""
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
     between: tuple[float, float] | None = None  # the part that is read; None: all of it
 
 
@@ -153,7 +154,7 @@ class System:
                 there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
                 for each in there.found:
                     file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
-                                 each.file_system or "")  # fmt: skip
+                                 each.file_system or "", each.metrics)  # fmt: skip
                     found.append((self._part(file, part), ""))
                 found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
@@ -218,7 +219,8 @@ class System:
 
     def _corrected(self, records: Records, file: _File) -> Records:
         """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
-        known = {name: text for name, text in (("stamps", file.stamps), ("file_system", file.file_system)) if text}
+        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)))
+        known = {name: value for name, value in said if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})
         if self.site is None or not file.clock:
