@@ -64,7 +64,7 @@ class Note:
     source : str
         The question (servers, fullness, failovers, jobs, topology), or the connector of a file.
     status : {"missing", "partial", "skipped"}
-        There is no answer; rows of a file were lost; it cannot be read.
+        There is no answer, or none for a part of the period; rows of a file were lost; it cannot be read.
     what : str
         For people: which file, and why.
     """
@@ -369,7 +369,7 @@ class System:
         """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer, why = others.jobs_in(found, period)
-        return answer, notes + ([Note("jobs", "missing", text) for text in why] if answer is None else [])
+        return answer, notes + [Note("jobs", "missing", text) for text in why]
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""

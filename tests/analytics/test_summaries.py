@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
 from mpiio_ext.analytics.summaries import files, row
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Summaries
@@ -102,6 +103,28 @@ def test_coverage_is_null_where_a_side_is_not_known_or_zero() -> None:
         "coverage_factor_nodehrs": 0.25,
     }
     assert set(row.coverage({}).values()) == {None}
+
+
+def test_coverage_of_what_is_known_in_part() -> None:
+    whole = {"darshan_tot_bytes_read_posix": 10, "fs_tot_bytes_read": 20.0, "darshan_tot_opens_posix": 5,
+             "fs_tot_open_ops": 10.0, "jobsdb_nodes": 1, "darshan_walltime": 3600,
+             "jobsdb_concurrent_nodehrs": 2.0}  # fmt: skip
+    names = ("coverage_factor_read_bw", "coverage_factor_opens", "coverage_factor_nodehrs")
+    for gone, jobs, wanted in ((0.0, 0.0, [0.5, 0.5, 0.5]),
+                               (0.16, 0.16, [0.5, 0.5, 0.5]), (0.17, 0.0, [None, None, 0.5]),
+                               (0.0, 0.17, [0.5, 0.5, None])):  # fmt: skip
+        found = row.coverage({**whole, "fs_frac_missing": gone, "jobsdb_frac_missing": jobs})
+        assert [found[name] for name in names] == wanted, (gone, jobs)
+    assert row.MOST_COVERAGE == MOST_COVERAGE
+
+
+def test_what_is_known_in_part_and_what_cannot_be_has_a_note() -> None:
+    assert row.doubts({"fs_frac_missing": 0.0, "coverage_factor_bw": 1.2, "coverage_factor_opens": None}) == []
+    (part,) = row.doubts({"fs_frac_missing": 0.1})
+    assert (str(part), part.damage) == ("servers missing: no value for 10.000% of the targets and steps", False)
+    assert "too much for coverage factors" in row.doubts({"fs_frac_missing": 0.2})[0].what
+    (above,) = row.doubts({"coverage_factor_bw": 12.6, "coverage_factor_stats": 6e8})
+    assert "coverage_factor_bw 12.6, coverage_factor_stats 6e+08: a job cannot" in above.what and not above.damage
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
