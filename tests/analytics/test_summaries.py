@@ -304,3 +304,7 @@ def test_other_names_are_refused(tmp_path: pathlib.Path) -> None:
         files.write(some(1), tmp_path / "jobs.xlsx")
     with pytest.raises(AnalyticsError, match="cannot be written"):
         files.write(some(1), tmp_path / "nowhere" / "jobs.csv")
+    for form in (*FORMS, ".h5"):
+        with pytest.raises(AnalyticsError) as error:  # a name that is too long
+            files.write(some(1), tmp_path / f"{'x' * 254}{form}")
+        assert str(error.value).endswith(f"x{form}: cannot be written: File name too long")
