@@ -71,10 +71,15 @@ def _periods(clock: Clock, start: float, end: float, hourly: bool) -> Iterator[d
     """Yield the days or hours that a range meets, in the clock's time zone."""
     zone = zoneinfo.ZoneInfo(clock.time_zone)
     if hourly:
-        at = (start + clock.offset_s) // 3600 * 3600
+        # Hours of the clock begin at half hours of UTC in some zones, and where its time changes some are longer.
+        at, last = start + clock.offset_s, ""
         while at < end + clock.offset_s:
-            yield datetime.datetime.fromtimestamp(at, zone)
-            at += 3600
+            here = datetime.datetime.fromtimestamp(at, zone)
+            hour = here.replace(minute=0, second=0, microsecond=0)
+            if hour.isoformat() != last:
+                yield hour
+            last = hour.isoformat()
+            at += 3600 - (60 * here.minute + here.second + here.microsecond / 1e6)
         return
     day = datetime.datetime.fromtimestamp(start + clock.offset_s, zone).date()
     last = datetime.datetime.fromtimestamp(max(start, end - 1e-3) + clock.offset_s, zone).date()

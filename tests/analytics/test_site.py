@@ -196,6 +196,24 @@ def test_the_files_of_a_range_of_time(tmp_path: pathlib.Path) -> None:
             find_files(site, "lmt", *ends)
 
 
+@pytest.mark.parametrize(("zone", "start", "end", "hours"), [
+    ("Asia/Kolkata", "2018-01-28T05:45+05:30", "2018-01-28T06:10+05:30", "05 06"),
+    ("Asia/Kathmandu", "2018-01-28T05:50+05:45", "2018-01-28T07:00+05:45", "05 06"),
+    ("Europe/Berlin", "2018-10-28T01:30+02:00", "2018-10-28T03:10+01:00", "01 02 03"),
+    ("Europe/Berlin", "2018-03-25T01:30+01:00", "2018-03-25T04:10+02:00", "01 03 04"),
+    ("Australia/Lord_Howe", "2018-10-07T01:30+10:30", "2018-10-07T03:10+11:00", "01 02 03"),
+])  # fmt: skip
+def test_hours_are_those_of_the_clock(tmp_path: pathlib.Path, zone: str, start: str, end: str, hours: str) -> None:
+    site = load_site({"time_zone": zone, "files": [{"source": "csv", "path": "io.%d-%H"}]}, tmp_path)
+    range_ = (seconds(start), seconds(end))
+    missing = find_files(site, "csv", *range_).missing
+    assert [path[-2:] for path in missing] == hours.split()
+    for path in missing:
+        pathlib.Path(path).touch()
+    found = find_files(site, "csv", *range_)
+    assert [str(each.path) for each in found.found] == list(missing) and not found.missing
+
+
 def test_a_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     document, left = from_pytokio({
         "lmt_timestep": 5, "mount_to_fsname": {"^/scratch1": "scratch1", "^/bb/.*/ss": "bb"},
