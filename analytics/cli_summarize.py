@@ -169,8 +169,11 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -
     if site is not None:
         from mpiio_ext.analytics.site import load_site
 
-        return System(load_site(site), files, time_zone=time_zone)
+        system = System(load_site(site), files, time_zone=time_zone)
+        system.prepare()
+        return system
     system = System(None, files, time_zone=time_zone)
+    system.prepare()
     local = system.without_zone()
     if local:
         raise AnalyticsError(
