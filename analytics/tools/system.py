@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.readerprocess import crashes
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
@@ -51,8 +52,6 @@ _PART_S, _STATE_S = 3600.0, 60.0
 #: How long before a moment samples of health are looked for (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
-#: Endings of patterns of files that are HDF5.
-_HDF5 = (".hdf5", ".h5", ".h5lmt")
 #: Roles of sources that say what servers moved.
 _TRAFFIC = ("traffic", "series")
 
@@ -127,23 +126,24 @@ class System:
     time_zone : str, optional
         Of times without zone in `files`; default: the site's. Where neither is known, a file with such times is not
         read.
+    reader : ApartReader, optional
+        Reads files of HDF5; default: one of its own.
     """
 
     def __init__(
-        self, site: Site | None = None, files: Sequence[str | os.PathLike[str]] = (), *, time_zone: str | None = None
+        self,
+        site: Site | None = None,
+        files: Sequence[str | os.PathLike[str]] = (),
+        *,
+        time_zone: str | None = None,
+        reader: sources.ApartReader | None = None,
     ) -> None:
         self.site = site
         zone = time_zone or (site.time_zone if site is not None else "")
         self._given = [_File(str(path), None, zone) for path in files]
         self._sources: dict[str, str] = {}  # of given files
-        self._apart = sources.ApartReader()
+        self._apart = reader or sources.ApartReader()
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
-
-    def prepare(self) -> None:
-        """Start the process that reads files of HDF5, where there may be any: its imports take a while."""
-        patterns = [path for each in (self.site.files if self.site is not None else ()) for path in each.paths]
-        if any(path.endswith(_HDF5) for path in patterns) or any(sources.crashes(file.path) for file in self._given):
-            self._apart.start()
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class System:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
             zone = file.time_zone or "UTC"  # of times that say their zone
-            if sources.crashes(file.path):
+            if crashes(file.path):
                 records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
             elif file.between is None:
                 records = sources.read(file.path, file.source, time_zone=zone)

@@ -178,20 +178,20 @@ def test_a_reader_stays_for_further_files_and_comes_back_after_its_death(tmp_pat
     wanted = sources.read(whole)
     with sources.ApartReader() as reader:
         assert reader.read(whole).equals(wanted)
-        first = reader._process
-        assert first is not None
+        assert reader._started is not None
+        first = reader._started.process
         assert reader.read(base, time_zone="UTC").equals(sources.read(base, time_zone="UTC"))
         with pytest.raises(SourceError, match="none"):
             reader.read(tmp_path / "none")
-        assert reader._process is first, "one process for all"
+        assert reader._started.process is first, "one process for all"
         first.kill()
         first.wait()
-        assert reader.read(whole).equals(wanted) and reader._process is not first
-        last = reader._process
+        assert reader.read(whole).equals(wanted) and reader._started.process is not first
+        last = reader._started.process
         with pytest.raises(SourceError, match="has not ended after 0 s"):
             reader.read(whole, timeout_s=0)
-        assert reader._process is None
-    assert last is not None and last.returncode is not None, "nobody is left behind"
+        assert reader._started is None
+    assert last.returncode is not None, "nobody is left behind"
 
 
 def test_a_file_that_kills_its_reader_costs_itself_alone(

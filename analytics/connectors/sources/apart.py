@@ -15,58 +15,31 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
-import sys
-import weakref
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
+from mpiio_ext.analytics import readerprocess
 from mpiio_ext.analytics.connectors.sources.records import Records, SourceError
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["ApartReader", "crashes", "read_apart"]
-
-#: What the process runs.
-_READER = "mpiio_ext.analytics.reader"
-#: What files of HDF5 begin with.
-_HDF5 = b"\x89HDF\r\n\x1a\n"
-#: Seconds that the process has for its end after it was told.
-_END_S = 5.0
-
-
-def crashes(path: str | Path) -> bool:
-    """Return whether a file is of a kind whose library damaged files may crash: HDF5."""
-    try:
-        with Path(path).open("rb") as stream:
-            return stream.read(len(_HDF5)) == _HDF5
-    except OSError:  # whoever reads it says so
-        return False
+__all__ = ["ApartReader", "read_apart"]
 
 
 def _cause(status: int) -> str:
     return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
 
 
-def _end(process: subprocess.Popen[bytes], mine: Connection) -> None:
-    """End the process: it leaves when its socket is closed."""
-    mine.close()
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
 class ApartReader:
-    """Reads sources in a process of its own. It ends with the ``with`` statement, or with this object."""
+    """Reads sources in a process of its own. It ends with the ``with`` statement, or with this object.
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._mine: Connection | None = None
-        self._finalizer: Any = None
+    Parameters
+    ----------
+    started : readerprocess.Started, optional
+        A process that is there already; default: one is started with the first source.
+    """
+
+    def __init__(self, started: readerprocess.Started | None = None) -> None:
+        self._started = started
 
     def __enter__(self) -> ApartReader:
         return self
@@ -78,26 +51,20 @@ class ApartReader:
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self._finalizer is not None:
-            self._finalizer()
-        self._process = self._mine = self._finalizer = None
+        if self._started is not None:
+            self._started.end()
+        self._started = None
 
-    def start(self) -> None:
-        """Start the process, unless it is there; it imports what it needs while the caller goes on."""
-        if self._process is not None:
-            return
-        mine, theirs = Pipe()
-        words = [sys.executable, "-P"] if sys.version_info >= (3, 11) else [sys.executable]
-        words += ["-m", _READER, str(theirs.fileno())]
-        with theirs:
+    def _running(self) -> readerprocess.Started:
+        """Return the process; a new one where there is none, or somebody has killed it."""
+        if self._started is not None and self._started.process.poll() is not None:
+            self.close()
+        if self._started is None:
             try:
-                self._process = subprocess.Popen(words, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+                self._started = readerprocess.start()
             except OSError as error:
-                mine.close()
                 raise AnalyticsError(f"no process can be started to read sources in: {error}") from error
-        self._mine = mine
-        self._finalizer = weakref.finalize(self, _end, self._process, mine)
+        return self._started
 
     def read(
         self,
@@ -126,23 +93,19 @@ class ApartReader:
         AnalyticsError
             A package is missing, or no process can be started.
         """
-        if self._process is not None and self._process.poll() is not None:  # somebody has killed it
-            self.close()
-        self.start()
-        assert self._process is not None and self._mine is not None
-        process, found = self._process, None
+        started, found = self._running(), None
         with contextlib.suppress(OSError, EOFError):  # it has died: see below
-            self._mine.send((str(Path(path).absolute()), source, time_zone, between))
-            if not self._mine.poll(timeout_s):
-                process.kill()
+            started.socket.send((str(Path(path).absolute()), source, time_zone, between))
+            if not started.socket.poll(timeout_s):
+                started.process.kill()
                 self.close()
                 raise SourceError(str(path), 0, f"its reader has not ended after {timeout_s:g} s: it is damaged")
-            found = self._mine.recv()
+            found = started.socket.recv()
         if isinstance(found, Exception):
             raise found
         if not isinstance(found, Records):
             self.close()
-            raise SourceError(str(path), 0, f"its reader {_cause(process.returncode)}: it is damaged")
+            raise SourceError(str(path), 0, f"its reader {_cause(started.process.returncode)}: it is damaged")
         return found
 
 
