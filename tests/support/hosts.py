@@ -22,6 +22,9 @@ if str(ROOT / "scripts") not in sys.path:  # `cluster` is ours
 from cluster import client, folders, launchers, needs
 from cluster.tools import ClusterError
 
+#: Kinds of shared folders without coherent caches.
+KINDS = folders.KINDS
+
 
 @functools.cache
 def why_not() -> str | None:
