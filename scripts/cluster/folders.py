@@ -122,6 +122,7 @@ GANESHA = f"""\
 NFS_CORE_PARAM {{
     Protocols = 4; NFS_Port = {NFS_PORT}; Bind_addr = {address(SERVER)}; Enable_NLM = false; Enable_RQUOTA = false;
 }}
+NFS_KRB5 {{ Active_krb5 = false; CCacheDir = "@private@/ganesha"; }}
 NFSV4 {{ Graceless = true; RecoveryRoot = "@private@/ganesha"; }}
 EXPORT {{
     Export_Id = 1; Path = {SERVED}; Pseudo = /served; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
