@@ -21,13 +21,13 @@ HERE = Path(__file__).resolve().parent
 #: file, $4 folder of temporary files; the rest is the command.
 SETUP = """
 set -e
-mount --bind "$1" "$2"
-mount -t tmpfs -o mode=1777 none /dev/shm
+mount -n --bind "$1" "$2"
+mount -n -t tmpfs -o mode=1777 none /dev/shm
 mkdir -p "$1"
-mount --move "$2" "$1"
-mount --bind "$3" /etc/hosts
-mount -t tmpfs -o mode=1777 none "$4"
-mount -t proc proc /proc
+mount -n --move "$2" "$1"
+mount -n --bind "$3" /etc/hosts
+mount -n -t tmpfs -o mode=1777 none "$4"
+mount -n -t proc proc /proc
 shift 4
 exec "$@"
 """

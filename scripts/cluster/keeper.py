@@ -119,10 +119,14 @@ class Keeper:
 
     def start(self, k: int) -> None:
         """Start host k and join it."""
-        self.hosts[k] = Host(k, self.private, self.folder)
-        self.network.join(k, self.hosts[k].pid)
-        if any(self.links[k]):
-            self.network.shape(k, self.hosts[k].pid, *self.links[k])
+        host = self.hosts[k] = Host(k, self.private, self.folder)
+        try:
+            self.network.join(k, host.pid)
+            if any(self.links[k]):
+                self.network.shape(k, host.pid, *self.links[k])
+        except ClusterError:
+            host.await_up()  # where the host has ended, its words say why
+            raise
 
     def run(self, k: int, words: list[str]) -> str:
         """Run a command that must succeed on host k; its output."""

@@ -215,6 +215,31 @@ def test_killed(name: str, who: str) -> None:
     await_that(lambda: not left_of(name))
 
 
+def test_another_user(namespaces: None) -> None:
+    """A user without rights brings hosts up in a user namespace; nothing is left."""
+    if os.geteuid() != 0:
+        pytest.skip("every other test of this file shows it")
+    python, user, own = "/usr/bin/python3", 65534, f"u{os.getpid()}"
+    run = {"user": user, "group": user, "extra_groups": [], "capture_output": True, "text": True, "timeout": LIMIT_S}
+    code = "import os, sys; sys.exit(sys.version_info < (3, 10) or not os.access(sys.argv[1], os.R_OK))"
+    if subprocess.run([python, "-c", code, COMMAND.parent / "client.py"], check=False, **run).returncode:
+        pytest.skip(f"{python} is too old, or other users cannot read these files")
+    if subprocess.run(["unshare", "--user", "--map-root-user", "true"], check=False, **run).returncode:
+        pytest.skip("users may not make user namespaces here")
+    words = [python, COMMAND.parent, "--name", own]
+    started = subprocess.run([*words, "start", "--hosts", "2"], check=False, **run)
+    try:
+        assert started.returncode == 0, started
+        assert "in a user namespace" in started.stdout
+        said = subprocess.run([*words, "exec", "2", "sh", "-c", "hostname; id -u"], check=False, **run)
+        assert said.stdout.split() == ["node2", "0"], said
+    finally:
+        stopped = subprocess.run([*words, "stop"], check=False, **run)
+    assert stopped.returncode == 0, stopped
+    for path in (client.private_folder(own), client.shared_folder(own)):
+        assert not os.path.exists(str(path).replace("_0_", f"_{user}_"))
+
+
 def test_failing_start(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """A tool that fails: its words are in the message, and nothing stays."""
     fake = tmp_path / "ip"
