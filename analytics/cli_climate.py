@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
+from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
@@ -25,18 +26,23 @@ EXIT_REGRESSION = 1
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def _read(paths: Sequence[Path]) -> Jobs:
+def _read(paths: Sequence[Path], site: Path | None) -> Jobs:
     """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
     from mpiio_ext.analytics.histories import Jobs, read
     from mpiio_ext.analytics.histories.bench import bench_table
+    from mpiio_ext.analytics.site import load_site
+    from mpiio_ext.analytics.tools.system import System
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
+    if site is not None and not results:
+        raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path) for path in paths if path not in results]
     if results:
-        table, left_out = bench_table(results)
+        table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
             click.echo(f"mpiio-ext: left out: {line}", err=True)
+        tell_notes((note.source, note.status) for note in notes)
     return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
 
 
@@ -97,6 +103,8 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
               help="Window of the long moving average.")
 @click.option("--stale", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
               help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
+@click.option("--site", type=_PATH, metavar="FILE",
+              help="Facts of the site: results of the bench are joined with what its sources say of their time.")
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
@@ -108,6 +116,7 @@ def climate(**options: Any) -> None:
     \b
       mpiio-ext climate year.csv.gz --published -o climate.html
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
     Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
@@ -147,7 +156,7 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     from mpiio_ext.analytics.regimes.partition import Rules
 
     options["zone"] = options["time_zone"]
-    table, steps = select(_read(options["tables"]), rules_of(options))
+    table, steps = select(_read(options["tables"], options["site"]), rules_of(options))
     table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])

@@ -84,6 +84,8 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
 
     if MOTIF not in table:
         made[MOTIF] = _motifs(table)
+    elif table.missing(MOTIF).any():  # a table of logs and of measurements of the bench, which alone have it
+        made[MOTIF] = np.where(table.missing(MOTIF), _motifs(table), table.texts(MOTIF).astype(object))
     for name, (job, servers) in _COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
     cover = made.get("coverage_factor_bw", table.numbers("coverage_factor_bw"))

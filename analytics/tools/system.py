@@ -9,8 +9,10 @@ called is known from the site, or from the mount points that ``lfs df`` prints. 
 system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
 this one, or somebody chose the file system by name.
 
-Guarantees. A file that cannot be read costs itself only, and is named in the notes, as is every source that has nothing
-for the period. Nothing is taken from another file system or another day.
+Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
+
+Guarantees. A file that cannot be read, or that crashes its reader, costs itself only, and is named in the notes, as is
+every source that has nothing for the period. Nothing is taken from another file system or another day.
 
 Source: TOKIO, Section "Data integration".
 """
@@ -49,6 +51,8 @@ _PART_S, _STATE_S = 3600.0, 60.0
 #: How long before a moment samples of health are looked for (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
+#: Endings of patterns of files that are HDF5.
+_HDF5 = (".hdf5", ".h5", ".h5lmt")
 #: Roles of sources that say what servers moved.
 _TRAFFIC = ("traffic", "series")
 
@@ -75,6 +79,14 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.source} {self.status}: {self.what}"
+
+    @property
+    def damage(self) -> bool:
+        """Whether something is damaged or cannot be read, rather than not there.
+
+        That nodes of a job are not in a map of the network is no damage of the map.
+        """
+        return self.status != "missing" and self.source != "topology"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +136,14 @@ class System:
         zone = time_zone or (site.time_zone if site is not None else "")
         self._given = [_File(str(path), None, zone) for path in files]
         self._sources: dict[str, str] = {}  # of given files
+        self._apart = sources.ApartReader()
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
+
+    def prepare(self) -> None:
+        """Start the process that reads files of HDF5, where there may be any: its imports take a while."""
+        patterns = [path for each in (self.site.files if self.site is not None else ()) for path in each.paths]
+        if any(path.endswith(_HDF5) for path in patterns) or any(sources.crashes(file.path) for file in self._given):
+            self._apart.start()
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
@@ -188,7 +207,9 @@ class System:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
             zone = file.time_zone or "UTC"  # of times that say their zone
-            if file.between is None:
+            if sources.crashes(file.path):
+                records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
+            elif file.between is None:
                 records = sources.read(file.path, file.source, time_zone=zone)
             else:
                 connector: Any = sources.connector_of(file.source or "")

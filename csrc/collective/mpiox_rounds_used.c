@@ -4,9 +4,10 @@
  * Problem.   The rounds are as many as the region has windows. Where ranks access a few places far from each other (a
  *            header at the front, data at 2^50) nearly all windows are empty, and passing them takes longer than the
  *            I/O: half a minute for 2^30 of them.
- * Algorithm. The summary has a few intervals that hold all accesses, the same on every rank. The plan says which windows
- *            of a set of stripes an interval can meet; these, merged, are the rounds that are run. A window may hold
- *            nothing all the same (an interval that lies between its stripes): it is passed as before.
+ * Algorithm. The summary has a few intervals that hold all accesses, the same on every rank, one of each rank at
+ *            first. The plan says which windows of a set of stripes an interval can meet; these, merged, are the
+ *            rounds that are run. A window may hold nothing all the same (an interval that lies between its stripes):
+ *            it is passed as before.
  * Guarantee. Every rank runs the same rounds, and no window with data is left out.
  */
 #include <stdlib.h>

@@ -181,7 +181,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_results_of_the_bench_are_rows_in_the_published_vocabulary(archive: Path) -> None:
-    table, left_out = bench_table([archive])
+    table, left_out, _ = bench_table([archive])
     assert len(table) == 40 and left_out == []
     assert set(table.texts("_benchmark_id").tolist()) == {"interleaved_512_mpiio_auto_write_4x2MB"}
     assert set(table.texts("_file_system").tolist()) == {"/scratch"}
@@ -208,7 +208,7 @@ def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path
     broken.write_text(broken.read_text()[:200])
     (archive / "compare").mkdir()
     (archive / "compare" / "results.json").write_text(json.dumps(results.COMPARE))
-    table, left_out = bench_table([archive])
+    table, left_out, _ = bench_table([archive])
     assert len(table) == 39 and len(left_out) == 2
     assert any(str(broken) in line for line in left_out) and any("comparison of peers" in line for line in left_out)
     with pytest.raises(HistoryError, match="no results of the bench"):

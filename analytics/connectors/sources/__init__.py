@@ -11,7 +11,7 @@ Example
 ('lfs-df', 'whole', 23800)
 """
 
-from mpiio_ext.analytics.connectors.sources.apart import read_apart
+from mpiio_ext.analytics.connectors.sources.apart import ApartReader, crashes, read_apart
 from mpiio_ext.analytics.connectors.sources.records import Problem, Records, SourceError, load
 from mpiio_ext.analytics.connectors.sources.registry import (
     BUILT_IN,
@@ -29,6 +29,7 @@ from mpiio_ext.analytics.connectors.sources.registry import (
 __all__ = [
     "BUILT_IN",
     "ENTRY_POINTS",
+    "ApartReader",
     "Connector",
     "Head",
     "Problem",
@@ -36,6 +37,7 @@ __all__ = [
     "SourceError",
     "connector_of",
     "connectors",
+    "crashes",
     "load",
     "local_times",
     "read",

@@ -42,6 +42,7 @@ BUILT_IN = {
     "prometheus": f"{_PACKAGE}.prometheus",
     "arbiter": f"{_PACKAGE}.arbiter",
     "delegates": f"{_PACKAGE}.delegates",
+    "arbitration": f"{_PACKAGE}.arbitration",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
     "csv": f"{_PACKAGE}.series",
