@@ -9,8 +9,10 @@ called is known from the site, or from the mount points that ``lfs df`` prints. 
 system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
 this one, or somebody chose the file system by name.
 
-Guarantees. A file that cannot be read costs itself only, and is named in the notes, as is every source that has nothing
-for the period. Nothing is taken from another file system or another day.
+Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
+
+Guarantees. A file that cannot be read, or that crashes its reader, costs itself only, and is named in the notes, as is
+every source that has nothing for the period. Nothing is taken from another file system or another day.
 
 Source: TOKIO, Section "Data integration".
 """
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.readerprocess import crashes
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
@@ -124,15 +127,23 @@ class System:
     time_zone : str, optional
         Of times without zone in `files`; default: the site's. Where neither is known, a file with such times is not
         read.
+    reader : ApartReader, optional
+        Reads files of HDF5; default: one of its own.
     """
 
     def __init__(
-        self, site: Site | None = None, files: Sequence[str | os.PathLike[str]] = (), *, time_zone: str | None = None
+        self,
+        site: Site | None = None,
+        files: Sequence[str | os.PathLike[str]] = (),
+        *,
+        time_zone: str | None = None,
+        reader: sources.ApartReader | None = None,
     ) -> None:
         self.site = site
         zone = time_zone or (site.time_zone if site is not None else "")
         self._given = [_File(str(path), None, zone) for path in files]
         self._sources: dict[str, str] = {}  # of given files
+        self._apart = reader or sources.ApartReader()
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -197,7 +208,9 @@ class System:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
             zone = file.time_zone or "UTC"  # of times that say their zone
-            if file.between is None:
+            if crashes(file.path):
+                records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
+            elif file.between is None:
                 records = sources.read(file.path, file.source, time_zone=zone)
             else:
                 connector: Any = sources.connector_of(file.source or "")
