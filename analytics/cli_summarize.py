@@ -39,6 +39,8 @@ _FIRST = frozenset((
     "bench_repetitions", "bench_spread", "bench_ratio_to_native", "bench_exchange_s", "bench_io_s",
 ))  # fmt: skip
 _INSTANT = "s since 1970 UTC"
+#: Bytes of the units of columns.
+_SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 @click.command(cls=OneLineCommand, context_settings=HELP)
@@ -111,7 +113,11 @@ def summarize_job(
     if joined_file is not None and (join is None or joined_file.suffix not in (".csv", ".parquet")):
         raise click.UsageError("--joined is a file that ends in .csv or .parquet, for the rows of --join TABLE")
     for path in outputs:
-        forms.form_of(path)  # before the work
+        forms.check_target(path)  # before the work
+    if joined_file is not None:
+        from mpiio_ext.report.output import check_target
+
+        check_target(joined_file, list(logs))
     found = summarize(logs, _system(site, files, time_zone, started), file_system=file_system, edges=edges)
     _tell(found)
     if not found.table.num_rows:
@@ -239,7 +245,8 @@ def _words(value: Any, unit: str) -> str:
         return value
     if unit == _INSTANT:
         return _when(value)
-    if unit in ("B", "B/s"):
-        return size_words(value) + unit.removeprefix("B")
+    size, per, _ = unit.partition("/s")
+    if size in _SIZES:
+        return size_words(value * _SIZES[size]) + per
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return f"{number} {unit}".rstrip() if unit != "count" else number

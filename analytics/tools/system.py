@@ -67,7 +67,7 @@ class Note:
     source : str
         The question (servers, fullness, failovers, jobs, topology), or the connector of a file.
     status : {"missing", "partial", "skipped"}
-        There is no answer; rows of a file were lost; it cannot be read.
+        There is no answer, or none for a part of the period; rows of a file were lost; it cannot be read.
     what : str
         For people: which file, and why.
     """
@@ -111,6 +111,7 @@ class _File:
     clock: str = ""
     stamps: str = ""
     file_system: str = ""
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
     between: tuple[float, float] | None = None  # the part that is read; None: all of it
 
 
@@ -164,7 +165,7 @@ class System:
                 there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
                 for each in there.found:
                     file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
-                                 each.file_system or "")  # fmt: skip
+                                 each.file_system or "", each.metrics)  # fmt: skip
                     found.append((self._part(file, part), ""))
                 found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
@@ -231,7 +232,8 @@ class System:
 
     def _corrected(self, records: Records, file: _File) -> Records:
         """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
-        known = {name: text for name, text in (("stamps", file.stamps), ("file_system", file.file_system)) if text}
+        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)))
+        known = {name: value for name, value in said if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})
         if self.site is None or not file.clock:
@@ -380,7 +382,7 @@ class System:
         """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer, why = others.jobs_in(found, period)
-        return answer, notes + ([Note("jobs", "missing", text) for text in why] if answer is None else [])
+        return answer, notes + [Note("jobs", "missing", text) for text in why]
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""
