@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, dumps, tell_notes
+from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
 from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
@@ -68,6 +68,12 @@ _INSTANT = "s since 1970 UTC"
     metavar="FILE",
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
+@click.option("--join", metavar="TABLE",
+              help="Print the rows beside those of a table of a store: darshan_job, darshan_file, runs or slurm.")
+@click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP", show_default=True,
+              show_envvar=True, help="With --join: the set-up of the store.")
+@click.option("--joined", "joined_file", type=_PATH, metavar="FILE",
+              help="With --join: write them to this file (.csv, .parquet).")
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
@@ -76,6 +82,7 @@ _INSTANT = "s since 1970 UTC"
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
     edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, allow_missing: bool, entire: bool,
+    join: str | None, setup: Path, joined_file: Path | None,
 ) -> None:  # fmt: skip
     """Join everything that is known of the I/O of jobs: a row for each Darshan log, or measurement of the bench.
 
@@ -85,6 +92,7 @@ def summarize_job(
       mpiio-ext summarize-job run.darshan --site site.json
       mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
       mpiio-ext summarize-job bench-results/nightly/results.json --site site.json
+      mpiio-ext summarize-job *.darshan --site site.json --join slurm --setup setup.json
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
@@ -97,6 +105,8 @@ def summarize_job(
 
     if allow_missing and not strict:
         raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
+    if joined_file is not None and (join is None or joined_file.suffix not in (".csv", ".parquet")):
+        raise click.UsageError("--joined is a file that ends in .csv or .parquet, for the rows of --join TABLE")
     for path in outputs:
         forms.form_of(path)  # before the work
     found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
@@ -106,12 +116,29 @@ def summarize_job(
     for path in outputs:
         whole = forms.update(found, path)
         click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
-    if as_json:
+    if join is not None:
+        _show_joined(found, join, setup, joined_file, as_json)
+    elif as_json:
         click.echo(dumps(found.rows()))
     elif not outputs:
         _print(found, entire)
     if strict and _fails(found, allow_missing):
         raise SystemExit(1)
+
+
+def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
+    """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
+    from mpiio_ext.analytics.summaries.joins import joined
+
+    with miner_of(setup) as miner:
+        without = joined(found, miner, name, "anti").arrow().num_rows
+        table = joined(found, miner, name, "left").arrow()
+    if without:
+        click.echo(f"mpiio-ext: {without:,} of {found.table.num_rows:,} rows have no counterpart in {name} of {setup}",
+                   err=True)  # fmt: skip
+    ending = "" if file is None else file.suffix
+    show_table(table, as_json=as_json, csv=file if ending == ".csv" else None,
+               parquet=file if ending == ".parquet" else None)  # fmt: skip
 
 
 def _fails(found: Summaries, allow_missing: bool) -> bool:

@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from mpiio_ext.analytics.histories import select
 from mpiio_ext.analytics.histories.bench import bench_table
 from mpiio_ext.analytics.histories.table import Jobs
+from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.site import load_site
 from mpiio_ext.analytics.summaries import bench, files
+from mpiio_ext.analytics.summaries.joins import joined
 from mpiio_ext.analytics.summaries.summarize import summarize
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
@@ -147,6 +149,19 @@ def test_results_that_cannot_be_read_are_named_and_cost_themselves_only(
     assert f"results skipped: {cut}: " in done.stderr and "empty: there is no results.json" in done.stderr
     failed = run("summarize-job", cut)
     assert failed.exit_code == 2 and "none of the logs could be read" in failed.stderr
+
+
+def test_measurements_join_the_stores_own_rows(once: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("ibis")
+    setup = {"store": str(tmp_path / "store"), "workers": 0, "inputs": {"results": [str(once.parent)]}}
+    found = summarize([once])
+    with IOMiner(setup) as miner:
+        miner.init_stores(quiet=True)
+        runs = sorted(joined(found, miner, "runs").rows(), key=lambda row: row["operation"])
+        assert [(row["_log"].rpartition("/")[2], row["bench_operation"], row["operation"]) for row in runs] == [
+            ("read", "read", "read"), ("write", "write", "write")]  # fmt: skip
+        assert [row["time"] for row in runs] == [START + 40, START + 20]
+        assert [row["start_time"] for row in joined(found, miner).rows()] == [START + 20] * 2
 
 
 def test_medians_leave_out_what_is_not_known() -> None:

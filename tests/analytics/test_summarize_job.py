@@ -282,6 +282,37 @@ def joins_of(found: Any, folders: list[pathlib.Path], slurm: pathlib.Path, store
             joined(found, miner, "lmt")
 
 
+def test_the_command_joins_rows_with_a_store(tmp_path: pathlib.Path) -> None:
+    logs = [log_at(tmp_path / f"{job}.darshan", RECORDS, job_id=job, start=START, end=START + 9) for job in (1, 2, 3)]
+    (tmp_path / "in").mkdir()
+    for log in logs[:2]:
+        (tmp_path / "in" / log.name).write_bytes(log.read_bytes())
+    setup = tmp_path / "setup.json"
+    inputs = {"darshan": [str(tmp_path / "in")]}
+    setup.write_text(json.dumps({"store": str(tmp_path / "store"), "workers": 0, "inputs": inputs}))
+    with IOMiner(str(setup)) as miner:
+        miner.init_stores(quiet=True)
+    found = run(*logs, "--join", "darshan_job", "--setup", setup, "--json")
+    assert found.exit_code == 0, found.output
+    rows = {row["_log"]: row for row in json.loads(found.stdout)}
+    assert {name: row["log_file"] for name, row in rows.items()} == {
+        "1.darshan": "1.darshan", "2.darshan": "2.darshan", "3.darshan": None}  # fmt: skip
+    assert rows["1.darshan"]["bytes_written"] == rows["1.darshan"]["darshan_tot_bytes_written_posix"] == 150
+    assert f"1 of 3 rows have no counterpart in darshan_job of {setup}" in found.stderr
+    files_of = run(*logs[:2], "--join", "darshan_file", "--setup", setup, "--joined", tmp_path / "f.csv", "-o",
+                   tmp_path / "jobs.parquet")  # fmt: skip
+    assert files_of.exit_code == 0 and not files_of.stdout, files_of.output
+    with (tmp_path / "f.csv").open() as text:
+        assert sorted((row["_log"], row["file"]) for row in csv.DictReader(text)) == [
+            (f"{job}.darshan", f"/scratch1/{name}") for job in (1, 2) for name in "ab"]  # fmt: skip
+    assert files.read(tmp_path / "jobs.parquet").table.num_rows == 2
+    for arguments, words in ((("--join", "lmt", "--setup", setup), "cannot be joined to 'lmt'"),
+                             (("--join", "slurm", "--setup", tmp_path / "none.json"), "none.json"),
+                             (("--joined", tmp_path / "x.csv"), "--joined is a file")):  # fmt: skip
+        failed = run(logs[0], *arguments)
+        assert failed.exit_code == 2 and words in failed.stderr, failed.output
+
+
 def published(job_id: int) -> list[dict[str, str]]:
     """Return the rows of a job in the published table of Edison (its first column has no name in the header)."""
     with gzip.open(shared_data("tokio/summaries") / "edison-summaries_2017-02-14-2018-02-15.csv.gz", "rt") as text:
