@@ -6,10 +6,10 @@ Parallel File System"), Section III: contention is 1 minus the coverage factor, 
 job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*, and
 *read* or *write*, are those of the published tools (tokio-abcutils).
 
-Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A column that the table has already
-stays as it is, but for two things: what depends on which other rows there are (`RELATIVE`) is always computed, since a
-stored value is of another set of rows; and a coverage factor of bytes beyond the limit is not used, wherever it comes
-from.
+Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A value that the table has already
+stays as it is, and one that a row lacks is computed, also where other rows have it: tables of several origins can be
+stacked. But what depends on which other rows there are (`RELATIVE`) is always computed, since a stored value is of
+another set of rows; and a coverage factor of bytes beyond the limit is not used, wherever it comes from.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ RELATIVE = frozenset({"darshan_normalized_perf_by_max"})
 
 
 def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
-    """Return the table with the derived columns that it does not have, and with those of `RELATIVE` of its rows.
+    """Return the table with the derived columns, computed where a row has no value, and those of `RELATIVE` anew.
 
     Parameters
     ----------
@@ -79,31 +79,33 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
     made: dict[str, Any] = {}
 
     def put(name: str, values: Any) -> None:
-        if name not in table:
-            made[name] = values
+        made[name] = _filled(table, name, values)
 
-    if MOTIF not in table:
-        made[MOTIF] = _motifs(table)
-    elif table.missing(MOTIF).any():  # a table of logs and of measurements of the bench, which alone have it
-        made[MOTIF] = np.where(table.missing(MOTIF), _motifs(table), table.texts(MOTIF).astype(object))
+    put(MOTIF, _motifs(table))
     for name, (job, servers) in _COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
-    cover = made.get("coverage_factor_bw", table.numbers("coverage_factor_bw"))
-    beyond = cover > MOST_COVERAGE  # not where it is NaN
-    made["coverage_factor_bw"] = np.where(beyond, np.nan, cover)
+    beyond = made["coverage_factor_bw"] > MOST_COVERAGE  # not where it is NaN
+    made["coverage_factor_bw"] = np.where(beyond, np.nan, made["coverage_factor_bw"])
     if processes_per_node:
         hours = table.numbers("darshan_nprocs") / processes_per_node * table.numbers("darshan_walltime") / 3600
         put("coverage_factor_nodehrs", _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs")))
-    whole = table.joined(made)
     for name in _CONTENDED:
-        put(f"contention_{name}", 1 - whole.numbers(f"coverage_factor_{name}"))
-    if "contention_bw" in table:
-        stored = table.numbers("contention_bw")
-        made["contention_bw"] = np.where(beyond | (stored < 1 - MOST_COVERAGE), np.nan, stored)
+        put(f"contention_{name}", 1 - made[f"coverage_factor_{name}"])
+    stored = made["contention_bw"]
+    made["contention_bw"] = np.where(beyond | (stored < 1 - MOST_COVERAGE), np.nan, stored)
     for name in ("fs_tot_bytes", "fs_tot_openclose_ops", "fs_tot_metadata_ops"):
         put(name, _sum(table, SOURCES[name]))
-    made["darshan_normalized_perf_by_max"] = _normalised(whole)
-    return table.joined(made)
+    whole = table.joined(made)
+    return whole.joined({"darshan_normalized_perf_by_max": _normalised(whole)})
+
+
+def _filled(table: Jobs, name: str, values: Any) -> Any:
+    """Return a column with the values computed where it has none."""
+    if name not in table:
+        return values
+    stored = table.texts(name).astype(object) if name == MOTIF else table.numbers(name)
+    missing = table.missing(name) if name == MOTIF else np.isnan(stored)
+    return np.where(missing, values, stored) if missing.any() else stored
 
 
 def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:

@@ -108,7 +108,7 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
         steps.append(Step(name, before - int(keep.sum()), int(keep.sum())))
 
     if rules.complete:
-        missing = [table.missing(name) for name in table.names if name not in _OPTIONAL]
+        missing = [(whole if name == MOTIF else table).missing(name) for name in table.names if name not in _OPTIONAL]
         only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]))
     only("performance and start known", ~np.isnan(table.numbers(PERFORMANCE)) & ~np.isnan(table.times()))
     starts = table.numbers(START) if START in table else table.times()

@@ -80,6 +80,18 @@ def test_a_saved_table_gives_the_same_rows_and_values(tmp_path: Path, kept: Jobs
         np.testing.assert_allclose(again.numbers(name), kept.numbers(name), rtol=1e-12, equal_nan=True)
 
 
+def test_a_saved_table_and_a_newer_one_without_derived_columns_are_one_year(tmp_path: Path, kept: Jobs) -> None:
+    whole = read(edison())
+    late = whole.times() >= np.median(whole.times())
+    write(select(whole.take(~late))[0], tmp_path / "old.parquet")
+    both = Jobs.stacked([read(tmp_path / "old.parquet"), whole.take(late)], "both")
+    again = published(both)[0]
+    assert len(again) == len(kept)
+    for name in (NORMALISED, "coverage_factor_bw", "contention_bw", "coverage_factor_opens", "fs_tot_bytes"):
+        np.testing.assert_allclose(again.numbers(name), kept.numbers(name), rtol=1e-12, equal_nan=True)
+    assert again.texts("_benchmark_id").tolist() == kept.texts("_benchmark_id").tolist()
+
+
 def test_the_filters_say_what_each_of_them_left_out() -> None:
     table = read(edison())
     _, steps = published(table)

@@ -201,6 +201,23 @@ def test_a_column_that_is_there_is_kept() -> None:
     assert derive(table).texts("_benchmark_id").tolist() == ["mine", "mine"]
 
 
+def test_what_a_row_of_stacked_tables_lacks_is_derived_and_what_it_has_is_kept() -> None:
+    terms = {"darshan_tot_bytes_read_posix": [10.0], "darshan_tot_bytes_written_posix": [0.0],
+             "fs_tot_bytes_read": [40.0], "fs_tot_bytes_written": [0.0], "darshan_tot_opens_posix": [1.0],
+             "fs_tot_open_ops": [4.0]}  # fmt: skip
+    old = history([1.0], {"_benchmark_id": ["ior_fpp_write"], "coverage_factor_bw": [0.5], "contention_bw": [0.4],
+                          "coverage_factor_opens": [0.9], "fs_tot_bytes": [7.0]})  # fmt: skip
+    both = Jobs.stacked([old, history([2.0], terms)], "both")
+    found = derive(both)
+    assert found.texts("_benchmark_id").tolist() == ["ior_fpp_write", "ior_fpp_write"]
+    assert found.numbers("coverage_factor_bw").tolist() == [0.5, 0.25]
+    assert found.numbers("contention_bw").tolist() == [0.4, 0.75]
+    assert found.numbers("coverage_factor_opens").tolist() == [0.9, 0.25]
+    assert found.numbers("fs_tot_bytes").tolist() == [7.0, 40.0]
+    assert [(one.motif, len(one.jobs)) for one in histories(found)] == [("ior_fpp_write", 2)]
+    assert len(select(Jobs.stacked([old, history([2.0])], "both"), Filter(complete=True))[0]) == 2
+
+
 def test_the_limit_of_the_coverage_holds_for_a_stored_column_too() -> None:
     stored = {"coverage_factor_bw": [0.5, 1.2, 1.5]}
     table = derive(history([1.0] * 3, stored))
