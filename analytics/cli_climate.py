@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["climate"]
 
 EXIT_REGRESSION = 1
+#: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
+EXIT_FAILED = 3
+EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -79,6 +82,24 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
         yield pen
 
 
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Let an exception that nobody expects end with another exit status than that of a regression, Python's own 1."""
+    import traceback
+
+    from mpiio_ext.errors import MpiioExtError
+
+    try:
+        yield
+    except (MpiioExtError, click.ClickException, click.exceptions.Exit):
+        raise
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(EXIT_FAILED) from None
+
+
 @click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
@@ -118,13 +139,14 @@ def climate(**options: Any) -> None:
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
       mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
-    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
+    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
+    3 a defect of this program.
     """  # noqa: D301  (click wants the backspace character itself)
     if options["output"] is not None:
         check_suffix(options["output"], (".html", ".htm"))
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
-    with _drawing(options["output"]) as pen:
+    with _told_apart(), _drawing(options["output"]) as pen:
         charts: list[Chart] = []
         made = _study(options, pen, charts)
         _tell(made, options, pen, charts)

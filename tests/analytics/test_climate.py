@@ -254,6 +254,31 @@ def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_pa
     assert run(tmp_path / "none.csv").exit_code == 2
 
 
+@pytest.mark.parametrize("start", [1577836800e3, 1e15, -1e10, 18262.0, 4102444800.0, float("inf")])
+@pytest.mark.parametrize("column", ["_datetime_start", "darshan_start_time"])
+def test_a_start_that_is_no_time_of_a_job_is_an_error_that_names_it(tmp_path: Path, column: str, start: float) -> None:
+    table = history([1.0, 2.0])
+    write(table.joined({column: np.array([START, start])}), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv")
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
+    assert f"t.csv: column {column} holds " in done.stderr and "in row 2" in done.stderr
+    done = CliRunner().invoke(main, ["umami", "--history", str(tmp_path / "t.csv")])
+    assert done.exit_code == 2 and f"column {column} holds " in done.stderr
+
+
+def test_what_nobody_expects_is_no_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(history([1.0, 2.0]), tmp_path / "t.csv")
+    for error, status in ((ZeroDivisionError("a defect"), 3), (MemoryError(), 3), (KeyboardInterrupt(), 130)):
+
+        def broken(*_: Any, raised: BaseException = error, **__: Any) -> None:
+            raise raised
+
+        monkeypatch.setattr("mpiio_ext.analytics.climate.study.study", broken)
+        done = run(tmp_path / "t.csv")
+        assert done.exit_code == status, done.output
+        assert type(error).__name__ in done.stderr or status == 130
+
+
 def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
     write(_fallen(), tmp_path / "one.parquet")
     write(history(steps([(50, 9.0)]), _file_system="scratch9"), tmp_path / "two.sqlite")
