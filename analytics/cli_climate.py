@@ -29,10 +29,15 @@ EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def _read(paths: Sequence[Path], site: Path | None) -> Jobs:
-    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
-    from mpiio_ext.analytics.histories import Jobs, read
+def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
+    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr.
+
+    And, where there is more than one table, the rows that were left out because another one has them too.
+    """
+    from mpiio_ext.analytics.histories import read
     from mpiio_ext.analytics.histories.bench import bench_table
+    from mpiio_ext.analytics.histories.filters import Step
+    from mpiio_ext.analytics.histories.stacking import stack
     from mpiio_ext.analytics.site import load_site
     from mpiio_ext.analytics.tools.system import System
 
@@ -46,7 +51,10 @@ def _read(paths: Sequence[Path], site: Path | None) -> Jobs:
         for line in left_out:
             click.echo(f"mpiio-ext: left out: {line}", err=True)
         tell_notes((note.source, note.status) for note in notes)
-    return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
+    if len(tables) == 1:
+        return tables[0], []
+    table, twice = stack(tables, f"{paths[0]} and others")
+    return table, [Step("each run once", twice, len(table), "in a later table too")]
 
 
 def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
@@ -178,7 +186,9 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     from mpiio_ext.analytics.regimes.partition import Rules
 
     options["zone"] = options["time_zone"]
-    table, steps = select(_read(options["tables"], options["site"]), rules_of(options))
+    table, stacking = _read(options["tables"], options["site"])
+    table, steps = select(table, rules_of(options))
+    steps = [*stacking, *steps]
     table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])

@@ -21,6 +21,7 @@ from mpiio_ext.analytics.statistics.moved import Moved
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["hand_over", "hand_over_correlations", "page", "text"]
@@ -105,7 +106,17 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
                  f"{count_words(changes, 'change of level', 'changes of level')}, "
                  f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
     note = [_LONGER] if any("†" in line for line in lines) else []
-    return "\n".join([*lines, *_hints(made), *note])
+    return "\n".join([*lines, *_left_out(made.steps), *_hints(made), *note])
+
+
+def _left_out(steps: Sequence[Step]) -> list[str]:
+    """Return in a line how many rows do not count, and why."""
+    lost = [step for step in steps if step.dropped]
+    if not lost:
+        return []
+    why = lost[0].why if len(lost) == 1 else ", ".join(f"{step.why} ({step.dropped:,})" for step in lost)
+    dropped = sum(step.dropped for step in lost)
+    return [f"{dropped:,} of {count_words(dropped + steps[-1].left, 'row')} left out: {why}"]
 
 
 def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:

@@ -63,7 +63,12 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
     rows: list[dict[str, Any]] = []
     left_out: list[str] = []
     notes: list[Note] = []
+    every: set[Path] = set()
     for file in (file for path in paths for file in bench.result_files(path)):
+        if file.resolve() in every:
+            left_out.append(f"{file}: is read already")
+            continue
+        every.add(file.resolve())
         try:
             rows += [_row(each, system, notes) for each in bench.read(file)]
         except AnalyticsError as error:

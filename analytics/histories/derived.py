@@ -25,7 +25,7 @@ from mpiio_ext.analytics.histories.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Floats
 
-__all__ = ["MOST_COVERAGE", "RELATIVE", "SOURCES", "derive", "groups_of"]
+__all__ = ["MOST_COVERAGE", "RELATIVE", "SOURCES", "derive", "groups_of", "motifs"]
 
 #: A job cannot move more than the servers saw. Above this the servers' samples are incomplete, and the coverage factor
 #: of bytes is not used (the published limit; up to it clocks and caches explain the excess).
@@ -81,7 +81,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
     def put(name: str, values: Any) -> None:
         made[name] = _filled(table, name, values)
 
-    put(MOTIF, _motifs(table))
+    made[MOTIF] = motifs(table)
     for name, (job, servers) in _COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
     beyond = made["coverage_factor_bw"] > MOST_COVERAGE  # not where it is NaN
@@ -103,9 +103,18 @@ def _filled(table: Jobs, name: str, values: Any) -> Any:
     """Return a column with the values computed where it has none."""
     if name not in table:
         return values
-    stored = table.texts(name).astype(object) if name == MOTIF else table.numbers(name)
-    missing = table.missing(name) if name == MOTIF else np.isnan(stored)
+    stored = table.numbers(name)
+    missing = np.isnan(stored)
     return np.where(missing, values, stored) if missing.any() else stored
+
+
+def motifs(table: Jobs) -> Any:
+    """Return the motif of each row: that of the table, or else what the columns of Darshan say; "" if not known."""
+    if MOTIF not in table:
+        return _motifs(table)
+    missing = table.missing(MOTIF)
+    stored = table.texts(MOTIF).astype(object)
+    return np.where(missing, _motifs(table), stored) if missing.any() else stored
 
 
 def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:

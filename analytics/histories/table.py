@@ -12,7 +12,7 @@ that names the column and the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,9 +145,17 @@ class Jobs:
         """Return the rows of several tables; a column that one of them lacks is missing in its rows."""
         every = list(tables)
         names = list(dict.fromkeys(name for table in every for name in table.names))
-        return cls({name: np.concatenate([table.column(name).astype(object) if name in table
-                                          else np.full(len(table), None, dtype=object) for table in every])
+        return cls({name: _stacked([table._columns.get(name) for table in every], [len(table) for table in every])
                     for name in names}, source)  # fmt: skip
+
+
+def _stacked(parts: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> npt.NDArray[Any]:
+    """Return one column of those of several tables, None where a table lacks it; floats stay floats."""
+    floats = all(part is None or part.dtype.kind == "f" for part in parts)
+    return np.concatenate([
+        np.full(length, np.nan if floats else None, dtype=np.float64 if floats else object) if part is None
+        else part.astype(np.float64 if floats else object)
+        for part, length in zip(parts, lengths, strict=True)])  # fmt: skip
 
 
 def _array(values: Any) -> npt.NDArray[Any]:

@@ -288,6 +288,45 @@ def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
     assert {one["file_system"] for one in found["histories"]} == {"scratch1", "scratch9", "/scratch"}
 
 
+def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Path) -> None:
+    year, more = _fallen(), _fallen().take(np.arange(90, 120))
+    write(year, tmp_path / "year.parquet")
+    write(more.joined({PERFORMANCE: np.full(30, 7.0)}), tmp_path / "more.csv")
+    twice = run(tmp_path / "year.parquet", tmp_path / "year.parquet")
+    assert "120 jobs of " in twice.stdout and "120 of 240 rows left out: in a later table too" in twice.stdout
+    found = json.loads(run(tmp_path / "year.parquet", tmp_path / "more.csv", "--json", "--within", "0").stdout)
+    assert found["rows"] == 120 and found["filters"][0]["dropped"] == 30
+    assert found["histories"][0]["changes"][-1]["after"] == 7.0  # of the last table
+    again = run(archive, archive)
+    assert "40 jobs" in again.stdout and again.stderr.count(": is read already") == 40
+    run(archive, "--save", tmp_path / "saved.parquet")
+    assert "40 of 80 rows left out" in run(tmp_path / "saved.parquet", archive).stdout
+
+
+def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> None:
+    from mpiio_ext.analytics.histories.stacking import stack
+
+    def one(log: str | None, job: int = 1) -> Jobs:
+        return history([1.0], {"_jobid": [job], "_log": [log]})
+
+    for tables, left in (([one("a"), one("a")], 1), ([one("a"), one("b")], 0), ([one("a"), one(None)], 1),
+                         ([one(None), one("a")], 1), ([one("a"), one("a", 2)], 0)):  # fmt: skip
+        assert stack(tables, "both")[1] == left
+    alone = Jobs.stacked([one("a"), one("a")], "one table")
+    assert len(stack([alone], "x")[0]) == 2 and len(stack([alone, one("b")], "x")[0]) == 3
+    unknown = one("a").joined({"_datetime_start": np.array([np.nan])})
+    assert stack([unknown, unknown], "both")[1] == 0
+
+
+def test_rows_that_do_not_count_are_told(tmp_path: Path) -> None:
+    write(history([1.0, np.nan, 2.0, np.nan]), tmp_path / "t.csv")
+    assert "2 of 4 rows left out: no performance\n" in run(tmp_path / "t.csv").stdout
+    told = run(tmp_path / "t.csv", "--since", "2020-01-02").stdout
+    assert "3 of 4 rows left out: no performance (2), before 2020-01-02 (1)\n" in told
+    write(history([1.0, 2.0]), tmp_path / "t.csv")
+    assert "left out" not in run(tmp_path / "t.csv").stdout
+
+
 def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
     table = tmp_path / "table.parquet"
     other = history(steps([(90, 50.0)], seed=5), _file_system='<b>&"', darshan_app="/bin/hacc_io")
