@@ -11,6 +11,7 @@ from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart
 from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
+from mpiio_ext.analytics.histories.derived import MOST_COVERAGE, beyond
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
@@ -225,9 +226,12 @@ def _coverage_section(made: Study) -> Section:
         rows.append((history.motif, history.system, *cells))
     grids = [_grid(("motif", "file system", *(metric(name).label for name in COVERAGE)), rows, 2)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
+    unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
+    limit = [f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
+             f"answered: {', '.join(unused)}."] if unused else []  # fmt: skip
     return Section(anchor="coverage", title="Coverage and contention", grids=grids, sentences=[
         "Coverage factor: the job's own bytes over those that all servers of the file system moved meanwhile; 1 minus "
-        "it is the contention. Median, and middle half of the jobs.", *none])  # fmt: skip
+        "it is the contention. Median, and middle half of the jobs.", *limit, *none])  # fmt: skip
 
 
 def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:

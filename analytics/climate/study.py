@@ -12,6 +12,7 @@ from typing import Any
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
 from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.derived import beyond
 from mpiio_ext.analytics.histories.filters import Step
 from mpiio_ext.analytics.histories.history import History, histories
 from mpiio_ext.analytics.histories.table import PERFORMANCE, Jobs
@@ -131,6 +132,7 @@ def document(made: Study) -> dict[str, Any]:
         "histories": [as_json(one) for one in made.watched],
         "correlations": [dataclasses.asdict(one) for one in made.correlations],
         "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],
+        "coverage_beyond_limit": beyond(made.table),
         "coverage": [{"file_system": history.system, "motif": history.motif,
                       **{name: dataclasses.asdict(one) for name, one in found.items()}}
                      for history, found in coverage(made.every)],

@@ -344,6 +344,16 @@ def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
         assert title in page.text
 
 
+def test_how_many_coverage_factors_are_no_shares_is_told(tmp_path: Path) -> None:
+    opens = {"darshan_tot_opens_posix": [5.0, 5.0, 90.0], "fs_tot_open_ops": [10.0] * 3}
+    write(history([1.0] * 3, opens), tmp_path / "t.parquet")
+    found = json.loads(run(tmp_path / "t.parquet", "--json", "-o", tmp_path / "t.html").stdout)
+    assert found["coverage_beyond_limit"] == {"coverage_factor_opens": 1}
+    assert found["coverage"][0]["contention_opens"]["count"] == 2
+    page = Page((tmp_path / "t.html").read_text())
+    assert "Beyond 1.2 a factor is not used" in page.text and "opens (1)." in page.text
+
+
 def test_json_says_all_and_holds_no_nan(tmp_path: Path) -> None:
     table = tmp_path / "table.parquet"
     write(_fallen(), table)

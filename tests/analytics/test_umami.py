@@ -37,7 +37,8 @@ def _rich(count: int = 40) -> Jobs:
     """Return a history with values of twelve metrics, the last job slow on busy servers."""
     values: dict[str, Any] = {name: steps([(count, 10.0)], seed=number, noise=0.1)
                               for number, name in enumerate(TWELVE[1:])}  # fmt: skip
-    values["coverage_factor_bw"] /= 12  # above 1.2 it is not used
+    for name in ("coverage_factor_bw", "coverage_factor_opens"):
+        values[name] /= 12  # above 1.2 it is not used
     values["fshealth_ost_overloaded_oss_count"] = np.zeros(count)
     values["fs_ave_oss_cpu"][-1] = 90.0
     performance = steps([(count, 5000.0)])
@@ -114,6 +115,15 @@ def test_metrics_without_values_are_told_and_unknown_columns_refused() -> None:
         umami(table, 1, ["nonsense"])
     with pytest.raises(HistoryError, match="neither the job nor its history"):
         umami(table, 1, ["fs_ave_oss_cpu"])
+
+
+def test_a_coverage_factor_of_the_job_that_is_no_share_is_told() -> None:
+    opens = {"darshan_tot_opens_posix": [5.0] * 6 + [90.0], "fs_tot_open_ops": [10.0] * 7}
+    found = umami(select(history([1.0] * 7, opens))[0], 6)
+    (row,) = [row for row in found.rows if row.metric.name == "coverage_factor_opens"]
+    assert row.value is None and row.box is not None and found.beyond == ["coverage_factor_opens"]
+    assert "Beyond 1.2 and not used: Coverage factor, opens." in show.text(found)
+    assert "not used" not in show.text(umami(select(history([1.0] * 7, opens))[0], 5))
 
 
 # ---- the job and its history -----------------------------------------------------------------------------------------
@@ -284,10 +294,10 @@ def test_a_png_is_in_the_colours_of_its_theme() -> None:
 def test_one_value_far_outside_does_not_squash_the_others() -> None:
     values = steps([(60, 1.0)], noise=0.1)
     values[20] = 4000.0
-    table = select(history(steps([(60, 5000.0)]), {"coverage_factor_opens": values}))[0]
+    table = select(history(steps([(60, 5000.0)]), {"fs_tot_openclose_ops": values}))[0]
     from mpiio_ext.analytics.report.panels import KINDS
 
-    figure = KINDS["umami"](show.chart(umami(table, 59, ["coverage_factor_opens"])).data, LIGHT)
+    figure = KINDS["umami"](show.chart(umami(table, 59, ["fs_tot_openclose_ops"])).data, LIGHT)
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
