@@ -61,7 +61,7 @@ def find(table: Jobs, job: str = LAST, *, motif: str | None = None, system: str 
         names = sorted({f"{one} on {where}" for one, where in zip(table.texts(MOTIF)[places].tolist(),
                                                                   table.texts(SYSTEM)[places].tolist(), strict=True)})
         if len(names) > 1:
-            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system: "
+            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system:"
                                  f"{_listed(names)}")
     return int(places[-1])
 
@@ -138,15 +138,16 @@ def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:
     if wanted not in known and len(holding) == 1:
         wanted = holding[0]
     if wanted not in known:
-        several = f"; {_listed(holding)} hold it" if holding else f"; there are {_listed(known)}"
-        raise HistoryError(f"{table.source}: there is no {what} '{wanted}'{several}")
+        which = f"several names hold it:{_listed(holding)}" if holding else f"there are:{_listed(known)}"
+        raise HistoryError(f"{table.source}: there is no {what} '{wanted}'; {which}")
     out: Flags = texts == wanted
     return out
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    """Return names as lines."""
+    more = [f"and {len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return "".join(f"\n  {name}" for name in [*(name or "(not known)" for name in names[:_MOST_NAMES]), *more])
 
 
 def history_of(

@@ -203,6 +203,21 @@ def test_other_ranks_or_volumes_are_another_history(tmp_path: Path) -> None:
     assert len(names) == 3
 
 
+@pytest.mark.parametrize(("more", "motif"), [
+    ({"data_bytes": 4 << 22}, "interleaved_512_mpiio_auto_write_4x4MiB"),
+    ({"data_bytes": 4 * 1536}, "interleaved_512_mpiio_auto_write_4x1.54kB"),
+    ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1.1TB"),
+    ({"variant": "ior_shared-s1-b4194304-t65536-C"}, "ior_shared-s1-b4MiB-t64KiB-C_mpiio_auto_write_4x2MB"),
+    ({"variant": "hacc-3974-50328"}, "hacc-3974-50328_mpiio_auto_write_4x2MB"),
+    ({"phase": "write"}, "interleaved_512_mpiio_auto_write_4x2MB"),
+    ({"phase": "restart"}, "interleaved_512_restart_mpiio_auto_write_4x2MB"),
+])  # fmt: skip
+def test_motifs_of_the_bench_are_short(tmp_path: Path, more: dict[str, Any], motif: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results.document([results.run(**more)])))
+    assert set(bench_table([path])[0].texts("_benchmark_id").tolist()) == {motif}
+
+
 def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path) -> None:
     broken = archive / "tokio-abc" / "2020-01-05" / "02-00-00" / "results.json"
     broken.write_text(broken.read_text()[:200])

@@ -140,7 +140,7 @@ def test_finding_a_job() -> None:
     assert find(table) == 5 and find(table, motif="b") == 3 and find(table, "8", motif="a_w") == 2
     assert find(table, "9", system="s1") == 4
     for arguments, words in (({"job": "10"}, "no job 10"), ({"job": "7"}, "choose one by --motif"),
-                             ({"motif": "c"}, "there are a_w, b_r"), ({"motif": "_"}, "a_w, b_r hold it"),
+                             ({"motif": "c"}, "there are:\n  a_w\n  b_r"), ({"motif": "_"}, "hold it:\n  a_w\n  b_r"),
                              ({"job": "7", "system": "s2"}, "no row is of this")):  # fmt: skip
         with pytest.raises(HistoryError, match=words):
             find(table, **arguments)  # type: ignore[arg-type]
@@ -379,7 +379,7 @@ def test_a_job_without_a_history_says_so(stored: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
-    (["-o", "x.pdf"], ".svg, .html or .png"), (["--motif", "bt"], "there is no motif 'bt'"),
+    (["-o", "x.pdf"], ".svg, .html or .png"),
     (["--since", "2030-01-01"], "no row"), (["--history", "none.csv"], "none.csv: cannot be read"),
     (["--log", "none.darshan"], "none.darshan: cannot be read"),
 ])  # fmt: skip
@@ -387,6 +387,14 @@ def test_errors_are_one_line_and_exit_status_2(stored: Path, arguments: list[str
     given_history = [] if "--history" in arguments else ["--history", str(stored)]
     done = run(*given_history, *arguments)
     assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.output
+
+
+def test_names_to_choose_from_are_a_line_each(tmp_path: Path) -> None:
+    names = [f"ior_{number:02}" for number in range(12)]
+    write(history([1.0] * 12, {"_benchmark_id": names}), tmp_path / "t.parquet")
+    lines = run("--history", str(tmp_path / "t.parquet"), "--motif", "bt").stderr.splitlines()
+    assert lines[0].endswith("t.parquet: there is no motif 'bt'; there are:")
+    assert [line.split(":   ")[-1] for line in lines[1:]] == [*names[:10], "and 2 more"]
 
 
 def test_usage_errors() -> None:
