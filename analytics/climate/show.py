@@ -12,6 +12,7 @@ from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
 from mpiio_ext.analytics.histories.derived import MOST_COVERAGE, beyond
+from mpiio_ext.analytics.histories.history import UNKNOWN_SYSTEM, name_of
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
@@ -71,7 +72,7 @@ def _moved_in_short(item: Moved) -> str:
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
     change = shift.change
     share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
-    return (f"{found.motif} on {found.system}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
+    return (f"{name_of(found.motif, found.system)}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
             f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
 
 
@@ -87,6 +88,8 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
         verb, least = "has" if few == 1 else "have", 2 * made.options.least
         lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
                      f"a change needs {least}")  # fmt: skip
+    if made.unknown:
+        lines.append(f"{count_words(made.unknown, 'job')} of no history: file system or motif not known")
     return lines
 
 
@@ -126,7 +129,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     target, rows = made.options.target, []
     for one, shift in found[:_MOST_CHANGES]:
         ratio = shift.change.ratio
-        rows.append((f"{one.motif} on {one.system}" if one.system else one.motif, _day(shift.time, zone),
+        rows.append((name_of(one.motif, one.system), _day(shift.time, zone),
                      f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
                      "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
                      _moved_in_short(shift.moved[0]) if shift.moved else "–"))  # fmt: skip
@@ -288,7 +291,7 @@ def _rows_section(made: Study) -> Section:
     counts: dict[str, int] = {}
     for history in made.every:
         counts[history.system] = counts.get(history.system, 0) + len(history.jobs)
-    systems = [(system, f"{count:,}") for system, count in counts.items()]
+    systems = [(system or UNKNOWN_SYSTEM, f"{count:,}") for system, count in counts.items()]
     return Section(anchor="rows", title="Rows that count", sentences=[f"Of {made.table.source}."],
                    grids=[_grid(("filter", "rows left out", "rows left"), steps, 1),
                           _grid(("file system", "rows"), systems, 1)])  # fmt: skip

@@ -161,10 +161,16 @@ def _motifs(table: Jobs) -> Any:
 
 
 def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
-    """Return (file system, motif) -> places of its rows, in the order of the names."""
+    """Return (file system, motif) -> places of its rows, in the order of the names.
+
+    A row whose file system or motif is not known is of no group, since others are known not to be of the same; where no
+    row has one, as in a table of one file system that does not name it, this name is "" and tells nothing apart.
+    """
+    systems, kinds = table.texts(SYSTEM), table.texts(MOTIF)
+    known = [names != "" if (names != "").any() else np.ones(len(table), dtype=np.bool_) for names in (systems, kinds)]
     keys: dict[tuple[str, str], list[int]] = {}
-    for row, key in enumerate(zip(table.texts(SYSTEM).tolist(), table.texts(MOTIF).tolist(), strict=True)):
-        keys.setdefault(key, []).append(row)
+    for row in np.flatnonzero(known[0] & known[1]).tolist():
+        keys.setdefault((str(systems[row]), str(kinds[row])), []).append(row)
     return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
 
 

@@ -155,6 +155,8 @@ def history_of(
 ) -> tuple[Jobs, int]:
     """Return the jobs of the same file system and motif, by start, and the place of the job among them.
 
+    A job whose file system or motif is not known, while that of others is, has no history.
+
     Parameters
     ----------
     table : Jobs
@@ -166,8 +168,13 @@ def history_of(
     days : float, optional
         Only jobs that began within so many days of it.
     """
-    texts, times = (table.texts(SYSTEM), table.texts(MOTIF)), table.times()
-    rows = (texts[0] == texts[0][place]) & (texts[1] == texts[1][place])
+    times, rows = table.times(), np.ones(len(table), dtype=np.bool_)
+    for column in (SYSTEM, MOTIF):
+        names = table.texts(column)
+        rows &= names == names[place]
+        if not names[place] and (names != "").any():
+            rows[:] = False  # what it is of is not known: nothing is of the same kind
+    rows[place] = True
     if days is not None:
         rows &= np.abs(times - times[place]) <= days * 86400
     if not later:

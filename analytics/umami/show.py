@@ -9,6 +9,7 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
 from mpiio_ext.analytics.histories.gaps import longest_interval
+from mpiio_ext.analytics.histories.history import name_of
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
@@ -46,7 +47,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
             "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
             "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
-    title = f"UMAMI of job {found.job}: {found.motif} on {found.system}"
+    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system)}"
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
                        "apart": longest_interval(found.times),
@@ -83,7 +84,7 @@ def document(found: Umami) -> dict[str, Any]:
 def _heading(found: Umami) -> str:
     count = len(found.times) - 1
     others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
-    return f"{found.motif} on {found.system}, {_start(found)}, {others}"
+    return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
 
 
 def _table(found: Umami) -> list[tuple[str, ...]]:

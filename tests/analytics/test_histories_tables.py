@@ -258,6 +258,18 @@ def test_performance_is_normalised_within_a_history() -> None:
     assert [(one.system, len(one.jobs)) for one in histories(derive(table))] == [("a", 2), ("b", 2)]
 
 
+def test_jobs_of_an_unknown_file_system_or_motif_are_of_no_history() -> None:
+    names = {"_file_system": ["a", "", "a", None], "darshan_app": ["ior", "ior", "", "x"]}
+    table = history([1.0, 2.0, 3.0, 4.0], names)
+    found = derive(table)
+    assert [(one.name, len(one.jobs)) for one in histories(found)] == [("ior_fpp_write on a", 1)]
+    np.testing.assert_array_equal(found.numbers("darshan_normalized_perf_by_max"), [1.0] + [math.nan] * 3)
+    (one,) = histories(derive(history([1.0, 2.0], {"_file_system": ["", ""]})))
+    assert one.name == "ior_fpp_write, file system not known" and len(one.jobs) == 2
+    (one,) = histories(derive(history([1.0, 2.0], {"darshan_app": ["", None]})))
+    assert one.name == "motif not known on scratch1" and len(one.jobs) == 2
+
+
 def test_no_concurrent_jobs_or_nodes_is_unknown_but_not_missing() -> None:
     table = history([1.0, 2.0], {"jobsdb_concurrent_nodes": [0, 5], "jobsdb_concurrent_jobs": [0.0, 2.0]})
     for name, value in (("jobsdb_concurrent_nodes", 5.0), ("jobsdb_concurrent_jobs", 2.0)):

@@ -377,6 +377,15 @@ def test_a_job_without_a_history_says_so(stored: Path) -> None:
     assert "has no history" not in more.stderr
 
 
+def test_a_job_of_an_unknown_file_system_has_no_history(tmp_path: Path) -> None:
+    write(history([1.0] * 4, {"_file_system": ["a", "", "a", ""]}), tmp_path / "t.parquet")
+    done = run("--history", str(tmp_path / "t.parquet"))
+    assert "job 1003 has no history: its file system is not known" in done.stderr
+    assert "job 1003: ior_fpp_write, file system not known, 2020-01-04 00:00 UTC, without a history" in done.stdout
+    write(history([1.0] * 4, {"_file_system": [""] * 4}), tmp_path / "t.parquet")
+    assert "against 3 other jobs" in run("--history", str(tmp_path / "t.parquet")).stdout
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
     (["-o", "x.pdf"], ".svg, .html or .png"),
