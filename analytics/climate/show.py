@@ -23,6 +23,7 @@ from mpiio_ext.analytics.statistics.moved import Moved
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.histories.boxes import Box
     from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.report.pen import Pen
 
@@ -49,6 +50,11 @@ def _p(value: float) -> str:
     return "–" if value != value else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
+def _signed(value: float) -> str:
+    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 def _label(name: str) -> str:
     one = metric(name)
     return one.label + (" †" if one.extensive else "")
@@ -61,7 +67,7 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
         own = shift.own.get(item.metric)
         when = f"; its own change: {_day(own, zone)}" if own is not None else ""
         out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
-                   f"(effect {item.effect:+.2f}{when})")  # fmt: skip
+                   f"(effect {_signed(item.effect)}{when})")  # fmt: skip
     return out
 
 
@@ -221,13 +227,20 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
                    sentences=[*([] if findings else words), *unseen])  # fmt: skip
 
 
+def _quartiles(one: Box | None) -> str:
+    """Return median and middle half of a share; what rounds to 0 has no sign."""
+    if one is None:
+        return "–"
+    median, first, third = (f"{round(value, 3) + 0.0:.3f}" for value in (one.median, one.first, one.third))
+    return f"{median} ({first} to {third})"
+
+
 def _coverage_section(made: Study) -> Section:
-    rows = []
-    for history, found in coverage(made.every):
-        boxes = [found.get(name) for name in COVERAGE]
-        cells = ["–" if one is None else f"{one.median:.3f} ({one.first:.3f} to {one.third:.3f})" for one in boxes]
-        rows.append((history.motif, history.system, *cells))
-    grids = [_grid(("motif", "file system", *(metric(name).label for name in COVERAGE)), rows, 2)] if rows else []
+    every = coverage(made.every)
+    names = [name for name in COVERAGE if any(name in found for _, found in every)]
+    rows = [(history.motif, history.system, *(_quartiles(found.get(name)) for name in names))
+            for history, found in every]  # fmt: skip
+    grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
     unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
     limit = [f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
@@ -249,7 +262,8 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
         for method in ("pearson", "spearman"):
             cell = both.get(method)
             cells += ["–", "–", "–"] if cell is None else [
-                f"{cell.coefficient:+.2f}", f"{cell.low:+.2f} to {cell.high:+.2f}", _p(cell.p_corrected)]  # fmt: skip
+                _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
+                _p(cell.p_corrected)]  # fmt: skip
         rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells))
     return rows
 
@@ -272,7 +286,7 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
               for one in made.partitions]  # fmt: skip
     rows = [(one.motif, one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
              _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
-             f"{one.moved.effect:+.2f}", _p(one.moved.p_corrected))
+             _signed(one.moved.effect), _p(one.moved.p_corrected))
             for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
     grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
     if rows:

@@ -380,6 +380,15 @@ def test_how_many_coverage_factors_are_no_shares_is_told(tmp_path: Path) -> None
     assert "Beyond 1.2 a factor is not used" in page.text and "opens (1)." in page.text
 
 
+def test_the_page_has_no_columns_without_values_and_no_negative_zeros(tmp_path: Path) -> None:
+    write(history([1.0, 2.0], {"contention_bw": [-1e-9, -1e-9]}), tmp_path / "t.parquet")
+    run(tmp_path / "t.parquet", "-o", tmp_path / "t.html")
+    page = Page((tmp_path / "t.html").read_text())
+    assert "Bandwidth contention" in page.text and "0.000 (0.000 to 0.000)" in page.text and "-0.0" not in page.text
+    for absent in ("Operations contention", "Contention, opens", "Coverage factor, bytes"):
+        assert absent not in page.text
+
+
 def test_json_says_all_and_holds_no_nan(tmp_path: Path) -> None:
     table = tmp_path / "table.parquet"
     write(_fallen(), table)
