@@ -72,13 +72,13 @@ def _periods(clock: Clock, start: float, end: float, hourly: bool) -> Iterator[d
     zone = zoneinfo.ZoneInfo(clock.time_zone)
     if hourly:
         # Hours of the clock begin at half hours of UTC in some zones, and where its time changes some are longer.
-        at, last = start + clock.offset_s, ""
+        at, before = start + clock.offset_s, ""
         while at < end + clock.offset_s:
             here = datetime.datetime.fromtimestamp(at, zone)
             hour = here.replace(minute=0, second=0, microsecond=0)
-            if hour.isoformat() != last:
+            if hour.isoformat() != before:
                 yield hour
-            last = hour.isoformat()
+            before = hour.isoformat()
             at += 3600 - (60 * here.minute + here.second + here.microsecond / 1e6)
         return
     day = datetime.datetime.fromtimestamp(start + clock.offset_s, zone).date()
