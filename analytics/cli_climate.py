@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 __all__ = ["climate"]
 
 EXIT_REGRESSION = 1
+#: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
+EXIT_FAILED = 3
+EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def _read(paths: Sequence[Path], site: Path | None) -> Jobs:
-    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
-    from mpiio_ext.analytics.histories import Jobs, read
+def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
+    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr.
+
+    And, where there is more than one table, the rows that were left out because another one has them too.
+    """
+    from mpiio_ext.analytics.histories import read
     from mpiio_ext.analytics.histories.bench import bench_table
+    from mpiio_ext.analytics.histories.filters import Step
+    from mpiio_ext.analytics.histories.stacking import stack
     from mpiio_ext.analytics.site import load_site
     from mpiio_ext.analytics.tools.system import System
 
@@ -43,7 +51,10 @@ def _read(paths: Sequence[Path], site: Path | None) -> Jobs:
         for line in left_out:
             click.echo(f"mpiio-ext: left out: {line}", err=True)
         tell_notes((note.source, note.status) for note in notes)
-    return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
+    if len(tables) == 1:
+        return tables[0], []
+    table, twice = stack(tables, f"{paths[0]} and others")
+    return table, [Step("each run once", twice, len(table), "in a later table too")]
 
 
 def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
@@ -77,6 +88,24 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
 
     with Pen() as pen, quick_start():
         yield pen
+
+
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Let an exception that nobody expects end with another exit status than that of a regression, Python's own 1."""
+    import traceback
+
+    from mpiio_ext.errors import MpiioExtError
+
+    try:
+        yield
+    except (MpiioExtError, click.ClickException, click.exceptions.Exit):
+        raise
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(EXIT_FAILED) from None
 
 
 @click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
@@ -118,13 +147,14 @@ def climate(**options: Any) -> None:
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
       mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
-    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
+    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
+    3 a defect of this program.
     """  # noqa: D301  (click wants the backspace character itself)
     if options["output"] is not None:
         check_suffix(options["output"], (".html", ".htm"))
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
-    with _drawing(options["output"]) as pen:
+    with _told_apart(), _drawing(options["output"]) as pen:
         charts: list[Chart] = []
         made = _study(options, pen, charts)
         _tell(made, options, pen, charts)
@@ -156,7 +186,9 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     from mpiio_ext.analytics.regimes.partition import Rules
 
     options["zone"] = options["time_zone"]
-    table, steps = select(_read(options["tables"], options["site"]), rules_of(options))
+    table, stacking = _read(options["tables"], options["site"])
+    table, steps = select(table, rules_of(options))
+    steps = [*stacking, *steps]
     table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])

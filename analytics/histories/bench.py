@@ -16,6 +16,7 @@ import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.histories.errors import HistoryError
+from mpiio_ext.analytics.histories.reading import checked
 from mpiio_ext.analytics.histories.table import ID, LOG, START, Jobs
 from mpiio_ext.analytics.summaries import bench
 from mpiio_ext.analytics.tools.system import Note, System
@@ -57,12 +58,17 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
     Raises
     ------
     HistoryError
-        There are no results that can be read.
+        There are no results that can be read, or they have no possible start.
     """
     rows: list[dict[str, Any]] = []
     left_out: list[str] = []
     notes: list[Note] = []
+    every: set[Path] = set()
     for file in (file for path in paths for file in bench.result_files(path)):
+        if file.resolve() in every:
+            left_out.append(f"{file}: is read already")
+            continue
+        every.add(file.resolve())
         try:
             rows += [_row(each, system, notes) for each in bench.read(file)]
         except AnalyticsError as error:
@@ -73,4 +79,4 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
     rows.sort(key=lambda row: row[START])
     names = dict.fromkeys(name for row in rows for name in row)
     columns = {name: np.array([row.get(name) for row in rows], dtype=object) for name in names}
-    return Jobs(columns, str(paths[0])), left_out, notes
+    return checked(Jobs(columns, str(paths[0]))), left_out, notes

@@ -108,10 +108,21 @@ def read(path: Path) -> list[Measurement]:
 
 
 def _motif(measured: Measured) -> str:
+    """Return all of a measurement's names but a phase that is called as its direction; numbers are exact and short."""
     key, last = measured.key, measured.last
-    each = size_words(last.data_bytes / max(1, last.ranks)).replace(" ", "")
-    names = (key.variant, key.phase, key.interface, key.strategy, key.operation)
-    return "_".join([*filter(None, names), f"{last.ranks}x{each}"])
+    variant = re.sub(r"\d{4,}", lambda found: _binary(int(found[0])) or found[0], key.variant)
+    names = (variant, key.phase if key.phase != key.operation else "", key.interface, key.strategy, key.operation)
+    each = last.data_bytes / max(1, last.ranks)
+    return "_".join([*filter(None, names), f"{last.ranks}x{_binary(each) or size_words(each).replace(' ', '')}"])
+
+
+def _binary(size_bytes: float) -> str | None:
+    """Return a size of whole KiB, MiB or GiB below 1024 of them such as ``4MiB``; None for another one."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor:
+            whole = size_bytes % factor == 0 and size_bytes < 1024 * factor
+            return f"{size_bytes // factor:.0f}{unit}" if whole else None
+    return None
 
 
 def _measurement(results: ResultSet, measured: Measured, started: str, started_unix_s: float) -> Measurement:
