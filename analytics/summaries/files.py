@@ -9,6 +9,8 @@ Forms, by the name of the file
 - ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which
   value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with unit, step and begin as attributes. Its
   attribute ``servers`` names the dataset in ``/servers`` with their names, one for all series of the same servers.
+  In front (HDF5's user block) stands the checksum of all that follows. It is compared before the HDF5 library, which a
+  damaged file can crash, sees the file.
 
 Where rows are added to HDF5 the slices of other logs are copied as they lie there, and neither read nor compressed.
 
@@ -227,8 +229,6 @@ def _put_names(group: Any, names: Sequence[str]) -> str:
 
 
 def _get_names(data: Any) -> list[str]:
-    if "names" in data.attrs:  # a file of an older version
-        return [name.decode() if isinstance(name, bytes) else str(name) for name in data.attrs["names"]]
     found: list[str] = _checked(data.file["servers"][data.attrs["servers"]]).asstr()[()].tolist()
     return found
 
@@ -251,10 +251,49 @@ def _put_slices(file: Any, summaries: Summaries) -> None:
             _put_series(file, group, name, series)
 
 
-def _write_hdf5(summaries: Summaries, path: Path) -> None:
+#: Bytes of the user block, and what it begins with.
+_BLOCK, _SIGNED = 512, b"mpiio_ext summaries, SHA-256 of what follows 512 bytes: "
+
+
+def _digest(path: Path) -> bytes:
+    """Return the checksum of a file behind its user block."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        stream.seek(_BLOCK)
+        while part := stream.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest().encode()
+
+
+@contextlib.contextmanager
+def _made(path: Path) -> Iterator[Any]:
+    """Give a new HDF5 file, which gets its checksum when it is closed."""
     import h5py
 
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", userblock_size=_BLOCK) as file:
+        yield file
+    digest = _digest(path)
+    with path.open("r+b") as stream:
+        stream.write(_SIGNED + digest + b"\n")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Give an HDF5 file whose checksum is right."""
+    import h5py
+
+    with path.open("rb") as stream:
+        block = stream.read(_BLOCK)
+    if not block.startswith(_SIGNED):
+        raise AnalyticsError("it has no checksum in front: summarize-job has not written it, or it is damaged")
+    if block[len(_SIGNED) :].split(b"\n")[0] != _digest(path):
+        raise AnalyticsError("its checksum is wrong: it is damaged, or another program has changed it")
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+def _write_hdf5(summaries: Summaries, path: Path) -> None:
+    with _made(path) as file:
         _put_table(file.create_group("summary"), summaries.table, SUMMARY)
         _put_table(file.create_group("notes"), summaries.notes, NOTES)
         _put_slices(file, summaries)
@@ -269,9 +308,7 @@ def _add_hdf5(summaries: Summaries, path: Path, target: Path) -> Summaries:
 
     These are copied as they lie in the file, compressed. A new file, since HDF5 does not use all space again.
     """
-    import h5py
-
-    with h5py.File(path, "r") as before, h5py.File(target, "w") as file:
+    with _opened(path) as before, _made(target) as file:
         stored = {int(log): job for job, logs in before["slices"].items() for log in logs}
         merged = _get_tables(before, dict.fromkeys(stored, _STORED)).merged(summaries)
         whole = dataclasses.replace(
@@ -306,9 +343,7 @@ def _get_tables(file: Any, slices: Mapping[int, Slice]) -> Summaries:
 
 
 def _read_hdf5(path: Path, slices: bool = True) -> Summaries:
-    import h5py
-
-    with h5py.File(path, "r") as file:
+    with _opened(path) as file:
         return _get_tables(file, _slices(file, None) if slices else {})
 
 
@@ -330,9 +365,7 @@ def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
     AnalyticsError
         The file cannot be read, or is damaged.
     """
-    import h5py
-
-    with _named(Path(path)), h5py.File(path, "r") as file:
+    with _named(Path(path)), _opened(Path(path)) as file:
         return _slices(file, job_id)
 
 

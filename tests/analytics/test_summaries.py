@@ -154,7 +154,7 @@ def some(count: int = 3) -> Summaries:
         {
             "_jobid": 40 + number // 2,
             "_log_id": 2**61 + number,
-            "_datetime_start": 1.5 + number,
+            "_datetime_start": 1.5e9 + number,
             "_log": f"{number}.darshan",
             "darshan_app": "",
             "fs_tot_bytes_read": 0.1 + number,
@@ -188,14 +188,14 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
         pytest.importorskip("h5py")
     path = tmp_path / f"jobs{form}"
     files.update(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 9.0}, {"_jobid": 50, "_log_id": 1}])
+    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}])
     whole = files.update(newer, path)
     found = files.read(path)
     assert found.rows() == whole.rows()
     assert {each["_log_id"]: each["_datetime_start"] for each in found.rows()} == {
-        2**61: 9.0,
-        2**61 + 1: 2.5,
-        2**61 + 2: 3.5,
+        2**61: 1.6e9,
+        2**61 + 1: 1.5e9 + 1,
+        2**61 + 2: 1.5e9 + 2,
         1: None,
     }
     if form not in (".csv", ".csv.gz"):
@@ -267,7 +267,7 @@ def test_slices_of_other_logs_are_not_read(tmp_path: pathlib.Path, monkeypatch: 
     pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
     files.write(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 9.0}, {"_jobid": 50, "_log_id": 1}],
+    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
                          [], {1: {"oss_cpu": series(3)}})  # fmt: skip
     with monkeypatch.context() as patched:
         patched.setattr(files, "_get_series", lambda _: pytest.fail("a slice is read"))
@@ -320,17 +320,22 @@ def test_names_of_servers_are_there_once_and_may_be_many(tmp_path: pathlib.Path)
     assert files.slices_of(path, 2)[2]["a"].names == many.names
 
 
-def test_files_of_older_versions_have_names_with_each_series(tmp_path: pathlib.Path) -> None:
+def test_hdf5_that_another_program_has_changed_is_refused(tmp_path: pathlib.Path) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
     files.write(some(3), path)
     with h5py.File(path, "r+") as file:
-        data = file["slices/40"][str(2**61)]["bytes_read"]
-        del data.attrs["servers"]
-        data.attrs.create("names", np.array(series().names, dtype=object), dtype=h5py.string_dtype())
-    assert files.slices_of(path, 40)[2**61]["bytes_read"].names == series().names
-    files.update(Summaries.of([{"_jobid": 50, "_log_id": 1}]), path)
-    assert files.slices_of(path, 40)[2**61]["bytes_read"].names == series().names
+        file["summary"]["_jobid"][0] = 41
+    with pytest.raises(AnalyticsError, match=r"jobs\.h5: no summaries: its checksum is wrong"):
+        files.read(path)
+    with pytest.raises(AnalyticsError, match="its checksum is wrong"):
+        files.update(some(4), path)
+    with pytest.raises(AnalyticsError, match="its checksum is wrong"):
+        files.slices_of(path, 40)
+    with h5py.File(path, "w") as file:
+        file["summary"] = 1
+    with pytest.raises(AnalyticsError, match="it has no checksum in front"):
+        files.read(path)
 
 
 def test_sqlite_has_an_index_and_units(tmp_path: pathlib.Path) -> None:
