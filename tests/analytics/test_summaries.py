@@ -266,9 +266,9 @@ def test_slices_of_other_logs_are_not_read(tmp_path: pathlib.Path, monkeypatch: 
     """Neither where a log is added, nor for a table of the history."""
     pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
-    files.write(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 9.0}, {"_jobid": 50, "_log_id": 1}],
-                         [], {1: {"oss_cpu": series(3)}})  # fmt: skip
+    rows = [{"_jobid": 40, "_log_id": 2**61 + number, "_datetime_start": 1.5e9 + number} for number in range(3)]
+    files.write(Summaries.of(rows, [], {log: some(3).slices[log] for log in (2**61, 2**61 + 1)}), path)
+    newer = Summaries.of([rows[0], {**rows[0], "_jobid": 50, "_log_id": 1}], [], {1: {"oss_cpu": series(3)}})
     with monkeypatch.context() as patched:
         patched.setattr(files, "_get_series", lambda _: pytest.fail("a slice is read"))
         files.update(newer, path)
