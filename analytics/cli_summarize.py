@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.readerprocess import Started
     from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
@@ -37,6 +39,8 @@ _FIRST = frozenset((
     "bench_repetitions", "bench_spread", "bench_ratio_to_native", "bench_exchange_s", "bench_io_s",
 ))  # fmt: skip
 _INSTANT = "s since 1970 UTC"
+#: Bytes of the units of columns.
+_SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 @click.command(cls=OneLineCommand, context_settings=HELP)
@@ -99,6 +103,7 @@ def summarize_job(
     done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a
     zone or file system is not known, or an output cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
+    started = _started(files, site)  # before it imports anything
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.summaries import files as forms
     from mpiio_ext.analytics.summaries.summarize import summarize
@@ -108,8 +113,12 @@ def summarize_job(
     if joined_file is not None and (join is None or joined_file.suffix not in (".csv", ".parquet")):
         raise click.UsageError("--joined is a file that ends in .csv or .parquet, for the rows of --join TABLE")
     for path in outputs:
-        forms.form_of(path)  # before the work
-    found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
+        forms.check_target(path)  # before the work
+    if joined_file is not None:
+        from mpiio_ext.report.output import check_target
+
+        check_target(joined_file, list(logs))
+    found = summarize(logs, _system(site, files, time_zone, started), file_system=file_system, edges=edges)
     _tell(found)
     if not found.table.num_rows:
         raise AnalyticsError("none of the logs could be read")
@@ -124,6 +133,16 @@ def summarize_job(
         _print(found, entire)
     if strict and _fails(found, allow_missing):
         raise SystemExit(1)
+
+
+def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
+    """Start the process that reads files of HDF5, where there may be some; it imports beside this one."""
+    from mpiio_ext.analytics import readerprocess
+
+    with contextlib.suppress(OSError):  # who needs it says so
+        if readerprocess.may_crash(files, site):
+            return readerprocess.start()
+    return None
 
 
 def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
@@ -159,18 +178,20 @@ def _tell(found: Summaries) -> None:
     tell_notes(of_rows, " (column _notes says why)")
 
 
-def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:
+def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
+    from mpiio_ext.analytics.connectors.sources import ApartReader
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 
+    reader = ApartReader(started)
     if time_zone is not None:
         moment("2000-01-01T00:00:00", time_zone)  # refuses what is no zone
     if site is not None:
         from mpiio_ext.analytics.site import load_site
 
-        return System(load_site(site), files, time_zone=time_zone)
-    system = System(None, files, time_zone=time_zone)
+        return System(load_site(site), files, time_zone=time_zone, reader=reader)
+    system = System(None, files, time_zone=time_zone, reader=reader)
     local = system.without_zone()
     if local:
         raise AnalyticsError(
@@ -224,7 +245,8 @@ def _words(value: Any, unit: str) -> str:
         return value
     if unit == _INSTANT:
         return _when(value)
-    if unit in ("B", "B/s"):
-        return size_words(value) + unit.removeprefix("B")
+    size, per, _ = unit.partition("/s")
+    if size in _SIZES:
+        return size_words(value * _SIZES[size]) + per
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return f"{number} {unit}".rstrip() if unit != "count" else number

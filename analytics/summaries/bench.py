@@ -198,7 +198,7 @@ def joined(
         "_datetime_start": found.periods[0][0], "_datetime_end": found.periods[-1][1] + tail_s,
         "_sources": ",".join(["results", *told]), **_medians([_columns(found, answer) for answer in answers]),
     }  # fmt: skip
-    return scalars, list(dict.fromkeys(note for answer in answers for note in answer.notes))
+    return scalars, [*dict.fromkeys(note for answer in answers for note in answer.notes), *row.doubts(scalars)]
 
 
 def slices(

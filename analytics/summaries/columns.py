@@ -210,6 +210,7 @@ def _others() -> list[Row]:
         ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
         ("jobsdb_concurrent_nodes", "int64", "count", "their nodes"),
         ("jobsdb_concurrent_nodehrs", "float64", "h", "their nodes by their time in the period"),
+        ("jobsdb_frac_missing", "float64", "", "share of the period that no list of jobs covers"),
         ("jobsdb_nodes", "int64", "count", "nodes of the job"),
         ("topology_job_min_radius", "float64", "", "distance of the nearest of the job's nodes from their centre"),
         ("topology_job_max_radius", "float64", "", "distance of the farthest"),
@@ -220,7 +221,12 @@ def _others() -> list[Row]:
         ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
     ):  # fmt: skip
         rows.append(
-            (f"coverage_factor_{name}", "float64", "", f"the job's share: {unit}, its own by all; NULL where all is 0")
+            (
+                f"coverage_factor_{name}",
+                "float64",
+                "",
+                f"the job's share: {unit}, its own by all; NULL where all is 0, or more than 1/6 of it is missing",
+            )
         )
     return rows
 
@@ -255,7 +261,7 @@ NOTES = Table(
         Column("_jobid", "int64", "", "as in summary"),
         Column("_log_id", "int64", "", "as in summary"),
         Column("source", "string", "", "darshan, servers, fullness, failovers, jobs, topology, or a connector's name"),
-        Column("status", "string", "", "missing, partial (rows were lost) or skipped (it cannot be read)"),
+        Column("status", "string", "", "missing (also in part), partial (rows were lost) or skipped (cannot be read)"),
         Column("what", "string", "", "which file, and why"),
     ),
 )

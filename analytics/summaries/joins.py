@@ -94,7 +94,7 @@ def joined(
         raise AnalyticsError(f"summaries cannot be joined to {table!r}; they can to {', '.join(having)}")
     other = miner.load(table)
     mine = summaries.table
-    keys = [key]
+    keys: list[str] = [key]
     if key == "log_id":
         mine = mine.append_column("log_id", pa.array(_log_ids(summaries, miner), pa.int64()))
     if "run_id" in names:

@@ -160,6 +160,7 @@ def _summary(
     notes = list(dict.fromkeys([*notes, *answer.notes]))
     scalars |= {**answer.columns, "_sources": ",".join(["darshan", *answer.sources])}
     scalars |= row.coverage(scalars)
+    notes += row.doubts(scalars)
     return _noted(scalars, notes), notes, answer.series
 
 

@@ -50,12 +50,15 @@ enum mpiox_op {
     /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the
      * new owner, arg[2] = MPIOX_GIVE_BEGIN (nobody gets at its pages from now on; they are brought to the file and
      * dropped), ADOPT at the new one, GIVE with arg[2] = MPIOX_GIVE_END at the old one (whoever asks there is sent to
-     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's.
-     * MPIOX_GIVE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3]. */
+     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's,
+     * arg[2] = its stamp. MPIOX_GIVE_REPAIR is a BEGIN where two have the range: the other only keeps it.
+     * MPIOX_GIVE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3],
+     * arg[2]. */
     MPIOX_OP_GIVE,
-    /* arg[0] = range, arg[1] = version of the move: it is yours now (the giver has flushed and dropped it; what is left
-     * here from an earlier time is dropped). Once more: no effect. A version that is not new is refused, and none up to
-     * it is taken any more -> arg[3] = the version there */
+    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: none has the range, nobody gives it): it is
+     * yours now (the giver has flushed and dropped it; what is left here from an earlier time is dropped). Below 0, of
+     * a repair: only if it is yours already. Once more: no effect. A version that is not new is refused, and none up
+     * to it is taken any more -> arg[3] = the version there */
     MPIOX_OP_ADOPT,
     /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
      * delegate's, or moving, it never will be any more */
@@ -63,7 +66,7 @@ enum mpiox_op {
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
-enum { MPIOX_GIVE_BEGIN = 0, MPIOX_GIVE_END, MPIOX_GIVE_TAKE_OVER };
+enum { MPIOX_GIVE_BEGIN = 0, MPIOX_GIVE_END, MPIOX_GIVE_TAKE_OVER, MPIOX_GIVE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
 enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };

@@ -190,6 +190,7 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
     int32_t owner = a->owners ? a->owners[range]
                               : atomic_load_explicit(&delegated->owner_of[range], memory_order_relaxed);
     mpiox_backoff backoff = {0};
+    int32_t sent_on = 0;
 
     mpiox_delegated_count_up(&delegated->accesses[range], 1);
     if (!mpiox_delegated_owner(delegated, owner)->local)
@@ -208,8 +209,8 @@ static int access_page(access_t *a, int64_t page, int64_t from, int64_t to)
             owner = atomic_load(&delegated->owner_of[range]);
             a->moved |= !mpiox_delegated_owner(delegated, owner)->local;
             if (a->moved)
-                return MPIOX_OK; /* the step is done again */
-            if (owner == before) /* it is moving */
+                return MPIOX_OK;                                  /* the step is done again */
+            if (owner == before || ++sent_on > delegated->owners) /* it is moving, or faster than this rank */
                 mpiox_wait_backoff(&backoff);
             continue;
         }

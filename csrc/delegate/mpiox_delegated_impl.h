@@ -82,13 +82,13 @@ int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpi
 /* ---- mpiox_delegated_move.c -------------------------------------------------------------------------------------- */
 
 /* A page range changes hands. False: it could not be moved; it stays where it is, or its old owner is dead, or has not
- * had it. least: of the move's version, 0 where nothing is known. Between the two below, or before the file is open.
- * Local, blocking. */
+ * had it. least: of the move's version, 0 where nothing is known; more than 0: both say that they have it, and `to`
+ * must have it still. Between the two below, or before the file is open. Local, blocking. */
 bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to, int64_t least);
 /* The range is moving at `from`. If who moves it is gone, make the steps that are left. Local, blocking, any thread. */
 bool mpiox_delegated_take_over(const mpiox_delegated *delegated, int32_t range, int32_t from);
-/* MPIOX_OP_ADOPT. *heard (or NULL): refused, the version that is known there. */
-int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version, int64_t *heard);
+/* MPIOX_OP_ADOPT of a range that nobody has. */
+int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version);
 /* One thread of the process moves ranges at a time. */
 void mpiox_delegated_move_lock(void);
 void mpiox_delegated_move_unlock(void);

@@ -25,17 +25,25 @@ void mpiox_delegated_move_unlock(void)
     pthread_mutex_unlock(&moving);
 }
 
-int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version, int64_t *heard)
+/* *heard (or NULL): refused, the version that is known there. */
+static int adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version, int64_t stamp,
+                 int64_t *heard)
 {
     mpiox_slot slot = {.op = MPIOX_OP_ADOPT};
 
     slot.arg[0] = range;
     slot.arg[1] = version;
+    slot.arg[2] = stamp;
     const int code = mpiox_delegated_request(delegated, to, &slot);
 
     if (heard != NULL)
         *heard = code == MPIOX_E_ARG ? slot.arg[3] : 0;
     return code;
+}
+
+int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version)
+{
+    return adopt(delegated, range, to, version, 0, NULL);
 }
 
 static int give(const mpiox_delegated *delegated, int32_t from, int64_t step, mpiox_slot *slot)
@@ -45,12 +53,12 @@ static int give(const mpiox_delegated *delegated, int32_t from, int64_t step, mp
     return mpiox_delegated_request(delegated, from, slot);
 }
 
-/* The steps after the first. Returns who has the range then. *heard: as mpiox_delegated_adopt() has it. */
+/* The steps after the first. Returns who has the range then. *heard: as adopt() has it. */
 static int32_t finish(const mpiox_delegated *delegated, int32_t from, const mpiox_slot *begun, int64_t *heard)
 {
     mpiox_slot end = *begun;
     const int32_t to = (int32_t)begun->arg[1];
-    const int code = mpiox_delegated_adopt(delegated, (int32_t)begun->arg[0], to, begun->arg[3], heard);
+    const int code = adopt(delegated, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], heard);
 
     end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
     (void)give(delegated, from, MPIOX_GIVE_END, &end); /* if it is dead nobody asks it */
@@ -59,6 +67,8 @@ static int32_t finish(const mpiox_delegated *delegated, int32_t from, const mpio
 
 bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to, int64_t least)
 {
+    const int64_t step = least > 0 ? MPIOX_GIVE_REPAIR : MPIOX_GIVE_BEGIN;
+
     for (int tries = 0; tries < 2; tries++) {
         mpiox_slot slot = {.op = MPIOX_OP_GIVE};
         int64_t heard = 0;
@@ -66,7 +76,7 @@ bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32
         slot.arg[0] = range;
         slot.arg[1] = to;
         slot.arg[3] = least;
-        if (give(delegated, from, MPIOX_GIVE_BEGIN, &slot) != MPIOX_OK)
+        if (give(delegated, from, step, &slot) != MPIOX_OK)
             return false;
         delegated->placed[range] = (int16_t)finish(delegated, from, &slot, &heard);
         if (delegated->placed[range] == to)

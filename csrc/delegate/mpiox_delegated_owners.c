@@ -9,7 +9,8 @@
  *            that are whole. One that is moving is found, too. For any other range each delegate is asked twice: when
  *            all say the same both times, with the same versions, that was so at one moment. Nobody has it: its owner
  *            of the beginning takes it over, with a version above all that were heard of, so that who comes second does
- *            nothing. Two have it: the later ones give it to the first.
+ *            nothing. Two have it: the later ones give it to the first, which keeps it, unless it has given it on: then
+ *            it is looked again.
  * Guarantee. When the first access is made each range has one owner, and each rank finds it.
  */
 #include <string.h>
@@ -144,7 +145,7 @@ static bool find_one(mpiox_delegated *delegated, int32_t range)
         if (now.second >= 0)
             (void)mpiox_delegated_move_range(delegated, range, now.second, now.owner, now.version + 1);
         else if (before.version >= 0 && is_same(delegated, &before, &now))
-            (void)mpiox_delegated_adopt(delegated, range, range % delegated->owners, now.version + 1, NULL);
+            (void)mpiox_delegated_adopt(delegated, range, range % delegated->owners, now.version + 1);
         before = now;
         mpiox_wait_backoff(&backoff);
     }

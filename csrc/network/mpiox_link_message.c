@@ -88,7 +88,7 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
         break;
     case MPIOX_OP_GIVE:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
-               is_within(arg[2], MPIOX_GIVE_BEGIN, MPIOX_GIVE_TAKE_OVER) && is_within(arg[3], 0, MPIOX_VERSION_NEVER);
+               is_within(arg[2], MPIOX_GIVE_BEGIN, MPIOX_GIVE_REPAIR) && is_within(arg[3], 0, MPIOX_VERSION_NEVER);
         break;
     case MPIOX_OP_ADOPT:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 1, MPIOX_VERSION_NEVER);

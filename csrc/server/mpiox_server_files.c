@@ -382,6 +382,7 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
         .ahead = {.usefulness = 1},
         .servers = slot->ahead[0] > 0 && slot->ahead[0] <= INT32_MAX ? (int32_t)slot->ahead[0] : 0,
         .weight = slot->ahead[1] > 0 && slot->ahead[1] <= INT32_MAX ? (int32_t)slot->ahead[1] : 1,
+        .stamp = (++server->records_made << 20) + server->options.delegate,
         .targets = *targets,
     };
     *targets = (mpiox_server_targets){0}; /* they are the file's now */

@@ -22,13 +22,13 @@ static bool is_range(const mpiox_server *server, const mpiox_slot *slot)
 static int judge_adopting(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_move *move = move_of(server, slot);
-    const int64_t version = slot->arg[1];
+    const int64_t version = slot->arg[1], stamp = slot->arg[2];
     const int owner = atomic_load(owner_of(server, slot));
     if (version < 1 || version >= MPIOX_VERSION_NEVER)
         return MPIOX_E_ARG;
-    if (version == move->adopted)
+    if (version == move->adopted && stamp == move->adopted_stamp)
         return MPIOX_OK;
-    if (version <= move->version || owner == MPIOX_RANGE_MOVING) {
+    if (version <= move->version || owner == MPIOX_RANGE_MOVING || (stamp < 0 && owner != server->options.delegate)) {
         slot->arg[3] = move->version;
         if (version > move->version)
             move->version = (uint32_t)version;
@@ -37,6 +37,7 @@ static int judge_adopting(mpiox_server *server, mpiox_slot *slot)
     if (owner != server->options.delegate)
         return MPIOX_MOVE_FENCE;
     move->version = move->adopted = (uint32_t)version; /* it was this delegate's all the time */
+    move->adopted_stamp = stamp;
     return MPIOX_OK;
 }
 
@@ -75,6 +76,7 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
         return MPIOX_E_ARG;
     take_charge(server, move, slot);
     slot->arg[1] = move->to;
+    slot->arg[2] = move->stamp;
     slot->arg[3] = move->version;
     return MPIOX_OK;
 }
@@ -88,7 +90,8 @@ static int judge_giving(mpiox_server *server, mpiox_slot *slot)
         return end_giving(server, slot);
     if (slot->arg[2] == MPIOX_GIVE_TAKE_OVER)
         return take_over(server, slot);
-    const bool fine = slot->arg[2] == MPIOX_GIVE_BEGIN && to != server->options.delegate && slot->arg[3] >= 0 &&
+    const bool begins = slot->arg[2] == MPIOX_GIVE_BEGIN || slot->arg[2] == MPIOX_GIVE_REPAIR;
+    const bool fine = begins && to != server->options.delegate && slot->arg[3] >= 0 &&
                       slot->arg[3] < MPIOX_VERSION_NEVER && move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER &&
                       atomic_load(owner_of(server, slot)) == server->options.delegate;
     return fine ? MPIOX_MOVE_FENCE : MPIOX_E_ARG;
@@ -109,12 +112,15 @@ void mpiox_server_begin_move(mpiox_server *server, mpiox_slot *slot)
     atomic_store(owner_of(server, slot), MPIOX_RANGE_MOVING);
     if (slot->op == MPIOX_OP_ADOPT) {
         move->version = move->adopted = (uint32_t)slot->arg[1];
+        move->adopted_stamp = slot->arg[2];
         move->to = (int16_t)server->options.delegate; /* its end is nobody else's */
         return;
     }
     move->version = slot->arg[3] > move->version ? (uint32_t)slot->arg[3] : move->version + 1;
     move->to = (int16_t)slot->arg[1];
+    move->stamp = server->files[slot->file].stamp * (slot->arg[2] == MPIOX_GIVE_REPAIR ? -1 : 1);
     take_charge(server, move, slot);
+    slot->arg[2] = move->stamp;
     slot->arg[3] = move->version;
 }
 

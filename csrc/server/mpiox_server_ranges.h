@@ -4,9 +4,14 @@
  *
  * Problem.   A client moves a range in three steps at two delegates. It may die between them, another may go on in its
  *            place, its last message may arrive when that has long been done, and several may want to move the range.
+ *            A delegate whose record of the file is new counts versions from 0 again; another one's is of before.
  * Algorithm. Each move has a version, one more than the giver's. A delegate takes a range over only with a version that
  *            it has not heard of; what it refuses it never takes afterwards. A move whose client is gone is handed to
- *            whoever asks for it: that client does the steps that are left, with the same version.
+ *            whoever asks for it: that client does the steps that are left, with the same version. A move is known by
+ *            its version and by the stamp of the record that gives: an old record takes the first move of a new one
+ *            for no other that it had the version of. Where two say that a range is theirs the second gives it to the
+ *            first, which must have it still when that arrives (a repair, of stamp below 0), lest it take back what it
+ *            has given on.
  * Guarantee. A step that is done twice, late, or by two clients has the effect of one. A range that is moving is not
  *            taken over here.
  */

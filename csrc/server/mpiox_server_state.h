@@ -93,7 +93,9 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
 typedef struct mpiox_server_move { /* of one page range, see mpiox_server_ranges.h */
     uint32_t version;              /* the newest that this delegate has heard of */
     uint32_t adopted;              /* that with which it became this delegate's; 0: it never did, or from the start */
-    int32_t client;                /* it is moving: who moves it, -1: not known, */
+    int64_t adopted_stamp;         /* of that move */
+    int64_t stamp;                 /* it is moving: the move's, see mpiox_server_ranges.h, */
+    int32_t client;                /* who moves it, -1: not known, */
     uint32_t join;                 /* as mpiox_ring_join_of() has it, */
     int16_t to;                    /* and to whom */
 } mpiox_server_move;
@@ -110,6 +112,7 @@ typedef struct mpiox_server_file {
     int64_t position;        /* page where the I/O threads go on */
     int32_t syncing;         /* fences whose fsync has not ended */
     mpiox_ahead_record ahead;
+    int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_move moves[MPIOX_FILE_RANGES];
 } mpiox_server_file;
 
@@ -170,7 +173,8 @@ struct mpiox_server {
 
     mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
     int32_t next_record; /* where to look for a free one */
-    int32_t file_turn;   /* of the I/O threads */
+    int64_t records_made;
+    int32_t file_turn; /* of the I/O threads */
     bool fill_turn;
     mpiox_fence fences[MPIOX_FENCES];
     uint32_t *operations; /* ring of [slots + MPIOX_FENCES]: slots (open), then fences (sync, close) */

@@ -18,6 +18,7 @@ pytest.importorskip("darshan")
 
 from click.testing import CliRunner
 
+from mpiio_ext.analytics.cli_summarize import _words
 from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.miner import IOMiner
@@ -483,6 +484,28 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
         assert found.exit_code == 2
         assert words in found.stderr
     assert run(log, empty).exit_code == 0
+
+
+def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
+    """The log is damaged, which would be told after the work."""
+    log, folder = tmp_path / "x.darshan", tmp_path / "folder.csv"
+    log.write_bytes(b"")
+    folder.mkdir()
+    for arguments, words in (
+        (("-o", tmp_path / "none" / "jobs.h5"), f"jobs.h5: cannot be written: there is no folder {tmp_path / 'none'}"),
+        (("-o", folder), "folder.csv: cannot be written: it is no regular file"),
+        (("--join", "slurm", "--joined", tmp_path / "none" / "x.csv"), f"there is no folder {tmp_path / 'none'}"),
+    ):
+        found = run(log, *arguments)
+        assert found.exit_code == 2
+        assert words in found.stderr and "darshan" not in found.stderr
+
+
+def test_sizes_are_printed_in_powers_of_1000() -> None:
+    for value, unit, words in ((13_080.0, "MiB/s", "13.7 GB/s"), (51.5e9, "B", "51.5 GB"), (2.5, "GiB/s", "2.68 GB/s"),
+                               (0.5, "GiB", "537 MB"), (3e9, "KiB", "3.07 TB"), (12.5, "B/s", "12.5 B/s"),
+                               (3, "count", "3"), (1.5, "s", "1.5 s")):  # fmt: skip
+        assert _words(value, unit) == words
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 /*
- * test_ranges.c - page ranges change hands: steps that come twice, late, or from another client.
+ * test_ranges.c - page ranges change hands: steps that come twice, late, from another client, or between records of
+ *                 which one is older.
  *
  *   test_ranges FOLDER
  */
@@ -203,6 +204,73 @@ static void never(void)
     finish(&p, &one);
 }
 
+/* As move() of a rank: all three steps. Returns what the new owner says. */
+static int move(const pair *p, const client *who, int from, int64_t step, int64_t least)
+{
+    mpiox_slot *slot = mpiox_ring_take(p->cache[from]);
+    slot->op = MPIOX_OP_GIVE;
+    slot->client = who->id[from];
+    slot->file = p->file[from];
+    slot->arg[1] = 1 - from;
+    slot->arg[2] = step;
+    slot->arg[3] = least;
+    CHECK_EQUAL(mpiox_ring_call(p->cache[from], slot, NULL), MPIOX_OK);
+    const int64_t version = slot->arg[3], stamp = slot->arg[2];
+    mpiox_ring_give_back(slot);
+    const int code = ask(p, who, 1 - from, MPIOX_OP_ADOPT, version, stamp, 0, NULL);
+    CHECK_EQUAL(end(p, who, from, code == MPIOX_OK ? 1 - from : from), MPIOX_OK);
+    return code;
+}
+
+/* Delegate 0's record is made anew, delegate 1's is the one of before, which has taken over version 1 and given it
+ * back: the new record's first move has version 1, too, and is another one. */
+static void new_record(void)
+{
+    pair p;
+    int64_t version = 0;
+    start(&p, "new.dat");
+    const client one = join(&p);
+    open_both(&p, "new.dat");
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 1, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(close_shared(p.cache[0], p.file[0]), MPIOX_OK);
+    p.file[0] = open_shared(p.cache[0], path_of("new.dat"), MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 2);
+    CHECK_EQUAL(owner_at(&p, 0), 0);
+    CHECK_EQUAL(owner_at(&p, 1), 0);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_E_ARG);
+    CHECK_EQUAL(owner_at(&p, 0), 0); /* not with one that sends on to 0 */
+    CHECK_EQUAL(ask(&p, &one, 1, MPIOX_OP_OWNER, 0, 0, 0, &version), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, version + 1), MPIOX_OK);
+    CHECK_EQUAL(owner_at(&p, 0), 1);
+    CHECK_EQUAL(owner_at(&p, 1), 1);
+    finish(&p, &one);
+}
+
+/* Both have it, delegate 1 of before and delegate 0's new record. Who gives it from 1 to 0 is slow: 0 has given it
+ * on. */
+static void repair(void)
+{
+    pair p;
+    int64_t version = 0;
+    start(&p, "both.dat");
+    const client one = join(&p);
+    open_both(&p, "both.dat");
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(close_shared(p.cache[0], p.file[0]), MPIOX_OK);
+    p.file[0] = open_shared(p.cache[0], path_of("both.dat"), MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 2);
+    CHECK_EQUAL(owner_at(&p, 0), 0);
+    CHECK_EQUAL(owner_at(&p, 1), 1);
+    CHECK_EQUAL(move(&p, &one, 1, MPIOX_GIVE_REPAIR, 2), MPIOX_OK); /* it has it still */
+    CHECK_EQUAL(moved_in(&p, 0), 0);
+    CHECK_EQUAL(owner_at(&p, 1), 0);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_ADOPT, 9, -5, 0, &version), MPIOX_E_ARG); /* it has it no more */
+    CHECK_EQUAL(version, 3);
+    CHECK_EQUAL(owner_at(&p, 0), 1);
+    CHECK_EQUAL(owner_at(&p, 1), 1);
+    finish(&p, &one);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -212,5 +280,7 @@ int main(int argc, char **argv)
     taken_over(false);
     taken_over(true);
     never();
+    new_record();
+    repair();
     return check_exit();
 }
