@@ -141,7 +141,8 @@ def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 
     TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
-    results.json, or a folder of them such as the archive of a suite.
+    results.json, or a folder of them such as the archive of a suite. Several are one; a run that several have counts
+    once, as the last of them has it.
 
     \b
       mpiio-ext climate year.csv.gz --published -o climate.html
