@@ -101,7 +101,7 @@ def _hdf5(path: Path) -> Jobs:
     if path.suffix.lower() not in (".h5", ".hdf5"):  # their reader goes by the name
         raise HistoryError(f"{path}: cannot be read: HDF5 is read from files that end in .h5 or .hdf5")
     try:
-        return of_arrow(files.read(path).table, str(path))
+        return of_arrow(files.read(path, slices=False).table, str(path))
     except AnalyticsError as error:
         raise HistoryError(str(error)) from error
 
