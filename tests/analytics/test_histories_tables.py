@@ -70,6 +70,18 @@ def test_what_is_missing_stays_missing(plain: Path) -> None:
     assert select(table)[0].texts("_jobid").tolist() == ["11"]
 
 
+def test_chosen_rows_keep_their_values_whatever_becomes_of_the_choice() -> None:
+    table = history([1.0, 2.0, 3.0], {"note": ["a", None, "c"]})
+    mask, places = np.array([True, False, True]), np.array([2, 2, 0])
+    some, others = table.take(mask), table.take(places)
+    mask[:], places[:] = False, 1
+    assert some.numbers(PERFORMANCE).tolist() == [1.0, 3.0] and some.texts("note").tolist() == ["a", "c"]
+    assert others.numbers(PERFORMANCE).tolist() == [3.0, 3.0, 1.0] and len(others) == 3 and "note" in others
+    again = others.take(np.array([2])).joined({"more": [5]})
+    assert again.texts("note").tolist() == ["a"] and again.numbers("more").tolist() == [5.0] and len(again) == 1
+    assert again.names == [*table.names, "more"] and len(table.take(np.array([], dtype=np.int64))) == 0
+
+
 def test_a_text_where_a_number_should_be_is_named(plain: Path) -> None:
     with pytest.raises(HistoryError, match=r"column note holds 'two, words' in row 2"):
         read(plain).numbers("note")
