@@ -1,10 +1,10 @@
 """The regression watch: since when performance changed, and which metrics changed with it.
 
-Algorithm. Of each history: the changes of its performance (:mod:`mpiio_ext.analytics.statistics.changes`), whose
-p-values are corrected over all histories; for each change the metrics that differ between the level before and that
-after (:mod:`mpiio_ext.analytics.statistics.moved`), and when each of them has its own change nearest to it; and the
-jobs that are outliers within their level. A *regression* is a history whose last change was to a lower performance, and
-no longer ago than is asked for: a step that has been undone, or of which everyone knows, alarms nobody.
+Algorithm. Of each history: the changes of its performance that are sure when all histories are looked at
+(:mod:`mpiio_ext.analytics.statistics.screening`); for each change the metrics that differ between the level before and
+that after (:mod:`mpiio_ext.analytics.statistics.moved`), and when each of them has its own change nearest to it; and
+the jobs that are outliers within their level. A *regression* is a history whose last change was to a lower performance,
+and no longer ago than is asked for: a step that has been undone, or of which everyone knows, alarms nobody.
 
 Guarantees. The same table gives the same answer. A single slow job is an outlier, never a regression: a new level needs
 `least` jobs.
@@ -22,10 +22,10 @@ import numpy as np
 from mpiio_ext.analytics.histories.history import History
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.histories.table import ID, PERFORMANCE
-from mpiio_ext.analytics.statistics.changes import Change, breaks, change_points
-from mpiio_ext.analytics.statistics.correction import corrected
+from mpiio_ext.analytics.statistics.changes import Change, breaks
 from mpiio_ext.analytics.statistics.moved import LARGE_EFFECT, Moved, adjusted, compared
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
+from mpiio_ext.analytics.statistics.screening import sure_changes
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Floats
@@ -133,14 +133,6 @@ class _Series:
         return cls(dataclasses.replace(history, jobs=jobs), values[known], jobs.times())
 
 
-def _sure(every: Sequence[_Series], options: Options) -> list[list[tuple[Change, float]]]:
-    """Return the changes of each series that are sure when all are looked at, with their corrected p-values."""
-    found = [change_points(one.values, least=options.least, level=options.level, step=options.step) for one in every]
-    values = iter(corrected([change.p for changes in found for change in changes]))
-    paired = [[(change, next(values)) for change in changes] for changes in found]
-    return [[pair for pair in pairs if pair[1] <= options.level] for pairs in paired]
-
-
 def _own_changes(one: _Series, change: Change, moved: Sequence[Moved], least: int) -> dict[str, float]:
     """Return when those of the moved metrics changed themselves, by the change nearest to that of performance."""
     out = {}
@@ -186,7 +178,7 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
     options = Options() if options is None else options
     series = [_Series.of(history, options.target) for history in every]
     series = [one for one in series if len(one.values)]
-    found = _sure(series, options)
+    found = sure_changes([one.values for one in series], least=options.least, level=options.level, step=options.step)
     jobs = [(one, pair) for one, pairs in zip(series, found, strict=True) for pair in pairs]
     moved = iter(adjusted([
         compared(one.history.jobs.take(np.arange(change.begin, change.place)),

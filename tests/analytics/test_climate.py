@@ -79,11 +79,24 @@ def test_what_is_watched_can_be_small_for_good() -> None:
     assert [one.metric for one in found.regression.moved] == [PERFORMANCE]
 
 
-def test_p_values_are_corrected_over_all_histories() -> None:
-    quiet = [history(steps([(120, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(9)]
-    found = watch(_histories(_fallen(), *quiet))
-    assert sum(len(one.shifts) for one in found) == 1
-    assert found[0].shifts[0].p_corrected >= found[0].shifts[0].change.p
+def _quiet(count: int) -> list[Jobs]:
+    return [history(steps([(60, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(count)]
+
+
+def test_p_values_are_corrected_over_all_histories_also_those_without_a_change() -> None:
+    weak = history(steps([(40, 100.0), (20, 97.0)], seed=16))
+    step = Options(step=0.01)
+    (alone,) = watch(_histories(weak), step)
+    assert len(alone.shifts) == 1 and 0.001 < alone.shifts[0].change.p <= 0.01
+    assert not watch(_histories(weak, *_quiet(20)), step)[0].shifts  # one such change in 21 histories is chance
+
+
+def test_a_real_change_among_many_histories_has_the_random_orders_it_needs() -> None:
+    (found, *others) = watch(_histories(_fallen(), *_quiet(40)))
+    assert len(found.shifts) == 1 and not any(one.shifts for one in others)
+    # 999 orders know no p-value below 0.001, which 41 histories make 0.04.
+    assert found.shifts[0].change.p < 1 / 4000
+    assert found.shifts[0].p_corrected == pytest.approx(41 * found.shifts[0].change.p) and found.regression
 
 
 def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
