@@ -6,6 +6,8 @@
 
 MPI ?= openmpi
 RANKS ?= 4
+HOSTS ?= 4
+ARGS ?=
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
 
@@ -18,7 +20,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench test test-mpi test-all test-every lint build clean
+.PHONY: help bench cluster cluster-run cluster-stop test test-mpi test-all test-every lint build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -27,10 +29,20 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' $(MAKEFILE_LIST) | expand -t 14
 	@echo
 	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
+	@echo '           HOSTS=$(HOSTS), ARGS="--share gluster" (cluster)   ARGS="-n 8 PROGRAM" (cluster-run)'
 
 bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite, and two jobs under an arbiter
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 	$(if $(BENCH_ARGS),,$(BIN)/python -m mpiio_ext.bench arbitration)
+
+cluster: ## HOSTS hosts on this machine, made of namespaces, until cluster-stop; see docs/clusters.md
+	scripts/cluster/run start --hosts $(HOSTS) $(ARGS)
+
+cluster-run: build ## an MPI program on these hosts, without the library: ARGS="-n 8 PROGRAM", ARGS="--help"
+	scripts/cluster/run run --mpi $(MPI) $(ARGS)
+
+cluster-stop: ## end the hosts and all that runs on them
+	scripts/cluster/run stop
 
 test: build ## the quick tests: one worker makes the launches of MPI programs, another runs what needs none
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
+from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
@@ -22,22 +23,38 @@ if TYPE_CHECKING:
 __all__ = ["climate"]
 
 EXIT_REGRESSION = 1
+#: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
+EXIT_FAILED = 3
+EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
-def _read(paths: Sequence[Path]) -> Jobs:
-    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr."""
-    from mpiio_ext.analytics.histories import Jobs, read
+def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
+    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr.
+
+    And, where there is more than one table, the rows that were left out because another one has them too.
+    """
+    from mpiio_ext.analytics.histories import read
     from mpiio_ext.analytics.histories.bench import bench_table
+    from mpiio_ext.analytics.histories.filters import Step
+    from mpiio_ext.analytics.histories.stacking import stack
+    from mpiio_ext.analytics.site import load_site
+    from mpiio_ext.analytics.tools.system import System
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
+    if site is not None and not results:
+        raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path) for path in paths if path not in results]
     if results:
-        table, left_out = bench_table(results)
+        table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
             click.echo(f"mpiio-ext: left out: {line}", err=True)
-    return tables[0] if len(tables) == 1 else Jobs.stacked(tables, f"{paths[0]} and others")
+        tell_notes((note.source, note.status) for note in notes)
+    if len(tables) == 1:
+        return tables[0], []
+    table, twice = stack(tables, f"{paths[0]} and others")
+    return table, [Step("each run once", twice, len(table), "in a later table too")]
 
 
 def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
@@ -73,6 +90,24 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
         yield pen
 
 
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Let an exception that nobody expects end with another exit status than that of a regression, Python's own 1."""
+    import traceback
+
+    from mpiio_ext.errors import MpiioExtError
+
+    try:
+        yield
+    except (MpiioExtError, click.ClickException, click.exceptions.Exit):
+        raise
+    except KeyboardInterrupt:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(EXIT_FAILED) from None
+
+
 @click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
@@ -97,6 +132,8 @@ def _drawing(output: Path | None) -> Iterator[Pen | None]:
               help="Window of the long moving average.")
 @click.option("--stale", type=click.FloatRange(min=0, min_open=True), metavar="DAYS",
               help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
+@click.option("--site", type=_PATH, metavar="FILE",
+              help="Facts of the site: results of the bench are joined with what its sources say of their time.")
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
@@ -108,14 +145,16 @@ def climate(**options: Any) -> None:
     \b
       mpiio-ext climate year.csv.gz --published -o climate.html
       mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
-    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used.
+    Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
+    3 a defect of this program.
     """  # noqa: D301  (click wants the backspace character itself)
     if options["output"] is not None:
         check_suffix(options["output"], (".html", ".htm"))
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
-    with _drawing(options["output"]) as pen:
+    with _told_apart(), _drawing(options["output"]) as pen:
         charts: list[Chart] = []
         made = _study(options, pen, charts)
         _tell(made, options, pen, charts)
@@ -147,7 +186,9 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     from mpiio_ext.analytics.regimes.partition import Rules
 
     options["zone"] = options["time_zone"]
-    table, steps = select(_read(options["tables"]), rules_of(options))
+    table, stacking = _read(options["tables"], options["site"])
+    table, steps = select(table, rules_of(options))
+    steps = [*stacking, *steps]
     table = _chosen(table, steps, options["motif"], options["system"])
     metrics = [alias(name) for name in options["metrics"]]
     target = alias(options["target"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.miner import IOMiner
 
 __all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save_bytes", "save_text",
-           "show", "show_table", "store_options"]  # fmt: skip
+           "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
 
 HELP = {"help_option_names": ["-h", "--help"]}
 _PATH = click.Path(path_type=Path, dir_okay=False)
@@ -118,6 +119,16 @@ def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
     units = {field.name: (field.metadata or {}).get(b"unit", b"").decode() for field in table.schema}
     found = {name: unit for name, unit in units.items() if unit}
     return {"units": found} if found else {}
+
+
+def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
+    """Say on stderr how many notes there are, by source, of each status (missing, partial, skipped)."""
+    counts: dict[str, collections.Counter[str]] = {}
+    for source, status in notes:
+        counts.setdefault(source, collections.Counter())[status] += 1
+    for source, told in counts.items():
+        words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
+        click.echo(f"mpiio-ext: notes about {source}: {words}{more}", err=True)
 
 
 def save_text(path: Path, text: str) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import collections
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, dumps
+from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
 from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from mpiio_ext.analytics.readerprocess import Started
     from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
@@ -23,6 +22,7 @@ _PATH = click.Path(path_type=Path)
 #: Headings of the parts of a printed summary, by prefix of the columns.
 _PARTS = {
     "darshan_": "Program (Darshan)",
+    "bench_": "Measurement (bench)",
     "fs_": "Servers in this period",
     "fshealth_": "File system before",
     "jobsdb_": "Scheduler",
@@ -36,8 +36,11 @@ _FIRST = frozenset((
     "fs_tot_bytes_read", "fs_tot_bytes_written", "fs_max_oss_cpu", "fs_max_mds_cpu", "fs_frac_missing",
     "fshealth_ost_avg_full_pct", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_ost_count",
     "jobsdb_concurrent_jobs", "topology_job_max_radius", "coverage_factor_bw", "coverage_factor_nodehrs",
+    "bench_repetitions", "bench_spread", "bench_ratio_to_native", "bench_exchange_s", "bench_io_s",
 ))  # fmt: skip
 _INSTANT = "s since 1970 UTC"
+#: Bytes of the units of columns.
+_SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 @click.command(cls=OneLineCommand, context_settings=HELP)
@@ -69,77 +72,126 @@ _INSTANT = "s since 1970 UTC"
     metavar="FILE",
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
+@click.option("--join", metavar="TABLE",
+              help="Print the rows beside those of a table of a store: darshan_job, darshan_file, runs or slurm.")
+@click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP", show_default=True,
+              show_envvar=True, help="With --join: the set-up of the store.")
+@click.option("--joined", "joined_file", type=_PATH, metavar="FILE",
+              help="With --join: write them to this file (.csv, .parquet).")
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
+@click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
 @quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
-    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, entire: bool,
+    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, allow_missing: bool, entire: bool,
+    join: str | None, setup: Path, joined_file: Path | None,
 ) -> None:  # fmt: skip
-    """Join everything that is known of the I/O of jobs: a row for each Darshan log.
+    """Join everything that is known of the I/O of jobs: a row for each Darshan log, or measurement of the bench.
+
+    LOG is a log of Darshan, a results.json of the bench, or a folder of such, as the archive of a suite.
 
     \b
       mpiio-ext summarize-job run.darshan --site site.json
       mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
+      mpiio-ext summarize-job bench-results/nightly/results.json --site site.json
+      mpiio-ext summarize-job *.darshan --site site.json --join slurm --setup setup.json
       mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
-    done, 1 with --strict where there is such a note, 2 no log could be read, a zone or file system is not known, or an
-    output cannot be written.
+    done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a
+    zone or file system is not known, or an output cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
+    started = _started(files, site)  # before it imports anything
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.summaries import files as forms
     from mpiio_ext.analytics.summaries.summarize import summarize
 
+    if allow_missing and not strict:
+        raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
+    if joined_file is not None and (join is None or joined_file.suffix not in (".csv", ".parquet")):
+        raise click.UsageError("--joined is a file that ends in .csv or .parquet, for the rows of --join TABLE")
     for path in outputs:
-        forms.form_of(path)  # before the work
-    found = summarize(logs, _system(site, files, time_zone), file_system=file_system, edges=edges)
+        forms.check_target(path)  # before the work
+    if joined_file is not None:
+        from mpiio_ext.report.output import check_target
+
+        check_target(joined_file, list(logs))
+    found = summarize(logs, _system(site, files, time_zone, started), file_system=file_system, edges=edges)
     _tell(found)
     if not found.table.num_rows:
-        raise AnalyticsError("none of the logs could be read" + _bench_words(logs))
+        raise AnalyticsError("none of the logs could be read")
     for path in outputs:
         whole = forms.update(found, path)
         click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
-    if as_json:
+    if join is not None:
+        _show_joined(found, join, setup, joined_file, as_json)
+    elif as_json:
         click.echo(dumps(found.rows()))
     elif not outputs:
         _print(found, entire)
-    if strict and found.notes.num_rows:
+    if strict and _fails(found, allow_missing):
         raise SystemExit(1)
 
 
-def _bench_words(logs: Sequence[Path]) -> str:
-    """Return what to do with results of the bench, which do not say when each measurement ran; empty without any."""
-    own = any(path.name == "results.json" or next(path.glob("**/results.json"), None) is not None for path in logs)
-    return "; results of the bench have no times of measurements to join: see mpiio-ext climate" if own else ""
+def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
+    """Start the process that reads files of HDF5, where there may be some; it imports beside this one."""
+    from mpiio_ext.analytics import readerprocess
+
+    with contextlib.suppress(OSError):  # who needs it says so
+        if readerprocess.may_crash(files, site):
+            return readerprocess.start()
+    return None
+
+
+def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
+    """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
+    from mpiio_ext.analytics.summaries.joins import joined
+
+    with miner_of(setup) as miner:
+        without = joined(found, miner, name, "anti").arrow().num_rows
+        table = joined(found, miner, name, "left").arrow()
+    if without:
+        click.echo(f"mpiio-ext: {without:,} of {found.table.num_rows:,} rows have no counterpart in {name} of {setup}",
+                   err=True)  # fmt: skip
+    ending = "" if file is None else file.suffix
+    show_table(table, as_json=as_json, csv=file if ending == ".csv" else None,
+               parquet=file if ending == ".parquet" else None)  # fmt: skip
+
+
+def _fails(found: Summaries, allow_missing: bool) -> bool:
+    """Return whether there is a note, or where something may be missing, one of damage."""
+    from mpiio_ext.analytics.tools.system import Note
+
+    notes = [Note(row["source"], row["status"], row["what"]) for row in found.notes.to_pylist()]
+    return any(note.damage or not allow_missing for note in notes)
 
 
 def _tell(found: Summaries) -> None:
     """Say on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
-    counts: dict[str, collections.Counter[str]] = {}
-    for note in found.notes.to_pylist():
+    notes = found.notes.to_pylist()
+    for note in notes:
         if note["_log_id"] is None:
             click.echo(f"mpiio-ext: {note['source']} {note['status']}: {note['what']}", err=True)
-        else:
-            counts.setdefault(note["source"], collections.Counter())[note["status"]] += 1
-    for source, told in counts.items():
-        words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        click.echo(f"mpiio-ext: notes about {source}: {words} (column _notes says why)", err=True)
+    of_rows = ((note["source"], note["status"]) for note in notes if note["_log_id"] is not None)
+    tell_notes(of_rows, " (column _notes says why)")
 
 
-def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None) -> Any:
+def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
+    from mpiio_ext.analytics.connectors.sources import ApartReader
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 
+    reader = ApartReader(started)
     if time_zone is not None:
         moment("2000-01-01T00:00:00", time_zone)  # refuses what is no zone
     if site is not None:
         from mpiio_ext.analytics.site import load_site
 
-        return System(load_site(site), files, time_zone=time_zone)
-    system = System(None, files, time_zone=time_zone)
+        return System(load_site(site), files, time_zone=time_zone, reader=reader)
+    system = System(None, files, time_zone=time_zone, reader=reader)
     local = system.without_zone()
     if local:
         raise AnalyticsError(
@@ -160,14 +212,15 @@ def _print(found: Summaries, entire: bool) -> None:
         if number:
             click.echo()
         period = f"{_when(row['_datetime_start'])} to {_when(row['_datetime_end'])}"
-        click.echo(f"{row['_log']}: job {row['_jobid']}, {period}, file system {row['_file_system'] or 'not known'}")
+        job = "" if row["bench_method"] is not None else f"job {row['_jobid']}, "
+        click.echo(f"{row['_log']}: {job}{period}, file system {row['_file_system'] or 'not known'}")
         there = {name: value for name, value in row.items() if value is not None and name.startswith(tuple(_PARTS))}
         shown = {name: value for name, value in there.items() if entire or name in _FIRST}
         for prefix, heading in _PARTS.items():
             known = {name: value for name, value in shown.items() if name.startswith(prefix)}
             if not known:
                 continue
-            click.echo(f"\n{heading}")
+            click.echo(f"\n{'Program' if prefix == 'darshan_' and not job else heading}")
             for name, value in known.items():
                 click.echo(f"  {name.removeprefix(prefix):<38} {_words(value, units[name])}")
         if len(there) > len(shown):
@@ -192,7 +245,8 @@ def _words(value: Any, unit: str) -> str:
         return value
     if unit == _INSTANT:
         return _when(value)
-    if unit in ("B", "B/s"):
-        return size_words(value) + unit.removeprefix("B")
+    size, per, _ = unit.partition("/s")
+    if size in _SIZES:
+        return size_words(value * _SIZES[size]) + per
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return f"{number} {unit}".rstrip() if unit != "count" else number

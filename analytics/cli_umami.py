@@ -105,12 +105,20 @@ def umami(**options: Any) -> None:
     with quick_start():
         found = _found(_table(options, metrics, rules), options, metrics)
         if len(found.times) == 1:
-            more = "" if options["later"] else " (--later: also those after it)"
-            click.echo(f"job {found.job} has no history: there is no job of this motif and file system before it{more}",
-                       err=True)  # fmt: skip
+            click.echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
         if output is not None:
             _write(found, output, theme)
         _print(found, as_json, quiet=output is not None)
+
+
+def _why_alone(found: Umami, options: dict[str, Any]) -> str:
+    """Return why a job has no history."""
+    if not found.system and options["log"] is not None:
+        return "the log does not know its file system; --file-system names it as the table does"
+    if not (found.system and found.motif):
+        return f"its {'motif' if found.system else 'file system'} is not known"
+    more = "" if options["later"] else " (--later: also those after it)"
+    return f"there is no job of this motif and file system before it{more}"
 
 
 def _print(found: Umami, as_json: bool, quiet: bool) -> None:

@@ -40,7 +40,7 @@ import json
 import os
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -81,6 +81,8 @@ FIELDS: dict[str, str] = {
     "/files/*/clock": "which clock their stamps are of; default: true, in the site's time zone",
     "/files/*/stamps": "whether a stamp begins (default) or ends its interval; of sources that do not say it "
     "(mmperfmon, prometheus, csv)",
+    "/files/*/metrics": "prometheus, csv: which metrics are bytes_read, bytes_written and cpu; of a list the first "
+    'that is there; with its unit where the source does not say it: "disk_rate [kB/s]"',
 }
 
 _SITE_FIELDS = ("time_zone", "mounts", "lmt_mounts", "file_systems", "clocks", "files", "$schema")
@@ -156,6 +158,8 @@ class SourceFiles:
     ----------
     paths : tuple of str
         Templates, absolute; the first of which there is a file for a date.
+    metrics : tuple of (str, tuple of str)
+        Quantity, and the names of metrics that are it.
     """
 
     source: str
@@ -164,6 +168,7 @@ class SourceFiles:
     host: str | None = None
     clock: str | None = None
     stamps: Literal["begin", "end"] = "begin"
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,11 +287,25 @@ class _Reader:
         others = {name: item for name, item in found.items() if name in _SITE_FIELDS and f"/{name}" not in _TOLD}
         problems = schema_check.check(others, schema())
         check.problems += [f"{where}{line}" for line in problems]
-        if problems:
-            return site
-        systems = {name: self._file_system(name, item) for name, item in found.get("file_systems", {}).items()}
-        clocks = {name: self._clock(name, item, zone) for name, item in found.get("clocks", {}).items()}
-        files = tuple(self._files(at, item, systems, clocks) for at, item in enumerate(found.get("files", [])))
+
+        def whole(place: str) -> bool:
+            return not any(line.startswith((f"{place}/", f"{place}:")) for line in problems)
+
+        def parts(kind: str) -> dict[str, Any]:  # of which the schema has nothing to say
+            named = found.get(kind, {})
+            return {name: item for name, item in (named.items() if isinstance(named, dict) else ())
+                    if whole(f"/{kind}/{escaped(name)}")}  # fmt: skip
+
+        systems = {name: self._file_system(name, item) for name, item in parts("file_systems").items()}
+        clocks = {name: self._clock(name, item, zone) for name, item in parts("clocks").items()}
+        listed = found.get("files", [])
+        known = {kind: list(found[kind]) if isinstance(found.get(kind), dict) else []
+                 for kind in ("file_systems", "clocks")}  # fmt: skip
+        files = tuple(
+            self._files(at, item, known["file_systems"], known["clocks"])
+            for at, item in enumerate(listed if isinstance(listed, list) else ())
+            if whole(f"/files/{at}")
+        )
         of_systems = {
             item.backend: item.mounts[0] for item in systems.values() if item.kind == "lustre" and item.mounts
         }
@@ -296,6 +315,8 @@ class _Reader:
 
     def _zone(self, where: str, value: Any) -> str:
         zone = self._check.text(where, value)
+        if not zone:
+            return zone  # it has been told
         try:
             zoneinfo.ZoneInfo(zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
@@ -328,30 +349,38 @@ class _Reader:
 
     def _clock(self, name: str, item: Mapping[str, Any], zone: str) -> Clock:
         where = f"{self._where}/clocks/{escaped(name)}/time_zone"
-        return Clock(self._zone(where, item.get("time_zone", zone)), float(item.get("offset_s", 0)))
+        own = self._zone(where, item["time_zone"]) if "time_zone" in item else zone
+        return Clock(own, float(item.get("offset_s", 0)))
 
     def _files(
-        self, number: int, item: Mapping[str, Any], systems: Mapping[str, Any], clocks: Mapping[str, Any]
+        self, number: int, item: Mapping[str, Any], systems: Collection[str], clocks: Collection[str]
     ) -> SourceFiles:
+        from mpiio_ext.analytics.connectors.sources.registry import names
+
         where = f"{self._where}/files/{number}"
         for field, known in (("file_system", systems), ("clock", clocks)):
             if field in item and item[field] not in known:
                 self._check.wrong(f"{where}/{field}", f"{shown(item[field])} is not among {field}s of the site")
         if not item["source"]:
             self._check.wrong(f"{where}/source", "is empty")
+        elif item["source"] not in (sources := names()):
+            text = f"{shown(item['source'])} is no source; there are {', '.join(sources)}"
+            self._check.wrong(f"{where}/source", text)
         given = item["path"]
         many = isinstance(given, list)
         if not given:
             self._check.wrong(f"{where}/path", "is empty")
         paths = []
-        for at, text in enumerate(given if many else [given]):
+        for at, text in enumerate(given if many else [given] if given else []):
             self._template(f"{where}/path/{at}" if many else f"{where}/path", text)
             # The folder is no template, whatever letters there are in its name.
             folder = "" if text.startswith("/") else glob.escape(str(self._folder)).replace("%", "%%")
-            paths.append(os.path.normpath(f"{folder}/{text}"))
+            paths.append(os.path.normpath(os.path.join(folder, text)))  # noqa: PTH118  (a template)
         return SourceFiles(
             item["source"], tuple(paths), item.get("file_system"), item.get("host"), item.get("clock"),
             item.get("stamps", "begin"),
+            tuple((name, (given,) if isinstance(given, str) else tuple(given))
+                  for name, given in item.get("metrics", {}).items()),
         )  # fmt: skip
 
     def _template(self, where: str, text: str) -> None:

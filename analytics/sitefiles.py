@@ -45,6 +45,8 @@ class Found:
         Of its stamps without zone.
     stamps : {"begin", "end"}
         Whether a stamp begins or ends its interval, of sources that do not say it.
+    metrics : tuple of (str, tuple of str)
+        Quantity, and the names of metrics that are it; empty: those that are known.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class Found:
     clock: str | None
     time_zone: str
     stamps: Literal["begin", "end"]
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +71,15 @@ def _periods(clock: Clock, start: float, end: float, hourly: bool) -> Iterator[d
     """Yield the days or hours that a range meets, in the clock's time zone."""
     zone = zoneinfo.ZoneInfo(clock.time_zone)
     if hourly:
-        at = (start + clock.offset_s) // 3600 * 3600
+        # Hours of the clock begin at half hours of UTC in some zones, and where its time changes some are longer.
+        at, before = start + clock.offset_s, ""
         while at < end + clock.offset_s:
-            yield datetime.datetime.fromtimestamp(at, zone)
-            at += 3600
+            here = datetime.datetime.fromtimestamp(at, zone)
+            hour = here.replace(minute=0, second=0, microsecond=0)
+            if hour.isoformat() != before:
+                yield hour
+            before = hour.isoformat()
+            at += 3600 - (60 * here.minute + here.second + here.microsecond / 1e6)
         return
     day = datetime.datetime.fromtimestamp(start + clock.offset_s, zone).date()
     last = datetime.datetime.fromtimestamp(max(start, end - 1e-3) + clock.offset_s, zone).date()
@@ -131,5 +139,5 @@ def find_files(
                 missing[expected] = None
             for name in names:
                 found.setdefault(Path(name), Found(Path(name), source, files.file_system, files.host, files.clock,
-                                                   clock.time_zone, files.stamps))  # fmt: skip
+                                                   clock.time_zone, files.stamps, files.metrics))  # fmt: skip
     return FoundFiles(tuple(found.values()), tuple(missing))

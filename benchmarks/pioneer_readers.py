@@ -115,6 +115,17 @@ def lanl_lines(count: int) -> Iterator[str]:
         yield _ltrace_line(i, f"{1159808385 + i * 4e-5:.6f}")
 
 
+def _dftracer_call(i: int) -> tuple[str, str]:
+    """Return the function of call i and what is told of it: seven files are open at a time, each for five calls."""
+    descriptor, place = 3 + i % 7, 4096 * i
+    moves = f'"count":4096,"ret":4096,"fd":{descriptor}'
+    return (("open64", f'"flags":66,"mode":384,"ret":{descriptor}'),
+            ("read", moves),
+            ("lseek64", f'"fd":{descriptor},"whence":0,"offset":{place},"ret":{place}'),
+            ("write", moves),
+            ("close", f'"ret":0,"fd":{descriptor}'))[i // 7 % 5]  # fmt: skip
+
+
 def dftracer_lines(count: int, *, old: bool) -> Iterator[str]:
     """Yield lines of DFTracer, in the schema of 2024 or in the later one."""
     table, phase = ("", '"M"') if old else ('"type":1,', "4")
@@ -124,11 +135,11 @@ def dftracer_lines(count: int, *, old: bool) -> Iterator[str]:
         yield (f'{{"id":{i},"name":"FH","cat":"dftracer",{table}"pid":70,"tid":70,"ph":{phase},"args":{{"hhash":'
                f'{quote}5{quote},"name":"/data/cm1out_00000{i}.dat","value":{quote}33{i}{quote}}}}}')  # fmt: skip
     for i in range(count - 10):
-        head = (f'{{"id":{i},"name":"{("write", "read", "lseek64", "open64", "close")[i % 5]}","cat":"POSIX",{table}'
-                f'"pid":70,"tid":{70 + i % 2},"ts":{1700000000000000 + 40 * i},"dur":{11 + i % 50},"ph":{call},'
-                f'"args":{{"hhash":{quote}5{quote},"fhash":{quote}33{i % 9}{quote}')  # fmt: skip
-        yield head + (f',"level":2,"ret":{100 * i},"count":4096,"fd":{i % 7}}}}}', ',"level":1,"p_idx":-1,"ret":0}}',
-                      f',"level":2,"ret":{4096 * i},"offset":{4096 * i},"whence":0}}}}')[i % 3]  # fmt: skip
+        name, told = _dftracer_call(i)
+        file = 330 + (i // 35 * 7 + i % 7) % 9
+        yield (f'{{"id":{i},"name":"{name}","cat":"POSIX",{table}"pid":70,"tid":{70 + i % 2},'
+               f'"ts":{1700000000000000 + 40 * i},"dur":{11 + i % 50},"ph":{call},"args":{{"hhash":{quote}5{quote},'
+               f'"p_idx":-1,"level":2,"fhash":{quote}{file}{quote},{told}}}}}')  # fmt: skip
 
 
 def recorder_lines(count: int) -> Iterator[str]:

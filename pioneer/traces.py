@@ -34,6 +34,7 @@ from mpiio_ext.pioneer.path.names import templates_by_rank
 from mpiio_ext.pioneer.path.rules import refined
 from mpiio_ext.pioneer.path.short import with_moved
 from mpiio_ext.pioneer.readers import find_reader, reader_of
+from mpiio_ext.pioneer.readers._files import parquet_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
@@ -64,7 +65,7 @@ def is_table(path: Path) -> bool:
 def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a stored table, and its rows."""
     try:
-        file = pq.ParquetFile(path)
+        file = parquet_of(path)
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path}: no whole Parquet file: {error}") from error
     info = info_of(file.schema_arrow.with_metadata(file.metadata.metadata))

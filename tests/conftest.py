@@ -14,8 +14,8 @@ hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
 HERE = pathlib.Path(__file__).resolve().parent
-if str(HERE) not in sys.path:  # `support` and `differential` are imported by name under --import-mode=importlib
-    sys.path.append(str(HERE))
+# `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
+sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
 from support.cases import Cases  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402

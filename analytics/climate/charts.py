@@ -9,7 +9,7 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.climate.months import month_at, month_boxes, months_of
 from mpiio_ext.analytics.climate.watch import Watched
 from mpiio_ext.analytics.histories.gaps import longest_interval
-from mpiio_ext.analytics.histories.history import History
+from mpiio_ext.analytics.histories.history import UNKNOWN_SYSTEM, History
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.statistics.correlation import Correlation
@@ -51,8 +51,12 @@ def months_chart(
         panels.append({"title": history.motif, "boxes": boxes, "changes": changes})
     names = [datetime.date(year, month, 1).strftime("%b %y" if month == 1 or at == 0 else "%b")
              for at, (year, month) in enumerate(months)]  # fmt: skip
-    return Chart(kind="months", name=name, title=f"{one.label} on {system} by month",
+    return Chart(kind="months", name=name, title=f"{one.label}{_on(system)} by month",
                  data={"panels": panels, "months": names, "quantity": one.unit})  # fmt: skip
+
+
+def _on(system: str) -> str:
+    return f" on {system}" if system else f", {UNKNOWN_SYSTEM}"
 
 
 def _within(time: float, zone: datetime.tzinfo, places: Mapping[tuple[int, int], int]) -> float:
@@ -75,7 +79,7 @@ def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Ru
             "short": (found.short * one.factor).tolist(), "long": (found.long * one.factor).tolist(), "spans": spans,
             "outliers": outliers, "apart": longest_interval(found.history.jobs.times()),
         })  # fmt: skip
-    return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()} on {system}",
+    return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()}{_on(system)}",
                  data={"panels": panels, "quantity": one.unit, "short_days": rules.short_days,
                        "long_days": rules.long_days})  # fmt: skip
 

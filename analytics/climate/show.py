@@ -11,6 +11,8 @@ from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart
 from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
+from mpiio_ext.analytics.histories.derived import MOST_COVERAGE, beyond
+from mpiio_ext.analytics.histories.history import UNKNOWN_SYSTEM, name_of
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.regimes.partition import REGIMES
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
@@ -21,6 +23,8 @@ from mpiio_ext.analytics.statistics.moved import Moved
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.histories.boxes import Box
+    from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["hand_over", "hand_over_correlations", "page", "text"]
@@ -46,6 +50,11 @@ def _p(value: float) -> str:
     return "–" if value != value else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
+def _signed(value: float) -> str:
+    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 def _label(name: str) -> str:
     one = metric(name)
     return one.label + (" †" if one.extensive else "")
@@ -58,7 +67,7 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
         own = shift.own.get(item.metric)
         when = f"; its own change: {_day(own, zone)}" if own is not None else ""
         out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
-                   f"(effect {item.effect:+.2f}{when})")  # fmt: skip
+                   f"(effect {_signed(item.effect)}{when})")  # fmt: skip
     return out
 
 
@@ -69,7 +78,7 @@ def _moved_in_short(item: Moved) -> str:
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
     change = shift.change
     share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
-    return (f"{found.motif} on {found.system}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
+    return (f"{name_of(found.motif, found.system)}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
             f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
 
 
@@ -85,6 +94,8 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
         verb, least = "has" if few == 1 else "have", 2 * made.options.least
         lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
                      f"a change needs {least}")  # fmt: skip
+    if made.unknown:
+        lines.append(f"{count_words(made.unknown, 'job')} of no history: file system or motif not known")
     return lines
 
 
@@ -105,7 +116,17 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
                  f"{count_words(changes, 'change of level', 'changes of level')}, "
                  f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
     note = [_LONGER] if any("†" in line for line in lines) else []
-    return "\n".join([*lines, *_hints(made), *note])
+    return "\n".join([*lines, *_left_out(made.steps), *_hints(made), *note])
+
+
+def _left_out(steps: Sequence[Step]) -> list[str]:
+    """Return in a line how many rows do not count, and why."""
+    lost = [step for step in steps if step.dropped]
+    if not lost:
+        return []
+    why = lost[0].why if len(lost) == 1 else ", ".join(f"{step.why} ({step.dropped:,})" for step in lost)
+    dropped = sum(step.dropped for step in lost)
+    return [f"{dropped:,} of {count_words(dropped + steps[-1].left, 'row')} left out: {why}"]
 
 
 def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
@@ -114,7 +135,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     target, rows = made.options.target, []
     for one, shift in found[:_MOST_CHANGES]:
         ratio = shift.change.ratio
-        rows.append((f"{one.motif} on {one.system}" if one.system else one.motif, _day(shift.time, zone),
+        rows.append((name_of(one.motif, one.system), _day(shift.time, zone),
                      f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
                      "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
                      _moved_in_short(shift.moved[0]) if shift.moved else "–"))  # fmt: skip
@@ -206,17 +227,27 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
                    sentences=[*([] if findings else words), *unseen])  # fmt: skip
 
 
+def _quartiles(one: Box | None) -> str:
+    """Return median and middle half of a share; what rounds to 0 has no sign."""
+    if one is None:
+        return "–"
+    median, first, third = (f"{round(value, 3) + 0.0:.3f}" for value in (one.median, one.first, one.third))
+    return f"{median} ({first} to {third})"
+
+
 def _coverage_section(made: Study) -> Section:
-    rows = []
-    for history, found in coverage(made.every):
-        boxes = [found.get(name) for name in COVERAGE]
-        cells = ["–" if one is None else f"{one.median:.3f} ({one.first:.3f} to {one.third:.3f})" for one in boxes]
-        rows.append((history.motif, history.system, *cells))
-    grids = [_grid(("motif", "file system", *(metric(name).label for name in COVERAGE)), rows, 2)] if rows else []
+    every = coverage(made.every)
+    names = [name for name in COVERAGE if any(name in found for _, found in every)]
+    rows = [(history.motif, history.system, *(_quartiles(found.get(name)) for name in names))
+            for history, found in every]  # fmt: skip
+    grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
+    unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
+    limit = [f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
+             f"answered: {', '.join(unused)}."] if unused else []  # fmt: skip
     return Section(anchor="coverage", title="Coverage and contention", grids=grids, sentences=[
         "Coverage factor: the job's own bytes over those that all servers of the file system moved meanwhile; 1 minus "
-        "it is the contention. Median, and middle half of the jobs.", *none])  # fmt: skip
+        "it is the contention. Median, and middle half of the jobs.", *limit, *none])  # fmt: skip
 
 
 def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
@@ -231,7 +262,8 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
         for method in ("pearson", "spearman"):
             cell = both.get(method)
             cells += ["–", "–", "–"] if cell is None else [
-                f"{cell.coefficient:+.2f}", f"{cell.low:+.2f} to {cell.high:+.2f}", _p(cell.p_corrected)]  # fmt: skip
+                _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
+                _p(cell.p_corrected)]  # fmt: skip
         rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells))
     return rows
 
@@ -254,7 +286,7 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
               for one in made.partitions]  # fmt: skip
     rows = [(one.motif, one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
              _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
-             f"{one.moved.effect:+.2f}", _p(one.moved.p_corrected))
+             _signed(one.moved.effect), _p(one.moved.p_corrected))
             for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
     grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
     if rows:
@@ -273,7 +305,7 @@ def _rows_section(made: Study) -> Section:
     counts: dict[str, int] = {}
     for history in made.every:
         counts[history.system] = counts.get(history.system, 0) + len(history.jobs)
-    systems = [(system, f"{count:,}") for system, count in counts.items()]
+    systems = [(system or UNKNOWN_SYSTEM, f"{count:,}") for system, count in counts.items()]
     return Section(anchor="rows", title="Rows that count", sentences=[f"Of {made.table.source}."],
                    grids=[_grid(("filter", "rows left out", "rows left"), steps, 1),
                           _grid(("file system", "rows"), systems, 1)])  # fmt: skip

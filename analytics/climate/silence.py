@@ -19,7 +19,7 @@ import numpy as np
 
 from mpiio_ext.analytics.climate.watch import Options, Watched
 from mpiio_ext.analytics.histories.gaps import longest_interval
-from mpiio_ext.analytics.histories.history import History
+from mpiio_ext.analytics.histories.history import History, name_of
 
 __all__ = ["Stopped", "newest", "stopped", "too_few"]
 
@@ -35,7 +35,7 @@ class Stopped:
     @property
     def name(self) -> str:
         """Name for people and for JSON: ``ior_fpp_write on scratch1``."""
-        return f"{self.motif} on {self.system}" if self.system else self.motif
+        return name_of(self.motif, self.system)
 
 
 def newest(every: Sequence[History]) -> float | None:

@@ -12,8 +12,9 @@ from typing import Any
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
 from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.derived import beyond
 from mpiio_ext.analytics.histories.filters import Step
-from mpiio_ext.analytics.histories.history import History, histories
+from mpiio_ext.analytics.histories.history import History, histories, name_of
 from mpiio_ext.analytics.histories.table import PERFORMANCE, Jobs
 from mpiio_ext.analytics.regimes.explain import Difference, explain, named
 from mpiio_ext.analytics.regimes.partition import REGIMES, Partition, Rules, partition
@@ -60,6 +61,11 @@ class Study:
         """Histories whose performance has fallen, the largest loss first."""
         fallen = [one for one in self.watched if one.regression is not None]
         return sorted(fallen, key=lambda one: one.regression.change.ratio if one.regression else 1.0)
+
+    @property
+    def unknown(self) -> int:
+        """Rows of no history: their file system or motif is not known."""
+        return len(self.table) - sum(len(history.jobs) for history in self.every)
 
 
 def study(
@@ -123,14 +129,15 @@ def document(made: Study) -> dict[str, Any]:
                     for region in one.regions],
     } for one in made.partitions]  # fmt: skip
     return {
-        "source": made.table.source, "rows": len(made.table),
+        "source": made.table.source, "rows": len(made.table), "rows_of_no_history": made.unknown,
         "filters": [dataclasses.asdict(step) for step in made.steps],
-        "regressions": [f"{one.motif} on {one.system}" for one in made.regressions],
+        "regressions": [name_of(one.motif, one.system) for one in made.regressions],
         "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
         "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
         "histories": [as_json(one) for one in made.watched],
         "correlations": [dataclasses.asdict(one) for one in made.correlations],
         "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],
+        "coverage_beyond_limit": beyond(made.table),
         "coverage": [{"file_system": history.system, "motif": history.motif,
                       **{name: dataclasses.asdict(one) for name, one in found.items()}}
                      for history, found in coverage(made.every)],

@@ -2,8 +2,9 @@
 
 Results of the bench (``results.json``). A job is one pattern or kernel through one interface under one method. Each of
 its operations is a row of ``runs``; all of them together are one row of ``darshan_job`` and one of ``darshan_file``
-(source ``bench``). The bench records durations, not when each run began: the operations of a job are laid one after
-the other from the start of the bench. Requests are those to the file system.
+(source ``bench``). Times are those of the first repetition; a direction lasts as long as the medians of its operations,
+which are laid one after the other. Where results do not say when they were measured (older ones), the operations of a
+job are laid one after the other from the start of the bench. Requests are those to the file system.
 
 Statistics of the library: :mod:`mpiio_ext.analytics.connectors.statistics`.
 
@@ -57,6 +58,12 @@ def _started(results: ResultSet) -> float | None:
         return None
 
 
+def _begun(rows: Sequence[Measured], start: float | None) -> float | None:
+    """Return when the first of some operations began, as far as the results say it of all; else `start`."""
+    begins = [row.periods[0][0] for row in rows if row.periods]
+    return min(begins) if rows and len(begins) == len(rows) else start
+
+
 def _run(results: ResultSet, row: Measured, ids: Mapping[str, Any], start: float | None) -> dict[str, Any]:
     last = row.last
     statistics = {
@@ -96,7 +103,7 @@ def _run(results: ResultSet, row: Measured, ids: Mapping[str, Any], start: float
                 *filter(None, (row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation)),
             ]
         ),
-        "time": start,
+        "time": _begun([row], start),
         "kind": last.kind,
         "pattern": row.key.variant,
         "interface": row.key.interface,
@@ -125,6 +132,7 @@ def _direction(rows: Sequence[Measured], read: bool, start: float | None) -> tup
     out: dict[str, Any] = {moved: sum(row.last.data_bytes for row in mine), noun: None}
     if not mine:
         return {**out, noun: 0}, start
+    start = _begun(mine, start)
     out[noun] = sum_of([row.requests for row in mine])
     out[f"{name}_start"] = start
     end = None if start is None else start + sum(_seconds(row) for row in mine)
@@ -142,13 +150,14 @@ def _bench(results: ResultSet, log: str, log_id: int, out: _Rows) -> None:
     groups: dict[tuple[str, str, str], list[Measured]] = {}
     for row in results.rows:
         groups.setdefault((row.key.variant, row.key.interface, row.key.strategy), []).append(row)
-    start = _started(results)
+    started = _started(results)
     environment = results.environment
     for (variant, interface, method), rows in groups.items():
         job = job_id_of(
             str(environment.get("started")), str(environment.get("hosts")), results.name, variant, interface, method
         )
         ids = identity(job, log, log_id)
+        start = _begun(rows, started)
         out["runs"] += [_run(results, row, ids, start) for row in rows]
         written, then = _direction(rows, False, start)
         read, _ = _direction(rows, True, then)

@@ -60,11 +60,12 @@ PUBLISHED = Filter(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What a filter has left out, and how many rows it left."""
+    """What a filter has left out, how many rows it left, and what those left out lacked, or why."""
 
     name: str
     dropped: int
     left: int
+    why: str
 
 
 def zone_of(name: str) -> datetime.tzinfo:
@@ -101,25 +102,30 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     keep = np.ones(len(table), dtype=np.bool_)
     steps: list[Step] = []
 
-    def only(name: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    def only(name: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]], why: str) -> None:
         nonlocal keep
         before = int(keep.sum())
         keep = keep & rows
-        steps.append(Step(name, before - int(keep.sum()), int(keep.sum())))
+        steps.append(Step(name, before - int(keep.sum()), int(keep.sum()), why))
 
     if rules.complete:
-        missing = [table.missing(name) for name in table.names if name not in _OPTIONAL]
-        only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]))
-    only("performance and start known", ~np.isnan(table.numbers(PERFORMANCE)) & ~np.isnan(table.times()))
+        missing = [(whole if name == MOTIF else table).missing(name) for name in table.names if name not in _OPTIONAL]
+        only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]),
+             "a column missing")  # fmt: skip
+    slow, late = np.isnan(table.numbers(PERFORMANCE)), np.isnan(table.times())
+    lacking = [name for name, rows in (("performance", slow), ("start", late)) if (rows & keep).any()]
+    only("performance and start known", ~slow & ~late, f"no {' or '.join(lacking or ['performance or start'])}")
     starts = table.numbers(START) if START in table else table.times()
     if rules.since is not None:
-        only(f"since {rules.since}", starts >= _midnight(rules.since, rules.time_zone))
+        only(f"since {rules.since}", starts >= _midnight(rules.since, rules.time_zone), f"before {rules.since}")
     if rules.until is not None:
-        only(f"before {rules.until}", starts < _midnight(rules.until, rules.time_zone))
+        only(f"before {rules.until}", starts < _midnight(rules.until, rules.time_zone), f"not before {rules.until}")
     if rules.above_gib is not None:
-        only(f"more than {rules.above_gib:g} GiB", whole.numbers("darshan_total_gibs_posix") > rules.above_gib)
+        only(f"more than {rules.above_gib:g} GiB", whole.numbers("darshan_total_gibs_posix") > rules.above_gib,
+             f"not more than {rules.above_gib:g} GiB")  # fmt: skip
     if rules.without:
-        only(f"without {', '.join(rules.without)}", ~np.isin(whole.texts(MOTIF), list(rules.without)))
+        names = ", ".join(rules.without)
+        only(f"without {names}", ~np.isin(whole.texts(MOTIF), list(rules.without)), names)
     rows = np.flatnonzero(keep)
     times = table.times()[rows]
     taken = table.take(rows[np.argsort(times, kind="stable")])

@@ -7,7 +7,9 @@ import dataclasses
 from mpiio_ext.analytics.histories.derived import groups_of
 from mpiio_ext.analytics.histories.table import Jobs
 
-__all__ = ["History", "histories"]
+__all__ = ["UNKNOWN_MOTIF", "UNKNOWN_SYSTEM", "History", "histories", "name_of"]
+
+UNKNOWN_MOTIF, UNKNOWN_SYSTEM = "motif not known", "file system not known"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +31,18 @@ class History:
     @property
     def name(self) -> str:
         """Name for people and for JSON: ``ior_fpp_write on scratch1``."""
-        return f"{self.motif} on {self.system}" if self.system else self.motif
+        return name_of(self.motif, self.system)
+
+
+def name_of(motif: str, system: str) -> str:
+    """Return the name of a history; what is not known is said to be so."""
+    return f"{motif or UNKNOWN_MOTIF} on {system}" if system else f"{motif or UNKNOWN_MOTIF}, {UNKNOWN_SYSTEM}"
 
 
 def histories(table: Jobs, *, least: int = 1) -> list[History]:
     """Return the histories of a table whose rows are in order (:func:`mpiio_ext.analytics.histories.select`).
+
+    Rows whose file system or motif is not known, while that of others is, are of none.
 
     Parameters
     ----------

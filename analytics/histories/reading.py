@@ -7,8 +7,9 @@ Algorithm. PyArrow reads CSV and Parquet, the standard library SQLite; each is a
 alone. A row number without a name is left out. In SQLite the table is the one that has a column of job IDs. HDF5 is
 what ``mpiio-ext summarize-job`` writes.
 
-Guarantees. A file that is no table, is cut off, or has no job IDs is an error of one line that names it; what a value
-means is not guessed. The row order is that of the file.
+Guarantees. A file that is no table, is cut off, has no job IDs, or has starts that are no times in seconds (but in
+milliseconds, say) is an error of one line that names it; what a value means is not guessed. The row order is that of
+the file.
 """
 
 from __future__ import annotations
@@ -24,18 +25,21 @@ import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.histories.errors import HistoryError
-from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, Jobs
+from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, START, TRUE_START, Jobs
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["of_arrow", "read"]
+__all__ = ["checked", "of_arrow", "read"]
 
 #: What stands for a missing value in CSV.
 _MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
 _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+#: Starts of jobs, in s since 1970: 1980-01-01 and 2100-01-01 UTC. Milliseconds, days and clocks that were never set are
+#: far outside.
+_EARLIEST, _LATEST = 315_532_800, 4_102_444_800
 
 
 def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
@@ -51,9 +55,24 @@ def read(path: str | Path, columns: Collection[str] | None = None) -> Jobs:
     Raises
     ------
     HistoryError
-        There is no such file, it is none of these, it is damaged, or it has no column ``_jobid``.
+        There is no such file, it is none of these, it is damaged, it has no column ``_jobid``, or a start is no time of
+        a job.
     """
-    path = Path(path)
+    return checked(_read(Path(path), columns))
+
+
+def checked(table: Jobs) -> Jobs:
+    """Return the table; HistoryError where a start is no time between the years 1980 and 2100."""
+    for name in (START, TRUE_START):
+        starts = table.numbers(name)
+        wrong = np.flatnonzero((starts < _EARLIEST) | (starts >= _LATEST))  # not where it is NaN
+        if len(wrong):
+            raise HistoryError(f"{table.source}: column {name} holds {starts[wrong[0]]:.15g} in row {wrong[0] + 1}; "
+                               "starts are seconds since 1970 UTC, of the years 1980 to 2099")
+    return table
+
+
+def _read(path: Path, columns: Collection[str] | None) -> Jobs:
     try:
         with path.open("rb") as stream:
             head = stream.read(16)

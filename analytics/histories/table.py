@@ -12,7 +12,7 @@ that names the column and the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.int64]
 
-__all__ = ["ID", "LOG", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "Jobs"]
+__all__ = ["ID", "LOG", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs"]
 
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.
 ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
@@ -34,9 +34,10 @@ ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
 LOG = "_log"
 #: Start in s since 1970 as the published filters take it; :meth:`Jobs.times` says why that is not always UTC.
 START = "_datetime_start"
+#: The same as Darshan has it, in UTC.
+TRUE_START = "darshan_start_time"
 #: The estimate of a job's bandwidth, in MiB/s: bytes over the I/O time of the slowest process (Darshan).
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
-_TRUE_START = "darshan_start_time"
 #: Of the jobs that ran meanwhile: the job itself ran, so that 0 says that the scheduler's records were not there.
 NEVER_ZERO = frozenset({"jobsdb_concurrent_jobs", "jobsdb_concurrent_nodes", "jobsdb_concurrent_nodehrs"})
 
@@ -113,7 +114,7 @@ class Jobs:
         The published ``_datetime_start`` holds the clock of the wall in the site's time zone as if it were UTC (the
         errata of the data set call ``darshan_start_time`` the ground truth), so that the latter goes first.
         """
-        true = self.numbers(_TRUE_START)
+        true = self.numbers(TRUE_START)
         return np.where(np.isnan(true), self.numbers(START), true)
 
     def missing(self, name: str) -> Flags:
@@ -144,9 +145,17 @@ class Jobs:
         """Return the rows of several tables; a column that one of them lacks is missing in its rows."""
         every = list(tables)
         names = list(dict.fromkeys(name for table in every for name in table.names))
-        return cls({name: np.concatenate([table.column(name).astype(object) if name in table
-                                          else np.full(len(table), None, dtype=object) for table in every])
+        return cls({name: _stacked([table._columns.get(name) for table in every], [len(table) for table in every])
                     for name in names}, source)  # fmt: skip
+
+
+def _stacked(parts: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> npt.NDArray[Any]:
+    """Return one column of those of several tables, None where a table lacks it; floats stay floats."""
+    floats = all(part is None or part.dtype.kind == "f" for part in parts)
+    return np.concatenate([
+        np.full(length, np.nan if floats else None, dtype=np.float64 if floats else object) if part is None
+        else part.astype(np.float64 if floats else object)
+        for part, length in zip(parts, lengths, strict=True)])  # fmt: skip
 
 
 def _array(values: Any) -> npt.NDArray[Any]:

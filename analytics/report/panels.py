@@ -309,7 +309,7 @@ def _correlations(data: Mapping[str, Any], theme: Theme) -> Any:
             sure = data["sure"][row][at]
             colour = theme.quarters[3] if value >= 0 else theme.quarters[0]
             axes.barh([row], [value * 0.3], left=at, height=0.62, facecolor=colour if sure else theme.line, linewidth=0)
-            axes.annotate(f"{value:+.2f}", (at + 0.48, row), ha="right", va="center", fontsize=7.5,
+            axes.annotate(f"{round(value, 2) + 0.0:+.2f}", (at + 0.48, row), ha="right", va="center", fontsize=7.5,
                           color=theme.ink if sure else theme.soft, fontweight="bold" if sure else "normal")  # fmt: skip
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)

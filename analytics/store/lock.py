@@ -1,4 +1,6 @@
-"""One fill at a time: a lock on the store's folder that ends with the process that holds it.
+"""One change at a time: locks on a store's folder, or on a file, that end with the process that holds them.
+
+A second fill of a store is refused, since it may take hours; a second change of a file waits, since it takes moments.
 
 Guarantees. A fill that fails before it has written anything leaves nothing: a set-up with a wrong path makes no folder
 that looks like a store. The lock's file is removed only by its holder; who has waited for a file that is gone meanwhile
@@ -17,7 +19,7 @@ from typing import IO
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["locked"]
+__all__ = ["alone", "locked"]
 
 
 @contextlib.contextmanager
@@ -42,6 +44,41 @@ def locked(folder: Path) -> Iterator[None]:
         except BaseException:
             _undo(folder, made)
             raise
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold a file for a change that reads and replaces it; waits while another process or thread does.
+
+    The lock is a file beside it, which is gone afterwards.
+
+    Raises
+    ------
+    AnalyticsError
+        The folder cannot be written, or its file system has no locks.
+    """
+    beside = path.with_name(f".{path.name[:200]}.lock")
+    while True:
+        try:
+            stream = beside.open("a+", encoding="utf-8")
+        except OSError as error:
+            raise AnalyticsError(f"{path}: cannot be written: {error.strerror}") from error
+        with stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            except OSError as error:
+                raise AnalyticsError(
+                    f"{path}: the file system has no locks ({error.strerror}), so that two writers could lose rows; "
+                    "mount Lustre with -o flock, or choose a folder elsewhere"
+                ) from error
+            if not _is_at(stream, beside):
+                continue  # its holder has removed it after it was opened here
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    beside.unlink(missing_ok=True)  # still held: who waits sees that it is gone
+            return
 
 
 def _held(folder: Path) -> IO[str]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
+__all__ = ["BENCH_COUNTS", "BENCH_TIMES", "COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
 
 #: Counters of POSIX of which the row has sum, number, mean, least and greatest value over the records: unit, meaning.
 COUNTERS: dict[str, tuple[str, str]] = {
@@ -44,6 +44,27 @@ OPERATIONS = (
     "read", "write", "readdir", "inode_updates",
 )  # fmt: skip
 
+#: Times of a measurement of the bench in the row, in s: meaning.
+BENCH_TIMES: dict[str, str] = {
+    "open": "opening",
+    "close": "closing",
+    "plan": "planning in the extension, longest rank",
+    "exchange": "exchange among the ranks, longest rank",
+    "io": "access to the file system, longest rank",
+    "wait": "waiting in the extension, longest rank",
+    "independent": "accesses of single ranks in the extension, longest rank",
+}
+#: Its counts: unit, meaning.
+BENCH_COUNTS: dict[str, tuple[str, str]] = {
+    "rounds": ("count", "two-phase rounds of the busiest aggregator"),
+    "requests": ("count", "requests to the file system, of all ranks"),
+    "request_bytes": ("B", "bytes of these requests"),
+    "messages": ("count", "messages between nodes"),
+    "message_bytes": ("B", "bytes of these messages"),
+    "cache_hits": ("count", "page accesses that found the page in a delegate's cache"),
+    "cache_misses": ("count", "page accesses that did not"),
+}
+
 Row = tuple[str, str, str, str]
 
 
@@ -51,7 +72,7 @@ def _identity() -> list[Row]:
     return [
         ("_jobid", "int64", "", "ID of the job in the scheduler"),
         ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
-        ("_log", "string", "", "name of the log"),
+        ("_log", "string", "", "name of the log; of a measurement of the bench its names, as run_id of the store"),
         (
             "_datetime_start",
             "float64",
@@ -65,6 +86,12 @@ def _identity() -> list[Row]:
             "its end: that of the job, and a step in which servers still write",
         ),
         ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
+        (
+            "_benchmark_id",
+            "string",
+            "",
+            "kind of I/O: names, ranks and bytes a rank of a measurement of the bench; NULL for logs",
+        ),
         ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
         ("_sources", "string", "", "sources of the row, in order, with commas"),
         ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
@@ -183,6 +210,7 @@ def _others() -> list[Row]:
         ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
         ("jobsdb_concurrent_nodes", "int64", "count", "their nodes"),
         ("jobsdb_concurrent_nodehrs", "float64", "h", "their nodes by their time in the period"),
+        ("jobsdb_frac_missing", "float64", "", "share of the period that no list of jobs covers"),
         ("jobsdb_nodes", "int64", "count", "nodes of the job"),
         ("topology_job_min_radius", "float64", "", "distance of the nearest of the job's nodes from their centre"),
         ("topology_job_max_radius", "float64", "", "distance of the farthest"),
@@ -193,16 +221,36 @@ def _others() -> list[Row]:
         ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
     ):  # fmt: skip
         rows.append(
-            (f"coverage_factor_{name}", "float64", "", f"the job's share: {unit}, its own by all; NULL where all is 0")
+            (
+                f"coverage_factor_{name}",
+                "float64",
+                "",
+                f"the job's share: {unit}, its own by all; NULL where all is 0, or more than 1/6 of it is missing",
+            )
         )
     return rows
 
 
-#: A row a log.
+def _bench() -> list[Row]:
+    return [
+        ("bench_method", "string", "", "method of the measurement"),
+        ("bench_interface", "string", "", "interface"),
+        ("bench_operation", "string", "", "write, read, or both"),
+        ("bench_mpi_library", "string", "", "the MPI library, with its version"),
+        ("bench_revision", "string", "", "revision of this package"),
+        ("bench_repetitions", "int64", "count", "repetitions; performance and answers of sources are their medians"),
+        ("bench_spread", "float64", "", "largest less smallest bandwidth of the repetitions, over their median"),
+        ("bench_ratio_to_native", "float64", "", "bandwidth over that of the MPI library alone"),
+        *((f"bench_{name}_s", "float64", "s", f"{meaning}: median") for name, meaning in BENCH_TIMES.items()),
+        *((f"bench_{name}", "int64", unit, f"{meaning}: median") for name, (unit, meaning) in BENCH_COUNTS.items()),
+    ]
+
+
+#: A row a log, or a measurement of the bench.
 SUMMARY = Table(
     "summary",
-    "one row a log: everything that is known of the I/O of a job",
-    tuple(Column(*row) for row in [*_identity(), *_darshan(), *_servers(), *_health(), *_others()]),
+    "one row a log or measurement: everything that is known of the I/O of a job",
+    tuple(Column(*row) for row in [*_identity(), *_darshan(), *_servers(), *_health(), *_others(), *_bench()]),
 )
 
 #: A row for each thing that is missing or damaged.
@@ -213,7 +261,7 @@ NOTES = Table(
         Column("_jobid", "int64", "", "as in summary"),
         Column("_log_id", "int64", "", "as in summary"),
         Column("source", "string", "", "darshan, servers, fullness, failovers, jobs, topology, or a connector's name"),
-        Column("status", "string", "", "missing, partial (rows were lost) or skipped (it cannot be read)"),
+        Column("status", "string", "", "missing (also in part), partial (rows were lost) or skipped (cannot be read)"),
         Column("what", "string", "", "which file, and why"),
     ),
 )

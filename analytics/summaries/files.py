@@ -10,7 +10,8 @@ Forms, by the name of the file
   value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as
   attributes.
 
-Guarantees. A file is there whole or not at all: it is written beside, and renamed. Every form gives back the values
+Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one
+file at a time each waits for the others, and no row is lost. Every form gives back the values
 that were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with
 a row are in its column ``_notes`` in every form.
 
@@ -25,6 +26,7 @@ import io
 import json
 import os
 import sqlite3
+import stat
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -35,12 +37,13 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.store.lock import alone
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Slice, Summaries, arrow_schema, table_of
 from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
 
-__all__ = ["FORMS", "form_of", "read", "slices_of", "update", "write"]
+__all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
 
 _NO_INT = np.iinfo(np.int64).min
 _NO_TEXT = "\\N"
@@ -301,6 +304,30 @@ def form_of(path: str | Path) -> str:
     return max(found, key=len)
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse a file to which summaries cannot be added, before the work that makes them.
+
+    Raises
+    ------
+    AnalyticsError
+        Its name says no form, it is a folder or the like, or its folder is missing or cannot be written.
+    """
+    path = Path(path)
+    form_of(path)
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        there = None
+    except OSError as error:
+        raise AnalyticsError(f"{path}: cannot be written: {error.strerror}") from error
+    if there is not None and not stat.S_ISREG(there.st_mode):
+        raise AnalyticsError(f"{path}: cannot be written: it is no regular file")
+    if not path.parent.is_dir():
+        raise AnalyticsError(f"{path}: cannot be written: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise AnalyticsError(f"{path}: cannot be written: the folder {path.parent} is not writable")
+
+
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
     """Turn what damaged files raise into an error that names the file."""
@@ -337,13 +364,15 @@ def write(summaries: Summaries, path: str | Path) -> None:
         The file cannot be written, or its name says no form.
     """
     path = Path(path)
+    check_target(path)
     writer = FORMS[form_of(path)][0]
     beside = path.with_name(f".{uuid.uuid4().hex}{''.join(path.suffixes[-2:])}")
     try:
         writer(summaries, beside)
         beside.replace(path)
     except (OSError, sqlite3.Error, pa.ArrowException) as error:
-        raise AnalyticsError(f"{path}: cannot be written: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise AnalyticsError(f"{path}: cannot be written: {why.replace(str(beside), path.name)}") from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(beside)  # noqa: PTH108  (gone after a rename)
@@ -351,6 +380,8 @@ def write(summaries: Summaries, path: str | Path) -> None:
 
 def update(summaries: Summaries, path: str | Path) -> Summaries:
     """Add summaries to a file, which is made if it is missing; rows of the same log are replaced.
+
+    Waits while another process adds to the same file.
 
     Returns
     -------
@@ -360,10 +391,11 @@ def update(summaries: Summaries, path: str | Path) -> Summaries:
     Raises
     ------
     AnalyticsError
-        The file is there and cannot be read, or cannot be written.
+        The file is there and cannot be read, cannot be written, or its file system has no locks.
     """
     path = Path(path)
-    form_of(path)
-    whole = read(path).merged(summaries) if path.exists() else summaries
-    write(whole, path)
+    check_target(path)
+    with alone(path):
+        whole = read(path).merged(summaries) if path.exists() else summaries
+        write(whole, path)
     return whole

@@ -4,7 +4,8 @@ Problem. A summary is a log's, and a job of the scheduler may have several. A st
 where they lie, which a summary does not know.
 
 Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
-the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job.
+the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job. A measurement of the
+bench has the ID of the store's job, of which it is an operation: of ``runs`` it is joined to its own row alone.
 """
 
 from __future__ import annotations
@@ -55,8 +56,11 @@ def _log_ids(summaries: Summaries, miner: IOMiner) -> list[int | None]:
         for row in there.project("job_id", "log_id", "log_file", "start_time").rows()
         if row["log_file"] is not None and row["start_time"] is not None
     }
+    own = {row["job_id"]: row["log_id"] for row in there.filter("source = 'bench'").project("job_id", "log_id").rows()}
     keys = (summaries.table[name].to_pylist() for name in ("_jobid", "_log", "darshan_start_time"))
-    return [ids.get(key) for key in zip(*keys, strict=True)]
+    measured = (method is not None for method in summaries.table["bench_method"].to_pylist())
+    return [own.get(key[0]) if of_bench else ids.get(key)
+            for key, of_bench in zip(zip(*keys, strict=True), measured, strict=True)]  # fmt: skip
 
 
 def joined(
@@ -72,7 +76,7 @@ def joined(
     summaries : Summaries
     miner : IOMiner
     table : str
-        ``darshan_job``, ``darshan_file`` or ``runs``, joined by log, or ``slurm``, by job.
+        ``darshan_job`` or ``darshan_file``, joined by log; ``runs``, by measurement of the bench; ``slurm``, by job.
     how : str
         As of :meth:`.Tuples.join`; the summaries stand on the left.
 
@@ -90,6 +94,10 @@ def joined(
         raise AnalyticsError(f"summaries cannot be joined to {table!r}; they can to {', '.join(having)}")
     other = miner.load(table)
     mine = summaries.table
+    keys: list[str] = [key]
     if key == "log_id":
         mine = mine.append_column("log_id", pa.array(_log_ids(summaries, miner), pa.int64()))
-    return _tuples(mine, other).join(other, key, how)
+    if "run_id" in names:
+        mine = mine.append_column("run_id", mine["_log"])
+        keys.append("run_id")
+    return _tuples(mine, other).join(other, keys, how)

@@ -19,10 +19,17 @@ from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
 from mpiio_ext.analytics.tools.nodes import Placement
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
+from mpiio_ext.analytics.tools.system import Note
 from mpiio_ext.analytics.tools.traffic import Traffic
 
-__all__ = ["coverage", "health", "others", "servers", "topology"]
+__all__ = ["MOST_COVERAGE", "MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
 
+#: A job cannot move more than the servers saw; above this something is wrong (the limit of analyses of histories, up to
+#: which clocks and caches explain the excess).
+MOST_COVERAGE = 1.2
+#: Share of the servers' values, or of the list of jobs, that may be missing for a coverage factor. What is known is too
+#: small by as much then, and a factor up to 1.2 times too large: the same excess.
+MOST_MISSING = 1 - 1 / MOST_COVERAGE
 _GIB = 2.0**30
 
 
@@ -129,6 +136,7 @@ def others(found: Others | None, job: Mapping[str, Any] | None) -> dict[str, Any
             "jobsdb_concurrent_jobs": found.jobs.num_rows,
             "jobsdb_concurrent_nodes": found.nodes,
             "jobsdb_concurrent_nodehrs": found.node_hours,
+            "jobsdb_frac_missing": found.missing,
         }
     return row
 
@@ -145,7 +153,10 @@ def topology(found: Placement | None) -> dict[str, Any]:
 
 
 def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the coverage factors of a row: the job's share of what the servers, or all jobs, did."""
+    """Return the coverage factors of a row: the job's share of what the servers, or all jobs, did.
+
+    None where more than `MOST_MISSING` of that is missing.
+    """
     nodes, seconds = row.get("jobsdb_nodes"), row.get("darshan_walltime")
     hours = nodes * seconds / 3600.0 if nodes and seconds else None
     mine = {
@@ -165,7 +176,30 @@ def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
     for values in (mine, whole):
         read, written = values["read_bw"], values["write_bw"]
         values["bw"] = None if read is None or written is None else read + written
-    return {f"coverage_factor_{name}": _quotient(mine[name], whole[name]) for name in mine}
+    lacking = {"nodehrs": row.get("jobsdb_frac_missing") or 0.0}
+    of_servers = row.get("fs_frac_missing") or 0.0
+    return {
+        f"coverage_factor_{name}": (
+            _quotient(mine[name], whole[name]) if lacking.get(name, of_servers) <= MOST_MISSING else None
+        )
+        for name in mine
+    }
+
+
+def doubts(row: Mapping[str, Any]) -> list[Note]:
+    """Return notes about a row whose servers' values are there in part, or whose coverage factors cannot be."""
+    found = []
+    gone = row.get("fs_frac_missing") or 0.0
+    if gone > 0:
+        more = "; too much for coverage factors" if gone > MOST_MISSING else ""
+        found.append(Note("servers", "missing", f"no value for {gone:.3%} of the targets and steps{more}"))
+    above = [f"{name} {value:.3g}" for name, value in row.items()
+             if name.startswith("coverage_factor_") and value is not None and value > MOST_COVERAGE]  # fmt: skip
+    if above:
+        found.append(Note("servers", "missing",
+                          f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
+                          "or file system is wrong, or caches answered"))  # fmt: skip
+    return found
 
 
 def _quotient(part: Any, whole: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""Summaries of jobs from their Darshan logs and the sources of a site.
+"""Summaries of jobs from their Darshan logs, or from results of the bench, and the sources of a site.
 
 Problem. What a job did, what the servers saw meanwhile, in which state they were, who else ran and where: five kinds of
 sources, with other names, clocks and intervals, some of which are missing.
@@ -8,6 +8,8 @@ still write what they hold, is asked of everything else (:class:`mpiio_ext.analy
 those of the last sample before the job began, with its age. Each answer fills its columns; what has no answer stays
 NULL and gets a note.
 
+A measurement of the bench is a row, too (:mod:`mpiio_ext.analytics.summaries.bench`).
+
 Guarantees. One log, or one source, that cannot be read does not cost another. Nothing is guessed: a job whose file
 system is not known gets no values of servers.
 
@@ -16,22 +18,21 @@ Source: TOKIO, Section "Data integration"; pytokio, summarize_job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.connectors.base import Outcome
-from mpiio_ext.analytics.summaries import darshan, row
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.summaries import bench, darshan, row
+from mpiio_ext.analytics.summaries.asked import TAIL_S, ask
 from mpiio_ext.analytics.summaries.model import Slice, Summaries, places_of_logs
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
-from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
 __all__ = ["TAIL_S", "summarize"]
 
-#: Seconds behind the end of a job that belong to its period: servers still write then what they hold.
-TAIL_S = LMT_STEP_S
 #: Logs that are read by one child process.
 _CHUNK = 256
 
@@ -49,7 +50,7 @@ def summarize(
     Parameters
     ----------
     logs : sequence of path
-        Darshan logs.
+        Darshan logs; results of the bench (JSON), or folders of such.
     system : System, optional
         The sources; without, only the columns of Darshan are filled.
     file_system : str, optional
@@ -68,18 +69,21 @@ def summarize(
     system = system if system is not None else System()
     if file_system is not None:
         system.named(file_system)  # refuses one that the site does not have, before the work
-    rows, notes, slices = [], [], {}
-    for first in range(0, len(logs), _CHUNK):
-        for found in darshan.read(logs[first : first + _CHUNK]):
-            if isinstance(found, Outcome):
-                notes.append({"source": "darshan", "status": "skipped", "what": f"{found.log}: {found.reason}"})
-                continue
-            line, wrong, slice_ = _summary(found, system, file_system, edges, tail_s)
+    rows: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+    slices: dict[int, Slice] = {}
+    own = [log for log in logs if bench.is_results(Path(log))]
+    others = [log for log in logs if not bench.is_results(Path(log))]
+    for line, wrong, slice_ in (
+        *_of_darshan(others, system, file_system, edges, tail_s),
+        *_of_bench(own, system, file_system, edges, tail_s),
+    ):
+        if line is not None:
             rows.append(line)
-            notes += [{"_jobid": line["_jobid"], "_log_id": line["_log_id"], "source": note.source,
-                       "status": note.status, "what": note.what} for note in wrong]  # fmt: skip
-            if slice_:
-                slices[line["_log_id"]] = slice_
+        ids = {name: line[name] for name in ("_jobid", "_log_id")} if line is not None else {}
+        notes += [ids | {"source": note.source, "status": note.status, "what": note.what} for note in wrong]
+        if line is not None and slice_:
+            slices[line["_log_id"]] = slice_
     rows = [rows[place] for place in places_of_logs(rows)]
     kept = {each["_log_id"] for each in rows} | {None}
     return Summaries.of(
@@ -87,6 +91,40 @@ def summarize(
         _once(note for note in notes if note.get("_log_id") in kept),
         {log: found for log, found in slices.items() if log in kept},
     )
+
+
+#: A row, or None where a log cannot be read; its notes; its slices.
+_Found = tuple[dict[str, Any] | None, list[Note], Slice]
+
+
+def _of_darshan(
+    logs: Sequence[str | Path], system: System, file_system: str | None, edges: Edges, tail_s: float
+) -> Iterator[_Found]:
+    for first in range(0, len(logs), _CHUNK):
+        for found in darshan.read(logs[first : first + _CHUNK]):
+            if isinstance(found, Outcome):
+                yield None, [Note("darshan", "skipped", f"{found.log}: {found.reason}")], {}
+            else:
+                yield _summary(found, system, file_system, edges, tail_s)
+
+
+def _of_bench(
+    paths: Sequence[str | Path], system: System, file_system: str | None, edges: Edges, tail_s: float
+) -> Iterator[_Found]:
+    for path in paths:
+        files = bench.result_files(Path(path))
+        if not files:
+            yield None, [Note("results", "skipped", f"{path}: there is no results.json")], {}
+        for file in files:
+            try:
+                found = bench.read(file)
+            except AnalyticsError as error:
+                yield None, [Note("results", "skipped", str(error))], {}
+                continue
+            for each in found:
+                line, notes = bench.joined(each, system, file_system, edges, tail_s)
+                slice_ = bench.slices(each, system, file_system, edges, tail_s)
+                yield _noted(line, notes), notes, slice_
 
 
 def _once(notes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -118,36 +156,12 @@ def _summary(
         return _noted(scalars, notes), notes, {}
     period = Period(float(start), float(end) + tail_s)
     scalars |= {"_datetime_start": period.start, "_datetime_end": period.end}
-    slice_ = _ask(system, chosen, period, edges, scalars, notes)
+    answer = ask(system, chosen, period, edges, scalars["_jobid"])
+    notes = list(dict.fromkeys([*notes, *answer.notes]))
+    scalars |= {**answer.columns, "_sources": ",".join(["darshan", *answer.sources])}
     scalars |= row.coverage(scalars)
-    return _noted(scalars, notes), notes, slice_
-
-
-def _ask(
-    system: System, chosen: FileSystem, period: Period, edges: Edges, scalars: dict[str, Any], notes: list[Note]
-) -> Slice:
-    """Fill the columns of all sources but Darshan; return the series of the servers."""
-    moved, wrong = system.traffic(chosen, period, edges)
-    notes += wrong
-    full, wrong = system.fullness(chosen, period.start)
-    notes += wrong
-    failed, wrong = system.failovers(chosen, period.start)
-    notes += wrong
-    others, wrong = system.jobs(period)
-    notes += wrong
-    job, wrong = system.job(scalars["_jobid"], period)
-    notes += wrong
-    place, wrong = system.placement(scalars["_jobid"], period)
-    notes += wrong
-    scalars |= (
-        row.servers(moved) | row.health(period.start, full, failed) | row.others(others, job) | row.topology(place)
-    )
-    told = [*moved.sources, *(each.source for each in (full, failed) if each is not None)]
-    told += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
-    scalars["_sources"] = ",".join(dict.fromkeys(["darshan", *told]))
-    series = moved.series()
-    notes[:] = list(dict.fromkeys(notes))
-    return series
+    notes += row.doubts(scalars)
+    return _noted(scalars, notes), notes, answer.series
 
 
 def _noted(scalars: dict[str, Any], notes: Sequence[Note]) -> dict[str, Any]:

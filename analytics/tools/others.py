@@ -3,6 +3,9 @@
 A job that ended before the period, or begins behind it, does not; one that still runs does. Node hours are those inside
 the period only.
 
+A list covers the time from its first start to its last end. What of the period no list covers is told, and said as a
+share; a gap of up to a step of the servers is none, since a job's own end may be the last thing in a list.
+
 Source: TOKIO, Section "Job scheduling".
 """
 
@@ -16,6 +19,7 @@ import numpy as np
 
 from mpiio_ext.analytics.tools.moments import Period, shown
 from mpiio_ext.analytics.tools.rows import Read, numbers
+from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
 __all__ = ["Others", "job_of", "jobs_in"]
 
@@ -34,12 +38,15 @@ class Others:
         Nodes by the time inside the period, in hours.
     unknown : int
         Jobs of which the number of nodes is not known: they are not in the sums.
+    missing : float
+        Share of the period that no list covers, 0 to 1.
     """
 
     jobs: Any
     nodes: int | None
     node_hours: float | None
     unknown: int
+    missing: float = 0.0
 
     def without(self, job_id: int) -> Any:
         """Return the jobs other than one."""
@@ -60,6 +67,16 @@ def _span(table: Any) -> tuple[float, float] | None:
     return (float(both.min()), float(both.max())) if len(both) else None
 
 
+def _gaps(spans: Sequence[tuple[float, float]], period: Period) -> list[tuple[float, float]]:
+    """Return the parts of a period that no span covers, but for those of up to a step of the servers."""
+    found, at = [], period.start
+    for low, high in [*sorted(spans), (period.end, period.end)]:
+        if min(low, period.end) - at > LMT_STEP_S:
+            found.append((at, min(low, period.end)))
+        at = max(at, high)
+    return found
+
+
 def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, list[str]]:
     """Return the jobs that ran in a period, and why that is not known.
 
@@ -73,13 +90,13 @@ def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, lis
     Returns
     -------
     others : Others or None
-        None: no dump covers the period, or each is of a single job.
+        None: no dump covers any moment of the period, or each is of a single job.
     notes : list of str
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    notes, parts = [], []
+    notes, parts, spans = [], [], []
     for each, table in _tables(records):
         span = _span(table)
         if table.num_rows < 2 or span is None:
@@ -87,6 +104,7 @@ def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, lis
         if span[1] <= period.start or span[0] >= period.end:
             notes.append(f"{each.path}: jobs from {shown(span[0])} to {shown(span[1])} only")
             continue
+        spans.append(span)
         starts, ends = numbers(table, "start_time"), numbers(table, "end_time")
         ends = np.where(np.isfinite(ends), ends, np.inf)
         parts.append(table.filter(pa.array((starts < period.end) & (ends > period.start))))
@@ -101,13 +119,17 @@ def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, lis
     ends = np.minimum(np.where(np.isfinite(ends), ends, np.inf), period.end)
     hours = nodes * (ends - np.maximum(numbers(jobs, "start_time"), period.start)) / 3600.0
     known = np.isfinite(nodes)
+    gaps = _gaps(spans, period)
+    lacking = sum(end - start for start, end in gaps) / (period.end - period.start) if gaps else 0.0
+    where = ", ".join(f"from {shown(start)} to {shown(end)}" for start, end in gaps[:3])
     total = int(pc.sum(jobs["node_count"]).as_py() or 0) if known.any() else None
     return Others(
         jobs=jobs,
         nodes=total,
         node_hours=float(hours[known].sum()) if known.any() else None,
         unknown=int((~known).sum()),
-    ), notes
+        missing=lacking,
+    ), [f"the lists of jobs do not cover {lacking:.1%} of the period: {where}"] if gaps else []
 
 
 def job_of(records: Sequence[Read], job_id: int) -> dict[str, Any] | None:

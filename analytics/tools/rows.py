@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.series import from_rows
 
-__all__ = ["Read", "cut", "numbers", "of", "split"]
+__all__ = ["Read", "Rows", "amounts", "cut", "numbers", "of", "split", "step_of"]
 
 
 class Read(Protocol):
@@ -68,3 +70,37 @@ def split(table: Any, column: str) -> Iterator[tuple[str, Any]]:
     for value in pc.unique(table[column]).to_pylist():
         if value is not None:
             yield value, table.filter(pc.equal(table[column], value))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a source: begins of steps, components, values (NaN: not known), and the step in seconds.
+
+    `dropped` is how many samples of the source have no place among them.
+    """
+
+    times: Any
+    names: Any
+    values: Any
+    step_s: float
+    unit: str = "B"
+    level: bool = False
+    dropped: int = 0
+
+
+def step_of(times: Any) -> float | None:
+    """Return the usual distance of neighbouring times in seconds; None with fewer than two."""
+    steps = np.diff(np.unique(times[np.isfinite(times)]))
+    return float(np.median(steps)) if len(steps) else None
+
+
+def amounts(times: Any, names: Sequence[str], counters: Any, step_s: float) -> Rows:
+    """Return what was counted between neighbouring samples of each component, at the earlier one's time."""
+    if not np.isfinite(times).any():
+        return Rows(times, names, counters, step_s)
+    grid, dropped = from_rows(times, names, counters, quantity="counter", unit="", step_s=step_s)
+    moved = np.diff(grid.values, axis=0)
+    moved[moved < 0] = np.nan
+    column = np.tile(np.arange(len(grid.names)), len(moved))
+    return Rows(np.repeat(grid.starts[:-1], len(grid.names)), [grid.names[k] for k in column], moved.ravel(), step_s,
+                dropped=dropped)  # fmt: skip

@@ -9,8 +9,10 @@ called is known from the site, or from the mount points that ``lfs df`` prints. 
 system it is about (mmperfmon, series) is asked where no other has an answer, and only if the site says that it is of
 this one, or somebody chose the file system by name.
 
-Guarantees. A file that cannot be read costs itself only, and is named in the notes, as is every source that has nothing
-for the period. Nothing is taken from another file system or another day.
+Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
+
+Guarantees. A file that cannot be read, or that crashes its reader, costs itself only, and is named in the notes, as is
+every source that has nothing for the period. Nothing is taken from another file system or another day.
 
 Source: TOKIO, Section "Data integration".
 """
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.readerprocess import crashes
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
@@ -64,7 +67,7 @@ class Note:
     source : str
         The question (servers, fullness, failovers, jobs, topology), or the connector of a file.
     status : {"missing", "partial", "skipped"}
-        There is no answer; rows of a file were lost; it cannot be read.
+        There is no answer, or none for a part of the period; rows of a file were lost; it cannot be read.
     what : str
         For people: which file, and why.
     """
@@ -75,6 +78,14 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.source} {self.status}: {self.what}"
+
+    @property
+    def damage(self) -> bool:
+        """Whether something is damaged or cannot be read, rather than not there.
+
+        That nodes of a job are not in a map of the network is no damage of the map.
+        """
+        return self.status != "missing" and self.source != "topology"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +111,7 @@ class _File:
     clock: str = ""
     stamps: str = ""
     file_system: str = ""
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
     between: tuple[float, float] | None = None  # the part that is read; None: all of it
 
 
@@ -115,15 +127,23 @@ class System:
     time_zone : str, optional
         Of times without zone in `files`; default: the site's. Where neither is known, a file with such times is not
         read.
+    reader : ApartReader, optional
+        Reads files of HDF5; default: one of its own.
     """
 
     def __init__(
-        self, site: Site | None = None, files: Sequence[str | os.PathLike[str]] = (), *, time_zone: str | None = None
+        self,
+        site: Site | None = None,
+        files: Sequence[str | os.PathLike[str]] = (),
+        *,
+        time_zone: str | None = None,
+        reader: sources.ApartReader | None = None,
     ) -> None:
         self.site = site
         zone = time_zone or (site.time_zone if site is not None else "")
         self._given = [_File(str(path), None, zone) for path in files]
         self._sources: dict[str, str] = {}  # of given files
+        self._apart = reader or sources.ApartReader()
         self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
 
     # ---- files -------------------------------------------------------------------------------------------------------
@@ -145,7 +165,7 @@ class System:
                 there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
                 for each in there.found:
                     file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
-                                 each.file_system or "")  # fmt: skip
+                                 each.file_system or "", each.metrics)  # fmt: skip
                     found.append((self._part(file, part), ""))
                 found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
@@ -188,7 +208,9 @@ class System:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
             zone = file.time_zone or "UTC"  # of times that say their zone
-            if file.between is None:
+            if crashes(file.path):
+                records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
+            elif file.between is None:
                 records = sources.read(file.path, file.source, time_zone=zone)
             else:
                 connector: Any = sources.connector_of(file.source or "")
@@ -210,7 +232,8 @@ class System:
 
     def _corrected(self, records: Records, file: _File) -> Records:
         """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
-        known = {name: text for name, text in (("stamps", file.stamps), ("file_system", file.file_system)) if text}
+        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)))
+        known = {name: value for name, value in said if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})
         if self.site is None or not file.clock:
@@ -359,7 +382,7 @@ class System:
         """Return the scheduler's jobs that ran in a period; see :func:`.others.jobs_in`."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer, why = others.jobs_in(found, period)
-        return answer, notes + ([Note("jobs", "missing", text) for text in why] if answer is None else [])
+        return answer, notes + [Note("jobs", "missing", text) for text in why]
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
         """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""

@@ -5,7 +5,7 @@ server, with units as printed; ggiostat and Prometheus counters that only grow. 
 
 Algorithm. Each source has a small reader that turns its tables into :class:`~.series.Series` of amounts in half-open
 steps (:data:`READERS`); the period is cut out of them. A source of another package needs none when its tables are
-called like LMT's (``lmt``, ``servers``, ``operations``) or ``series``, and have their columns.
+called like LMT's (``lmt``, ``servers``, ``operations``) or ``series`` (:mod:`.metrics`), and have their columns.
 
 Stamps begin their interval, unless the site says that they end it (``stamps`` in site.json, and in ``header``).
 
@@ -25,22 +25,15 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.tools.metrics import METRICS, of_series, unknown
 from mpiio_ext.analytics.tools.moments import Period, shown
-from mpiio_ext.analytics.tools.rows import Read, cut, numbers, of, split
+from mpiio_ext.analytics.tools.rows import Read, Rows, amounts, cut, numbers, of, split, step_of
 from mpiio_ext.analytics.tools.series import Edges, Series, SeriesError, from_rows
 
 __all__ = ["LMT_STEP_S", "METRICS", "READERS", "Traffic", "traffic"]
 
 #: Seconds of LMT's steps.
 LMT_STEP_S = 5.0
-#: Metrics of series (Prometheus, CSV) that are taken for bytes that servers moved, for their load, in this order.
-METRICS: dict[str, tuple[str, ...]] = {
-    "bytes_read": ("lustre_read_bytes_total", "bytes_read", "read_bytes", "node_disk_read_bytes_total"),
-    "bytes_written": ("lustre_write_bytes_total", "bytes_written", "write_bytes", "node_disk_written_bytes_total"),
-    "cpu": ("cpu_percent", "cpu"),
-}
-#: Labels of a series that name its component, in this order.
-_LABELS = ("target", "device", "instance", "server", "host")
 #: Powers of 1024, as GPFS' tools print them.
 _UNITS = {"": 1.0, "B": 1.0, "kB": 2.0**10, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
 #: Columns of ggiostat -> name of the operation.
@@ -89,21 +82,10 @@ class Traffic:
         return {name: series for name, series in found.items() if series is not None}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of a source: begins of steps, components, values (NaN: not known), and the step."""
-
-    times: Any
-    names: Any
-    values: Any
-    step_s: float
-    unit: str = "B"
-    level: bool = False
-
-
 #: ("read", ""), ("written", ""), ("cpu", "oss"), ("operations", "open") …
 Key = tuple[str, str]
-Found = Iterable[tuple[Key, _Rows]]
+#: Rows of a quantity, or a text that says what is wrong with one.
+Found = Iterable[tuple[Key, Rows] | str]
 Reader = Callable[[Read, Period, "Collection[str] | None"], Found]
 
 
@@ -116,18 +98,18 @@ def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Foun
     if "lmt" in records.tables:
         table = of(cut(records.tables["lmt"], period, step, 0.0), "file_system", systems)
         for key, name in (("read", "bytes_read"), ("written", "bytes_written")):
-            yield (key, ""), _Rows(numbers(table, "time"), table["ost_name"], numbers(table, name), step)
+            yield (key, ""), Rows(numbers(table, "time"), table["ost_name"], numbers(table, name), step)
     if "servers" in records.tables:
         servers = of(cut(records.tables["servers"], period, step, 0.0), "quantity", {"cpu"})
         for kind, rows in split(servers, "kind"):
             values = numbers(rows, "value")
-            yield ("cpu", kind), _Rows(numbers(rows, "time"), _called(rows, kind), values, step, "%", level=True)
+            yield ("cpu", kind), Rows(numbers(rows, "time"), _called(rows, kind), values, step, "%", level=True)
     if "operations" in records.tables:
         counts = cut(records.tables["operations"], period, step, 0.0)
         for name, rows in split(counts, "operation"):
             yield (
                 ("operations", name),
-                _Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
+                Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
             )
 
 
@@ -141,7 +123,7 @@ def _called(rows: Any, kind: str) -> Any:
 def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
     """GPFS' performance monitor: amounts of an interval, in units as printed."""
     table = records.tables["samples"]
-    step = records.header.get("step_s") or _step_of(numbers(table, "time"))
+    step = records.header.get("step_s") or step_of(numbers(table, "time"))
     if not step:
         return
     step = float(step)
@@ -153,7 +135,7 @@ def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -
         "cpu_user": ("cpu", "user"),
         "cpu_sys": ("cpu", "system"),
     }
-    load: dict[str, _Rows] = {}
+    load: dict[str, Rows] = {}
     for metric, rows in split(table, "metric"):
         if metric not in wanted:
             continue
@@ -162,7 +144,7 @@ def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -
         values = numbers(rows, "value") * (scale if key[0] != "cpu" else 1.0)
         host, part = rows["host"].to_pylist(), rows["component"].to_pylist()
         names = host if key[0] == "cpu" else [f"{a}:{b}" for a, b in zip(host, part, strict=True)]
-        found = _Rows(numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%",
+        found = Rows(numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%",
                       level=key[0] == "cpu")  # fmt: skip
         if key[0] != "cpu":
             yield key, found
@@ -172,7 +154,7 @@ def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -
         yield ("cpu", "oss"), _sum_of(load["user"], load["system"])
 
 
-def _sum_of(one: _Rows, other: _Rows) -> _Rows:
+def _sum_of(one: Rows, other: Rows) -> Rows:
     """Return the sums of rows of the same time and name; those that only one has are left out."""
     more = dict(zip(zip(other.times, other.names, strict=True), other.values, strict=True))
     both = [(t, n, v + more[t, n]) for t, n, v in zip(one.times, one.names, one.values, strict=True) if (t, n) in more]
@@ -183,68 +165,17 @@ def _sum_of(one: _Rows, other: _Rows) -> _Rows:
 def _ggiostat(records: Read, period: Period, systems: Collection[str] | None) -> Found:
     """Counters of GPFS clients and servers, by node."""
     table = of(records.tables["node_io"], "filesystem_name", systems)
-    step = _step_of(numbers(table, "time"))
+    step = step_of(numbers(table, "time"))
     if step is None:
         return
     table = cut(table, period, step, 2 * step)
     names = table["node_name"].to_pylist()
     times = numbers(table, "time")
     for column, key in (("bytes_read", "read"), ("bytes_written", "written")):
-        yield (key, ""), _amounts(times, names, numbers(table, column), step)
+        yield (key, ""), amounts(times, names, numbers(table, column), step)
     for column, name in _GPFS_OPERATIONS.items():
-        found = _amounts(times, names, numbers(table, column), step)
+        found = amounts(times, names, numbers(table, column), step)
         yield ("operations", name), dataclasses.replace(found, unit="count")
-
-
-def _series(records: Read, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
-    """Series of Prometheus or CSV: the first known metric of each quantity; names that end in _total are counters."""
-    import json
-
-    import pyarrow.compute as pc
-
-    table = records.tables["series"]
-    there = set(pc.unique(table["metric"]).to_pylist())
-    for quantity, metrics in METRICS.items():
-        metric = next((name for name in metrics if name in there), None)
-        if metric is None:
-            continue
-        rows = table.filter(pc.equal(table["metric"], metric))
-        step = _step_of(numbers(rows, "time"))
-        if step is None:
-            continue
-        rows = cut(rows, period, step, 2 * step)
-        labels = {text: json.loads(text or "{}") for text in pc.unique(rows["labels"]).to_pylist()}
-        called = {
-            text: next((str(each[k]) for k in _LABELS if k in each), records.path) for text, each in labels.items()
-        }
-        names = [called[text] for text in rows["labels"].to_pylist()]
-        values, times = numbers(rows, "value"), numbers(rows, "time")
-        key = ("read" if quantity == "bytes_read" else "written", "")
-        if metric.endswith("_total"):
-            yield key, _amounts(times, names, values, step)
-            continue
-        begins = times - step if records.header.get("stamps") == "end" else times
-        if quantity == "cpu":
-            yield ("cpu", "oss"), _Rows(begins, names, values, step, "%", level=True)
-        else:
-            yield key, _Rows(begins, names, values, step)
-
-
-def _step_of(times: Any) -> float | None:
-    """Return the usual distance of neighbouring times in seconds; None with fewer than two."""
-    steps = np.diff(np.unique(times[np.isfinite(times)]))
-    return float(np.median(steps)) if len(steps) else None
-
-
-def _amounts(times: Any, names: Sequence[str], counters: Any, step_s: float) -> _Rows:
-    """Return what was counted between neighbouring samples of each component, at the earlier one's time."""
-    if not np.isfinite(times).any():
-        return _Rows(times, names, counters, step_s)
-    grid, _ = from_rows(times, names, counters, quantity="counter", unit="", step_s=step_s)
-    moved = np.diff(grid.values, axis=0)
-    moved[moved < 0] = np.nan
-    column = np.tile(np.arange(len(grid.names)), len(moved))
-    return _Rows(np.repeat(grid.starts[:-1], len(grid.names)), [grid.names[k] for k in column], moved.ravel(), step_s)
 
 
 #: Source -> what turns its tables into rows.
@@ -252,8 +183,8 @@ READERS: dict[str, Reader] = {
     "lmt": _lmt,
     "mmperfmon": _mmperfmon,
     "ggiostat": _ggiostat,
-    "prometheus": _series,
-    "csv": _series,
+    "prometheus": of_series,
+    "csv": of_series,
 }
 
 
@@ -262,7 +193,7 @@ def _reader_of(records: Read) -> Reader | None:
         return READERS[records.source]
     if "lmt" in records.tables:
         return _lmt
-    return _series if "series" in records.tables else None
+    return of_series if "series" in records.tables else None
 
 
 # ---- the question ----------------------------------------------------------------------------------------------------
@@ -292,23 +223,27 @@ def traffic(
     Traffic
         Its series cover the whole period, with NaN where no source has a value.
     """
-    gathered: dict[Key, list[tuple[_Rows, Read]]] = {}
+    gathered: dict[Key, list[tuple[Rows, Read]]] = {}
     notes: list[str] = []
     for each in records:
         reader = _reader_of(each)
-        for key, rows in reader(each, period, file_systems) if reader is not None else ():
-            if len(rows.times):
-                gathered.setdefault(key, []).append((rows, each))
+        for told in reader(each, period, file_systems) if reader is not None else ():
+            if isinstance(told, str):
+                notes.append(told)
+            elif len(told[1].times):
+                gathered.setdefault(told[0], []).append((told[1], each))
     found: dict[Key, Series] = {}
     sources: dict[str, None] = {}
     for key, parts in gathered.items():
         try:
-            series = _joined(key, [rows for rows, _ in parts]).within(period, edges)
+            series, left_out = _joined(key, parts)
+            series = series.within(period, edges)
         except SeriesError as error:
             notes.append(str(error))
             continue
         if series.known:
             found[key] = series
+            notes += left_out
             sources |= dict.fromkeys(each.source for _, each in parts)
     if not found and not notes:
         notes.append(_nothing(records, period))
@@ -323,8 +258,14 @@ def traffic(
     )
 
 
-def _joined(key: Key, parts: Sequence[_Rows]) -> Series:
+def _joined(key: Key, parts: Sequence[tuple[Rows, Read]]) -> tuple[Series, list[str]]:
     """Return one series of rows of several records; a value that is not known never hides one that is.
+
+    Returns
+    -------
+    series : Series
+    notes : list of str
+        Of each record with rows that have no place of their own.
 
     Raises
     ------
@@ -332,36 +273,49 @@ def _joined(key: Key, parts: Sequence[_Rows]) -> Series:
         The records have steps of different length.
     """
     quantity = {"read": "bytes_read", "written": "bytes_written"}.get(key[0], key[1])
-    steps = sorted({rows.step_s for rows in parts})
+    steps = sorted({rows.step_s for rows, _ in parts})
     if len(steps) > 1:
         raise SeriesError(f"{quantity}: sources with steps of {' and '.join(f'{step:g}' for step in steps)} s")
+    step, first = steps[0], min(float(np.nanmin(rows.times)) for rows, _ in parts)
+    columns = [_texts(rows.names) for rows, _ in parts]
+    order = sorted({name for column in columns for name in column.unique().to_pylist() if name is not None})
+    pieces, notes = [], []
+    for (rows, record), column in zip(parts, columns, strict=True):
+        known = np.isfinite(rows.values)
+        number = round((float(np.nanmin(rows.times)) - first) / step)
+        piece, dropped = from_rows(
+            rows.times[known], column.filter(known), rows.values[known],
+            quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first + number * step, order=order,
+        )  # fmt: skip
+        pieces.append((number, piece.values))
+        if dropped + rows.dropped:
+            notes.append(
+                f"{record.path}: {dropped + rows.dropped:,} values of {quantity} are left out, of a time and server "
+                f"that has another one, or between steps of {step:g} s"
+            )
+    values = np.full((max(number + len(piece) for number, piece in pieces), len(order)), np.nan)
+    for number, piece in pieces:
+        there = values[number : number + len(piece)]
+        np.copyto(there, piece, where=np.isfinite(piece))
+    rows = parts[0][0]
+    return Series(quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first, names=tuple(order),
+                  values=values), notes  # fmt: skip
+
+
+def _texts(names: Any) -> Any:
     import pyarrow as pa
 
-    pieces: list[Any] = []
-    for rows in parts:
-        pieces += rows.names.chunks if isinstance(rows.names, pa.ChunkedArray) else [pa.array(rows.names, pa.string())]
-    names = pa.chunked_array(pieces, pa.string())
-    times, values = (np.concatenate([getattr(rows, name) for rows in parts]) for name in ("times", "values"))
-    known = np.isfinite(values)
-    order = sorted(name for name in names.unique().to_pylist() if name is not None)
-    first = parts[0]
-    series, _ = from_rows(
-        times[known],
-        names.filter(pa.array(known)),
-        values[known],
-        quantity=quantity,
-        unit=first.unit,
-        level=first.level,
-        step_s=first.step_s,
-        first=float(np.nanmin(times)),
-        order=order,
-    )
-    return series
+    if isinstance(names, pa.ChunkedArray):
+        return names.combine_chunks() if names.num_chunks else pa.array([], pa.string())
+    return pa.array(names, pa.string())
 
 
 def _nothing(records: Sequence[Read], period: Period) -> str:
     """Say why there is no traffic: no source, or none with samples of the period."""
     spans = []
+    unused = [text for each in records if _reader_of(each) is of_series and (text := unknown(each))]
+    if unused:
+        return "; ".join(unused[:3])
     for each in records:
         for name in ("lmt", "samples", "node_io", "series"):
             if _reader_of(each) is not None and name in each.tables and each.tables[name].num_rows:

@@ -61,7 +61,7 @@ def find(table: Jobs, job: str = LAST, *, motif: str | None = None, system: str 
         names = sorted({f"{one} on {where}" for one, where in zip(table.texts(MOTIF)[places].tolist(),
                                                                   table.texts(SYSTEM)[places].tolist(), strict=True)})
         if len(names) > 1:
-            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system: "
+            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system:"
                                  f"{_listed(names)}")
     return int(places[-1])
 
@@ -116,14 +116,14 @@ def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
     HistoryError
         The log cannot be read.
     """
-    from mpiio_ext.analytics.histories.reading import of_arrow
+    from mpiio_ext.analytics.histories.reading import checked, of_arrow
     from mpiio_ext.analytics.summaries.summarize import summarize
 
     found = summarize([log])
     if not found.table.num_rows:
         what = [str(note["what"]) for note in found.notes.to_pylist()]
         raise HistoryError(what[0] if what else f"{log}: cannot be read")
-    row = of_arrow(found.table, str(log))
+    row = checked(of_arrow(found.table, str(log)))
     if system is not None:
         row = row.joined({SYSTEM: np.full(len(row), system, dtype=object)})
     known = {name: row.column(name) for name in row.names if not row.missing(name).all()}
@@ -138,21 +138,24 @@ def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:
     if wanted not in known and len(holding) == 1:
         wanted = holding[0]
     if wanted not in known:
-        several = f"; {_listed(holding)} hold it" if holding else f"; there are {_listed(known)}"
-        raise HistoryError(f"{table.source}: there is no {what} '{wanted}'{several}")
+        which = f"several names hold it:{_listed(holding)}" if holding else f"there are:{_listed(known)}"
+        raise HistoryError(f"{table.source}: there is no {what} '{wanted}'; {which}")
     out: Flags = texts == wanted
     return out
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    """Return names as lines."""
+    more = [f"and {len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return "".join(f"\n  {name}" for name in [*(name or "(not known)" for name in names[:_MOST_NAMES]), *more])
 
 
 def history_of(
     table: Jobs, place: int, *, later: bool = False, days: float | None = None
 ) -> tuple[Jobs, int]:
     """Return the jobs of the same file system and motif, by start, and the place of the job among them.
+
+    A job whose file system or motif is not known, while that of others is, has no history.
 
     Parameters
     ----------
@@ -165,8 +168,13 @@ def history_of(
     days : float, optional
         Only jobs that began within so many days of it.
     """
-    texts, times = (table.texts(SYSTEM), table.texts(MOTIF)), table.times()
-    rows = (texts[0] == texts[0][place]) & (texts[1] == texts[1][place])
+    times, rows = table.times(), np.ones(len(table), dtype=np.bool_)
+    for column in (SYSTEM, MOTIF):
+        names = table.texts(column)
+        rows &= names == names[place]
+        if not names[place] and (names != "").any():
+            rows[:] = False  # what it is of is not known: nothing is of the same kind
+    rows[place] = True
     if days is not None:
         rows &= np.abs(times - times[place]) <= days * 86400
     if not later:

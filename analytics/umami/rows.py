@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpiio_ext.analytics.histories.boxes import Box, box
+from mpiio_ext.analytics.histories.derived import beyond
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS, Metric, metric
 from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
@@ -92,6 +93,8 @@ class Umami:
     rows : sequence of Row
     absent : sequence of str
         Metrics that were asked for and of which neither the job nor the history has a value.
+    beyond : sequence of str
+        Coverage factors of the job that are not used, because they are beyond `derived.MOST_COVERAGE`.
     """
 
     job: str
@@ -101,6 +104,7 @@ class Umami:
     place: int
     rows: Sequence[Row]
     absent: Sequence[str]
+    beyond: Sequence[str]
 
 
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
@@ -159,4 +163,5 @@ def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Um
         motif=str(history.texts(MOTIF)[place]), times=history.times(), place=place,
         rows=[_row(name, values, place) for name, values in known.items()],
         absent=[] if metrics is None else [name for name in every if name not in known],
+        beyond=[name for name in beyond(history.take(np.array([place]))) if name in every],
     )  # fmt: skip

@@ -7,7 +7,10 @@ from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
 from mpiio_ext.analytics.histories.gaps import longest_interval
+from mpiio_ext.analytics.histories.history import name_of
+from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.report.plain import aligned
@@ -44,7 +47,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
             "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
             "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
-    title = f"UMAMI of job {found.job}: {found.motif} on {found.system}"
+    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system)}"
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
                        "apart": longest_interval(found.times),
@@ -75,13 +78,13 @@ def document(found: Umami) -> dict[str, Any]:
         })  # fmt: skip
     return {"job": found.job, "file_system": found.system, "motif": found.motif,
             "start": float(found.times[found.place]), "history_jobs": len(found.times) - 1, "metrics": rows,
-            "without_values": list(found.absent)}  # fmt: skip
+            "without_values": list(found.absent), "beyond_limit": list(found.beyond)}  # fmt: skip
 
 
 def _heading(found: Umami) -> str:
     count = len(found.times) - 1
     others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
-    return f"{found.motif} on {found.system}, {_start(found)}, {others}"
+    return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
 
 
 def _table(found: Umami) -> list[tuple[str, ...]]:
@@ -113,7 +116,14 @@ def summary(found: Umami) -> str:
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
     lines = aligned(_COLUMNS, _table(found))
-    return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found)])
+    return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found), *_unused(found)])
+
+
+def _unused(found: Umami) -> list[str]:
+    """Return that a coverage factor of the job is no share, where that is so."""
+    if not found.beyond:
+        return []
+    return [f"Beyond {MOST_COVERAGE:g} and not used: {', '.join(metric(name).label for name in found.beyond)}."]
 
 
 def page(found: Umami, drawing: str) -> str:
@@ -121,7 +131,7 @@ def page(found: Umami, drawing: str) -> str:
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found), folded=False)
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
-        Section(anchor="umami", title="UMAMI", sentences=[summary(found), *missing],
+        Section(anchor="umami", title="UMAMI", sentences=[summary(found), *_unused(found), *missing],
                 figures=[Figure(title=_heading(found), drawing=drawing, caption=_CAPTION, themed=True)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),

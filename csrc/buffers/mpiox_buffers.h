@@ -52,7 +52,10 @@ typedef struct mpiox_call {
     mpiox_summary summary;
     mpiox_progress *progress; /* [n_local] */
     int64_t round;            /* windows of this number are being worked on */
-    int64_t rounds;
+    int64_t rounds;           /* windows of the busiest aggregator */
+    int64_t turn;         /* rounds worked on before this one: those in which no window can hold data are left out */
+    mpiox_interval *used; /* [n_used] the others, ascending, half-open; n_used 0: all of them */
+    int64_t n_used;
     int64_t first, last; /* this rank's file range */
     bool write;
     bool mark;        /* coverage is marked and scanned (writes) */
@@ -81,6 +84,8 @@ static inline bool mpiox_buffers_failed(const mpiox_buffers *b)
 /* Extents of a window that some rank accesses, into list[extents_max]; returns their number (0: nobody needs the
  * window). They lie one behind the other in the collective buffer. */
 int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list);
+/* The first round from `round` on in which a window may hold data; call->rounds or more: there is none. */
+int64_t mpiox_window_next_round(const mpiox_call *call, int64_t round);
 /* Stream bytes [*from, *to) of this view access that lie in the extent; false when there are none. */
 bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                           mpiox_extent extent, int64_t *from, int64_t *to);

@@ -83,7 +83,8 @@ static bool load_ahead(mpiox_call *call)
             continue;
         uint32_t sequence = call->progress[local].begun;
         const uint32_t stop = sequence + (uint32_t)b->per_aggregator;
-        for (int64_t window = call->progress[local].next; window < call->rounds && sequence != stop; window++) {
+        for (int64_t window = mpiox_window_next_round(call, call->progress[local].next);
+             window < call->rounds && sequence != stop; window = mpiox_window_next_round(call, window + 1)) {
             if (mpiox_window_extents(call, b->local[local], window, b->extents[1]) == 0)
                 continue;
             if (load(call, mpiox_slot_of(b, local, sequence), sequence, window))

@@ -34,6 +34,23 @@ int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t win
     return kept;
 }
 
+int64_t mpiox_window_next_round(const mpiox_call *call, int64_t round)
+{
+    int64_t low = 0, high = call->n_used;
+    if (call->n_used == 0)
+        return round;
+    while (low < high) { /* the first span that ends behind `round` */
+        const int64_t middle = low + (high - low) / 2;
+        if (call->used[middle].last <= round)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == call->n_used)
+        return call->rounds;
+    return call->used[low].first > round ? call->used[low].first : round;
+}
+
 bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                           mpiox_extent extent, int64_t *from, int64_t *to)
 {

@@ -135,7 +135,9 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     const double begun = mpiox_now();
     call->participants = b->file->topology->node_size;
     collective->transport->ops->begin(collective->transport, call);
-    const int code = mpiox_choose_plan(collective, call);
+    int code = mpiox_choose_plan(collective, call);
+    if (code == MPIOX_OK)
+        code = mpiox_rounds_used(call);
     call->progress = calloc((size_t)b->n_local + 1, sizeof *call->progress);
     /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's
      * arrivals, which it cannot compute without a plan. (A geometry that no planner takes was refused before: by
@@ -145,8 +147,9 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
                            call->summary.start, call->summary.end - call->summary.start, "planning file domains");
     b->file->stats.plan_s += mpiox_now() - begun;
     mpiox_rounds_run(collective->transport, call);
-    b->file->stats.rounds += call->rounds;
+    b->file->stats.rounds += call->turn;
     free(call->progress);
+    free(call->used);
 }
 
 /* Data bytes of this rank below the lowest end of file that anybody saw. */
@@ -181,7 +184,7 @@ static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, cons
                     call->summary.end - call->summary.start, begun,
                     "\"way\":\"%s\",\"method\":\"%s\",\"rounds\":%lld,\"bytes\":%lld,\"error\":%d",
                     direct ? "direct" : "two_phase", direct ? "" : file->stats.partition,
-                    direct ? 0LL : (long long)call->rounds, (long long)outcome->bytes, outcome->error.code);
+                    direct ? 0LL : (long long)call->turn, (long long)outcome->bytes, outcome->error.code);
 }
 
 /* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */

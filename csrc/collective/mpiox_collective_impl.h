@@ -24,6 +24,7 @@ void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome); /*
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
+int mpiox_rounds_used(mpiox_call *call); /* call->used, the caller's to free, and n_used. 0 or MPIOX_E_NOMEM. Local */
 
 void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call);
 

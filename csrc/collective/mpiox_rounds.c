@@ -3,9 +3,9 @@
  *
  * Problem.   Move the pieces of every rank to or from the windows of all aggregators, overlapping copies with
  *            file-system requests, on possibly fewer cores than ranks.
- * Algorithm. Round r works on window r of every aggregator. A rank copies its pieces to or from the windows of its
- *            node's aggregators (buffers/mpiox_slots.c says when and who does the I/O); the transport moves what
- *            belongs to windows of other nodes.
+ * Algorithm. Round r works on window r of every aggregator; rounds without data are left out. A rank copies its pieces
+ *            to or from the windows of its node's aggregators (buffers/mpiox_slots.c says when and who does the I/O);
+ *            the transport moves what belongs to windows of other nodes.
  * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory:
  *            docs/architecture.md.
  */
@@ -50,8 +50,12 @@ void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
     const mpiox_buffers *b = call->b;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
     const int turn = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
-    for (call->round = 0; call->round < call->rounds; call->round++)
+    call->turn = 0;
+    for (call->round = mpiox_window_next_round(call, 0); call->round < call->rounds;
+         call->round = mpiox_window_next_round(call, call->round + 1)) {
         run_round(transport, call, turn);
+        call->turn++;
+    }
     if (call->write)
         mpiox_slots_finish(call);
 }

@@ -102,6 +102,10 @@ int64_t mpiox_plan_windows(const mpiox_plan *plan, int aggregator, int64_t windo
 int64_t mpiox_plan_window(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t index,
                           mpiox_extent *extents, int64_t max);
 int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_bytes);
+/* Windows [*first, *last) of the domain that can hold bytes of [from, to) in its set number `set`: none that does is
+ * left out. Returns 1, or 0 when there are none. O(1) once prepared. */
+int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
+                               int64_t to, int64_t *first, int64_t *last);
 /* Optional: number the windows of every set once, for plans whose domains have many sets (transpose over many servers).
  * Later look-ups with the same window_bytes search instead of scanning the sets; results are the same. 0, MPIOX_E_ARG
  * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */

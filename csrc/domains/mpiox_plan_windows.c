@@ -142,6 +142,57 @@ int64_t mpiox_plan_window(const mpiox_plan *plan, int aggregator, int64_t window
     return set == NULL ? 0 : set_window(&plan->geometry, set, window_bytes, index, extents, max);
 }
 
+/* The number in its set of the window that holds byte `inner` of stripe `piece`. */
+static int64_t window_of(const mpiox_geometry *geometry, const mpiox_stripe_set *set, int64_t window_bytes,
+                         int64_t piece, int64_t inner)
+{
+    if (set->count == 1)
+        return (set->offset + inner) / window_bytes - max64(set->offset, geometry->start) / window_bytes;
+    if (set->length <= window_bytes)
+        return piece / (window_bytes / set->length);
+    return piece * ((set->length - 1) / window_bytes + 1) + inner / window_bytes -
+           windows_clipped_before(geometry, set, window_bytes);
+}
+
+/* The first window of the domain's set number `set`. */
+static int64_t window_base(const mpiox_plan *plan, const mpiox_domain *domain, int64_t window_bytes, int64_t set)
+{
+    const struct mpiox_plan_store *store = plan->store;
+    if (store->window_bytes == window_bytes)
+        return store->window_base[domain->sets + set - store->sets];
+    int64_t base = 0;
+    for (int64_t i = 0; i < set; i++)
+        base += set_windows(&plan->geometry, &domain->sets[i], window_bytes);
+    return base;
+}
+
+int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
+                               int64_t to, int64_t *first, int64_t *last)
+{
+    const mpiox_geometry *geometry = &plan->geometry;
+    const mpiox_domain *domain = &plan->domains[aggregator];
+    const mpiox_stripe_set *stripes = &domain->sets[set];
+    from = max64(max64(from, geometry->start), stripes->offset);
+    to = min64(to, geometry->end);
+    if (from >= to)
+        return 0;
+    const int64_t stride = stripes->count > 1 ? stripes->stride : stripes->length;
+    int64_t low = (from - stripes->offset) / stride,
+            high = min64((to - 1 - stripes->offset) / stride, stripes->count - 1);
+    int64_t low_inner = from - stripes->offset - low * stride;
+    if (low_inner >= stripes->length) { /* in the gap behind that stripe */
+        low++;
+        low_inner = 0;
+    }
+    if (low > high)
+        return 0;
+    const int64_t high_inner = min64(to - 1 - stripes->offset - high * stride, stripes->length - 1);
+    const int64_t base = window_base(plan, domain, window_bytes, set);
+    *first = base + window_of(geometry, stripes, window_bytes, low, low_inner);
+    *last = base + window_of(geometry, stripes, window_bytes, high, high_inner) + 1;
+    return 1;
+}
+
 int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_bytes)
 {
     const struct mpiox_plan_store *store = plan->store;

@@ -28,9 +28,9 @@ mpiox_area_state *mpiox_messages_state(mpiox_messages *m)
     return m->base.b->transport_memory;
 }
 
-mpiox_area *mpiox_messages_area(mpiox_messages *m, int64_t round, int node, char **bytes)
+mpiox_area *mpiox_messages_area(mpiox_messages *m, int64_t turn, int node, char **bytes)
 {
-    const int64_t index = (round & 1) * m->base.b->file->topology->n_nodes + node;
+    const int64_t index = (turn & 1) * m->base.b->file->topology->n_nodes + node;
     char *memory = m->base.b->transport_memory;
     *bytes = memory + mpiox_messages_areas_offset(m) + index * m->area_bytes;
     return (mpiox_area *)(void *)(memory + sizeof(mpiox_area_state)) + index;
@@ -69,9 +69,9 @@ bool mpiox_messages_meet(const mpiox_messages *m, int owner, int other)
     return false;
 }
 
-static int tag_of(int64_t round)
+static int tag_of(int64_t turn)
 {
-    return 1 + (int)(round & 0x3fff);
+    return 1 + (int)(turn & 0x3fff);
 }
 
 mpiox_slot *mpiox_messages_slot(mpiox_call *call, int local)
@@ -104,7 +104,7 @@ int64_t mpiox_messages_receive(mpiox_messages *m, mpiox_call *call, int source, 
     int there = 0;
     mpiox_backoff backoff = {0};
     while (!there) {
-        if (PMPI_Improbe(source, tag_of(call->round), topology->leader_comm, &there, &message, &status) != MPI_SUCCESS)
+        if (PMPI_Improbe(source, tag_of(call->turn), topology->leader_comm, &there, &message, &status) != MPI_SUCCESS)
             mpiox_file_give_up(m->base.b->file, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
         if (!there && !mpiox_slots_idle(call))
             mpiox_wait_backoff(&backoff); /* ranks may outnumber cores, and the sender may be one of this machine's */
@@ -135,7 +135,7 @@ void mpiox_messages_send(mpiox_messages *m, mpiox_call *call, int node, const ch
         bytes = (const char *)&failed_entry;
         length = sizeof failed_entry;
     }
-    if (PMPI_Isend(bytes, (int)length, MPI_BYTE, node, tag_of(call->round), b->file->topology->leader_comm,
+    if (PMPI_Isend(bytes, (int)length, MPI_BYTE, node, tag_of(call->turn), b->file->topology->leader_comm,
                    &m->requests[node]) != MPI_SUCCESS)
         mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, length, "sending a message to another node");
     b->file->stats.messages++;

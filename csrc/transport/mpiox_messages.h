@@ -64,7 +64,7 @@ void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char 
 void mpiox_messages_span_windows(mpiox_messages *m, mpiox_call *call);
 /* Does a window of the round on node `owner` meet the range of node `other`? Leaders only. */
 bool mpiox_messages_meet(const mpiox_messages *m, int owner, int other);
-mpiox_area *mpiox_messages_area(mpiox_messages *m, int64_t round, int node, char **bytes);
+mpiox_area *mpiox_messages_area(mpiox_messages *m, int64_t turn, int node, char **bytes);
 mpiox_area_state *mpiox_messages_state(mpiox_messages *m);
 /* The slot that window call->round of local aggregator `local` was given, or NULL; leaves the window's extents in
  * extents[0]. */

@@ -76,8 +76,8 @@ static void leader_read(mpiox_messages *m, mpiox_call *call)
     mpiox_buffers *b = m->base.b;
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_topology *topology = b->file->topology;
-    const int parity = (int)(call->round & 1);
-    const uint32_t turn = (uint32_t)(call->round / 2);
+    const int parity = (int)(call->turn & 1);
+    const uint32_t turn = (uint32_t)(call->turn / 2);
     const mpiox_idle idle = {mpiox_slots_idle, call};
     for (int node = 0; node < topology->n_nodes; node++) {
         m->requests[node] = MPI_REQUEST_NULL;
@@ -93,7 +93,7 @@ static void leader_read(mpiox_messages *m, mpiox_call *call)
     mpiox_wait_reach(&state->packed[parity], turn * (uint32_t)topology->node_size, &idle);
     for (int node = 0; node < topology->n_nodes; node++) {
         char *bytes;
-        mpiox_area *area = mpiox_messages_area(m, call->round, node, &bytes);
+        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
         atomic_store(&area->used, 0);
         if (node != topology->node && mpiox_messages_meet(m, node, topology->node))
             atomic_store(&area->used, mpiox_messages_receive(m, call, node, bytes));
@@ -109,7 +109,7 @@ static void unpack(mpiox_messages *m, mpiox_call *call)
     const mpiox_request *request = call->request;
     for (int node = 0; node < topology->n_nodes; node++) {
         char *bytes;
-        const int64_t used = atomic_load(&mpiox_messages_area(m, call->round, node, &bytes)->used);
+        const int64_t used = atomic_load(&mpiox_messages_area(m, call->turn, node, &bytes)->used);
         for (int64_t at = 0; at + (int64_t)sizeof(mpiox_entry) <= used;) {
             mpiox_entry head;
             memcpy(&head, bytes + at, sizeof head);
@@ -128,13 +128,13 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
     mpiox_messages *m = (mpiox_messages *)transport;
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int)(call->round & 1);
+    const int parity = (int)(call->turn & 1);
     const double begun = mpiox_now();
     if (call->hold) { /* the leader */
         mpiox_messages_span_windows(m, call);
         leader_read(m, call);
     }
-    mpiox_wait_reach(&state->shipped[parity], (uint32_t)(call->round / 2) + 1, &idle);
+    mpiox_wait_reach(&state->shipped[parity], (uint32_t)(call->turn / 2) + 1, &idle);
     if (!mpiox_buffers_failed(m->base.b))
         unpack(m, call);
     mpiox_word_add(&state->packed[parity]);

@@ -39,7 +39,7 @@ static void pack(mpiox_messages *m, mpiox_call *call)
         if (node == topology->node)
             continue;
         char *bytes;
-        mpiox_area *area = mpiox_messages_area(m, call->round, node, &bytes);
+        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
         const int64_t n = mpiox_window_extents(call, a, call->round, b->extents[0]);
         for (int64_t i = 0; i < n; i++)
             pack_extent(m, call, a, b->extents[0][i], area, bytes);
@@ -135,7 +135,7 @@ static void leader_write(mpiox_messages *m, mpiox_call *call)
         m->requests[node] = MPI_REQUEST_NULL;
         if (node == topology->node || !mpiox_messages_meet(m, node, topology->node))
             continue;
-        mpiox_area *area = mpiox_messages_area(m, call->round, node, &bytes);
+        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
         const int64_t used = atomic_load(&area->used);
         mpiox_messages_send(m, call, node, bytes, used, used <= m->area_bytes);
     }
@@ -149,7 +149,7 @@ static void leader_write(mpiox_messages *m, mpiox_call *call)
     }
     mpiox_messages_finish_sending(m, call);
     for (int node = 0; node < topology->n_nodes; node++)
-        atomic_store(&mpiox_messages_area(m, call->round, node, &bytes)->used, 0);
+        atomic_store(&mpiox_messages_area(m, call->turn, node, &bytes)->used, 0);
 }
 
 void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
@@ -158,8 +158,8 @@ void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
     mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_topology *topology = m->base.b->file->topology;
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int)(call->round & 1);
-    const uint32_t turn = (uint32_t)(call->round / 2);
+    const int parity = (int)(call->turn & 1);
+    const uint32_t turn = (uint32_t)(call->turn / 2);
     const double begun = mpiox_now();
     mpiox_wait_reach(&state->shipped[parity], turn, &idle);
     pack(m, call); /* after an error too: other nodes go on writing, and must not write windows with holes */

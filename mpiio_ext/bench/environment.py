@@ -12,8 +12,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe", "file_system_of"]
+__all__ = ["JOB_NUMBERS", "describe", "file_system_of"]
 
+#: Variables of batch systems that number the job.
+JOB_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID")
 #: Variables that change what MPI libraries or the extension do; no others are recorded.
 _VARIABLE_PREFIXES = ("MPIOX_", "OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "MPIR_CVAR_", "MPICH_", "ROMIO_", "HDF5_")
 
@@ -65,6 +67,12 @@ def _cpu_model() -> str | None:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
+def _job() -> dict[str, str]:
+    """Return the ID of the scheduler's job that this is as ``job``; nothing outside of one."""
+    number = next((os.environ[name] for name in JOB_NUMBERS if os.environ.get(name)), None)
+    return {} if number is None else {"job": number}
+
+
 def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
     """Return the environment as a JSON-compatible dictionary; collective over `comm`, equal on every rank."""
     from mpi4py import MPI
@@ -75,6 +83,7 @@ def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[
     record = {
         "started": datetime.datetime.now(datetime.timezone.utc).astimezone().isoformat(timespec="seconds"),
         "command_line": shlex.join([Path(sys.executable).name, *sys.orig_argv[1:]]),
+        **_job(),
         "ranks": comm.size,
         "hosts": sorted(set(hosts)),
         "ranks_per_host": max(hosts.count(host) for host in set(hosts)),

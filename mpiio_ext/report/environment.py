@@ -21,6 +21,7 @@ _TITLES = {
     "command_line": "Command",
     "mpi_library": "MPI library",
     "mpi_standard": "MPI standard",
+    "job": "Job of the scheduler",
     "ranks": "Ranks",
     "ranks_per_host": "Ranks per host",
     "hosts": "Hosts",

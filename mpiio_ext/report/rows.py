@@ -73,6 +73,8 @@ class Run:
     prefetched_pages: int | None = None
     prefetch_used_pages: int | None = None
     delegation: str = ""
+    begin_unix_s: float | None = None
+    end_unix_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -120,6 +122,7 @@ class Measured:
         prefetch_used_pages : low medians of the columns of the same names; None without delegates
     compared : how the files were compared with those of the other methods; "" = not at all
     scaled, gaps_written : in any repetition
+    periods : (begin, end) of each repetition of which both are known, in their order, in seconds since 1970 UTC
     """
 
     key: Key
@@ -148,6 +151,7 @@ class Measured:
     compared: str
     scaled: bool
     gaps_written: bool
+    periods: tuple[tuple[float, float], ...]
 
     @property
     def native(self) -> bool:
@@ -218,6 +222,9 @@ def _measured(key: Key, runs: Sequence[Run]) -> Measured:
         compared=next((run.compared for run in runs if run.compared), ""),
         scaled=any(run.scaled for run in runs),
         gaps_written=any(run.gaps_written for run in runs),
+        periods=tuple((run.begin_unix_s, run.end_unix_s) for run in runs
+                      if run.begin_unix_s is not None and run.end_unix_s is not None and
+                      run.begin_unix_s <= run.end_unix_s),
     )
 
 

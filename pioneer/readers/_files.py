@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from mpiio_ext.pioneer.table import Source
 
 inflate: Any  # zlib, or what has its interface
@@ -24,10 +26,12 @@ try:
 except ImportError:
     inflate = zlib
 
-__all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "ranks_by_name"]
+__all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "parquet_of", "ranks_by_name"]
 
 #: Fits into a core's cache together with what is made of it: inflating into pieces of 4 MiB takes twice as long.
 CHUNK_BYTES = 1 << 19
+#: Bytes of a column of a Parquet file that are read at a time.
+_COLUMN_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 
 
@@ -93,6 +97,24 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
         file_bytes = os.fstat(file.fileno()).st_size
     pieces = _raw(path, chunk_bytes // 4 if compressed else chunk_bytes)
     yield from _inflate(pieces, source, file_bytes) if compressed else pieces
+
+
+def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
+    """Return a Parquet file whose batches are read as they are asked for, each column through a small buffer.
+
+    PyArrow's own choice is to read ahead, and to hold what it has read of all parts of a file until the last is taken.
+
+    Parameters
+    ----------
+    path : the file.
+    options : further ones of `pyarrow.parquet.ParquetFile`.
+
+    Raises
+    ------
+    OSError, pyarrow.ArrowInvalid
+        It cannot be read; it is no whole Parquet file.
+    """
+    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_COLUMN_BYTES, **options)
 
 
 def begin_of(path: Path, count: int = 4096) -> bytes:

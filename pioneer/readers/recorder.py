@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, parquet_of, ranks_by_name
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import Placement, RawTrace, Records
@@ -173,7 +173,7 @@ def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a table; what cannot be read is told to the source's Loss."""
     expected = taken = 0
     try:
-        file = pq.ParquetFile(path, page_checksum_verification=True)
+        file = parquet_of(path, page_checksum_verification=True)
         expected = file.metadata.num_rows
         missing = set(_COLUMNS) - set(file.schema_arrow.names)
         if missing:

@@ -194,7 +194,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_results_of_the_bench_are_rows_in_the_published_vocabulary(archive: Path) -> None:
-    table, left_out = bench_table([archive])
+    table, left_out, _ = bench_table([archive])
     assert len(table) == 40 and left_out == []
     assert set(table.texts("_benchmark_id").tolist()) == {"interleaved_512_mpiio_auto_write_4x2MB"}
     assert set(table.texts("_file_system").tolist()) == {"/scratch"}
@@ -216,12 +216,27 @@ def test_other_ranks_or_volumes_are_another_history(tmp_path: Path) -> None:
     assert len(names) == 3
 
 
+@pytest.mark.parametrize(("more", "motif"), [
+    ({"data_bytes": 4 << 22}, "interleaved_512_mpiio_auto_write_4x4MiB"),
+    ({"data_bytes": 4 * 1536}, "interleaved_512_mpiio_auto_write_4x1.54kB"),
+    ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1.1TB"),
+    ({"variant": "ior_shared-s1-b4194304-t65536-C"}, "ior_shared-s1-b4MiB-t64KiB-C_mpiio_auto_write_4x2MB"),
+    ({"variant": "hacc-3974-50328"}, "hacc-3974-50328_mpiio_auto_write_4x2MB"),
+    ({"phase": "write"}, "interleaved_512_mpiio_auto_write_4x2MB"),
+    ({"phase": "restart"}, "interleaved_512_restart_mpiio_auto_write_4x2MB"),
+])  # fmt: skip
+def test_motifs_of_the_bench_are_short(tmp_path: Path, more: dict[str, Any], motif: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results.document([results.run(**more)])))
+    assert set(bench_table([path])[0].texts("_benchmark_id").tolist()) == {motif}
+
+
 def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path) -> None:
     broken = archive / "tokio-abc" / "2020-01-05" / "02-00-00" / "results.json"
     broken.write_text(broken.read_text()[:200])
     (archive / "compare").mkdir()
     (archive / "compare" / "results.json").write_text(json.dumps(results.COMPARE))
-    table, left_out = bench_table([archive])
+    table, left_out, _ = bench_table([archive])
     assert len(table) == 39 and len(left_out) == 2
     assert any(str(broken) in line for line in left_out) and any("comparison of peers" in line for line in left_out)
     with pytest.raises(HistoryError, match="no results of the bench"):
@@ -267,6 +282,31 @@ def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_pa
     assert run(tmp_path / "none.csv").exit_code == 2
 
 
+@pytest.mark.parametrize("start", [1577836800e3, 1e15, -1e10, 18262.0, 4102444800.0, float("inf")])
+@pytest.mark.parametrize("column", ["_datetime_start", "darshan_start_time"])
+def test_a_start_that_is_no_time_of_a_job_is_an_error_that_names_it(tmp_path: Path, column: str, start: float) -> None:
+    table = history([1.0, 2.0])
+    write(table.joined({column: np.array([START, start])}), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv")
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
+    assert f"t.csv: column {column} holds " in done.stderr and "in row 2" in done.stderr
+    done = CliRunner().invoke(main, ["umami", "--history", str(tmp_path / "t.csv")])
+    assert done.exit_code == 2 and f"column {column} holds " in done.stderr
+
+
+def test_what_nobody_expects_is_no_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(history([1.0, 2.0]), tmp_path / "t.csv")
+    for error, status in ((ZeroDivisionError("a defect"), 3), (MemoryError(), 3), (KeyboardInterrupt(), 130)):
+
+        def broken(*_: Any, raised: BaseException = error, **__: Any) -> None:
+            raise raised
+
+        monkeypatch.setattr("mpiio_ext.analytics.climate.study.study", broken)
+        done = run(tmp_path / "t.csv")
+        assert done.exit_code == status, done.output
+        assert type(error).__name__ in done.stderr or status == 130
+
+
 def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
     write(_fallen(), tmp_path / "one.parquet")
     write(history(steps([(50, 9.0)]), _file_system="scratch9"), tmp_path / "two.sqlite")
@@ -274,6 +314,56 @@ def test_several_tables_are_one(tmp_path: Path, archive: Path) -> None:
     found = json.loads(done.stdout)
     assert done.exit_code == 1 and found["rows"] == 120 + 50 + 40
     assert {one["file_system"] for one in found["histories"]} == {"scratch1", "scratch9", "/scratch"}
+
+
+def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Path) -> None:
+    year, more = _fallen(), _fallen().take(np.arange(90, 120))
+    write(year, tmp_path / "year.parquet")
+    write(more.joined({PERFORMANCE: np.full(30, 7.0)}), tmp_path / "more.csv")
+    twice = run(tmp_path / "year.parquet", tmp_path / "year.parquet")
+    assert "120 jobs of " in twice.stdout and "120 of 240 rows left out: in a later table too" in twice.stdout
+    found = json.loads(run(tmp_path / "year.parquet", tmp_path / "more.csv", "--json", "--within", "0").stdout)
+    assert found["rows"] == 120 and found["filters"][0]["dropped"] == 30
+    assert found["histories"][0]["changes"][-1]["after"] == 7.0  # of the last table
+    again = run(archive, archive)
+    assert "40 jobs" in again.stdout and again.stderr.count(": is read already") == 40
+    run(archive, "--save", tmp_path / "saved.parquet")
+    assert "40 of 80 rows left out" in run(tmp_path / "saved.parquet", archive).stdout
+
+
+def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> None:
+    from mpiio_ext.analytics.histories.stacking import stack
+
+    def one(log: str | None, job: int = 1) -> Jobs:
+        return history([1.0], {"_jobid": [job], "_log": [log]})
+
+    for tables, left in (([one("a"), one("a")], 1), ([one("a"), one("b")], 0), ([one("a"), one(None)], 1),
+                         ([one(None), one("a")], 1), ([one("a"), one("a", 2)], 0)):  # fmt: skip
+        assert stack(tables, "both")[1] == left
+    alone = Jobs.stacked([one("a"), one("a")], "one table")
+    assert len(stack([alone], "x")[0]) == 2 and len(stack([alone, one("b")], "x")[0]) == 3
+    unknown = one("a").joined({"_datetime_start": np.array([np.nan])})
+    assert stack([unknown, unknown], "both")[1] == 0
+
+
+def test_jobs_of_no_history_are_told(tmp_path: Path) -> None:
+    write(history([1.0] * 3, {"_file_system": ["a", "", ""]}), tmp_path / "t.csv")
+    done = run(tmp_path / "t.csv", "-o", tmp_path / "t.html")
+    assert done.exit_code == 0 and "2 jobs of no history: file system or motif not known" in done.stdout
+    assert "3 jobs of 2020-01-01 to 2020-01-03 in 1 history" in done.stdout
+    assert json.loads(run(tmp_path / "t.csv", "--json").stdout)["rows_of_no_history"] == 2
+    write(history([1.0] * 3, {"_file_system": [""] * 3}), tmp_path / "t.csv")
+    assert run(tmp_path / "t.csv", "-o", tmp_path / "t.html").exit_code == 0
+    assert "Performance, file system not known by month" in (tmp_path / "t.html").read_text()
+
+
+def test_rows_that_do_not_count_are_told(tmp_path: Path) -> None:
+    write(history([1.0, np.nan, 2.0, np.nan]), tmp_path / "t.csv")
+    assert "2 of 4 rows left out: no performance\n" in run(tmp_path / "t.csv").stdout
+    told = run(tmp_path / "t.csv", "--since", "2020-01-02").stdout
+    assert "3 of 4 rows left out: no performance (2), before 2020-01-02 (1)\n" in told
+    write(history([1.0, 2.0]), tmp_path / "t.csv")
+    assert "left out" not in run(tmp_path / "t.csv").stdout
 
 
 def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
@@ -291,6 +381,25 @@ def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
     for title in ("What changed", "Climate", "Coverage and contention", "Correlation with performance",
                   "Variation explained", "Rows that count"):  # fmt: skip
         assert title in page.text
+
+
+def test_how_many_coverage_factors_are_no_shares_is_told(tmp_path: Path) -> None:
+    opens = {"darshan_tot_opens_posix": [5.0, 5.0, 90.0], "fs_tot_open_ops": [10.0] * 3}
+    write(history([1.0] * 3, opens), tmp_path / "t.parquet")
+    found = json.loads(run(tmp_path / "t.parquet", "--json", "-o", tmp_path / "t.html").stdout)
+    assert found["coverage_beyond_limit"] == {"coverage_factor_opens": 1}
+    assert found["coverage"][0]["contention_opens"]["count"] == 2
+    page = Page((tmp_path / "t.html").read_text())
+    assert "Beyond 1.2 a factor is not used" in page.text and "opens (1)." in page.text
+
+
+def test_the_page_has_no_columns_without_values_and_no_negative_zeros(tmp_path: Path) -> None:
+    write(history([1.0, 2.0], {"contention_bw": [-1e-9, -1e-9]}), tmp_path / "t.parquet")
+    run(tmp_path / "t.parquet", "-o", tmp_path / "t.html")
+    page = Page((tmp_path / "t.html").read_text())
+    assert "Bandwidth contention" in page.text and "0.000 (0.000 to 0.000)" in page.text and "-0.0" not in page.text
+    for absent in ("Operations contention", "Contention, opens", "Coverage factor, bytes"):
+        assert absent not in page.text
 
 
 def test_json_says_all_and_holds_no_nan(tmp_path: Path) -> None:

@@ -92,3 +92,11 @@ def test_a_part_of_the_samples(form: str) -> None:
     whole, part = LMT.read(path), LMT.read(path, between=(low, high))
     for name, table in whole.tables.items():
         assert rows(part.tables[name], low, high) == rows(table, low, high)
+
+
+def test_a_part_is_read_in_a_process_of_its_own(tmp_path: pathlib.Path) -> None:
+    path, between = tokio(tmp_path / "l.hdf5"), (START + 100.0, START + 200.0)
+    with sources.ApartReader() as reader:
+        part = reader.read(path, "lmt", between=between)
+    assert part.equals(LMT.read(path, "UTC", between=between))
+    assert 0 < part.tables["lmt"].num_rows < sources.read(path).tables["lmt"].num_rows

@@ -66,6 +66,27 @@ def test_results_of_the_bench(tmp_path: pathlib.Path) -> None:
     assert len({item["job_id"] for item in tables["darshan_job"]}) == 2
 
 
+def test_times_are_those_of_the_first_repetition_where_they_are_known(tmp_path: pathlib.Path) -> None:
+    results(tmp_path / "a")
+    path = tmp_path / "a" / "results.json"
+    document = json.loads(path.read_text())
+    start = 1793534400.0
+    for number, run in enumerate(document["runs"]):  # read before write, and both after the others
+        later = 1000.0 - 10 * number + (500.0 if run["repetition"] else 0.0)
+        run |= {"begin_unix_s": start + later, "end_unix_s": start + later + 5}
+    path.write_text(json.dumps(document))
+    _, tables = read(tmp_path, "a/results.json")
+    firsts = {(run["strategy"], run["operation"]): run["begin_unix_s"] for run in document["runs"]
+              if run["repetition"] == 0}  # fmt: skip
+    for row in tables["runs"]:
+        assert row["time"] == firsts[row["method"], row["operation"]]
+    for job, file in zip(tables["darshan_job"], tables["darshan_file"], strict=True):
+        own = {operation: begin for (method, operation), begin in firsts.items() if method == job["method"]}
+        assert job["start_time"] == min(own.values()) and file["write_start"] == own["write"]
+        seconds = {"even": 4, "group_cyclic": 2}[job["method"]]
+        assert file["write_end"] == own["write"] + seconds and file["read_start"] == own["read"]
+
+
 def test_a_run_of_the_bench_that_failed_is_partial(tmp_path: pathlib.Path) -> None:
     results(tmp_path / "a", failure="the disk is full")
     (outcome,), tables = read(tmp_path, "a/results.json")

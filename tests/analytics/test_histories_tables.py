@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.histories import Filter, HistoryError, Jobs, derive, histories, read, select
+from mpiio_ext.analytics.histories.derived import beyond
 from mpiio_ext.analytics.histories.filters import emptied
 from mpiio_ext.analytics.histories.gaps import longest_interval
 from mpiio_ext.analytics.histories.writing import write
@@ -186,7 +187,7 @@ def test_coverage_is_the_jobs_share_and_nothing_where_a_term_is_missing() -> Non
     }))  # fmt: skip
     np.testing.assert_array_equal(table.numbers("coverage_factor_bw"), [0.25, 0.5, math.nan, math.nan, math.nan])
     np.testing.assert_array_equal(table.numbers("contention_bw"), [0.75, 0.5, math.nan, math.nan, math.nan])
-    assert table.numbers("coverage_factor_read_bw")[4] == 1.3  # only the sum has the published limit
+    np.testing.assert_array_equal(table.numbers("coverage_factor_read_bw"), [0.25, 0.2, math.nan, math.nan, math.nan])
 
 
 def test_node_hours_need_the_processes_of_a_node() -> None:
@@ -196,9 +197,26 @@ def test_node_hours_need_the_processes_of_a_node() -> None:
 
 
 def test_a_column_that_is_there_is_kept() -> None:
-    table = history([1.0, 2.0], {"coverage_factor_opens": [0.5, 1.5], "_benchmark_id": ["mine", "mine"]})
-    assert derive(table).numbers("coverage_factor_opens").tolist() == [0.5, 1.5]
+    table = history([1.0, 2.0], {"coverage_factor_opens": [0.5, 1.1], "_benchmark_id": ["mine", "mine"]})
+    assert derive(table).numbers("coverage_factor_opens").tolist() == [0.5, 1.1]
     assert derive(table).texts("_benchmark_id").tolist() == ["mine", "mine"]
+
+
+def test_what_a_row_of_stacked_tables_lacks_is_derived_and_what_it_has_is_kept() -> None:
+    terms = {"darshan_tot_bytes_read_posix": [10.0], "darshan_tot_bytes_written_posix": [0.0],
+             "fs_tot_bytes_read": [40.0], "fs_tot_bytes_written": [0.0], "darshan_tot_opens_posix": [1.0],
+             "fs_tot_open_ops": [4.0]}  # fmt: skip
+    old = history([1.0], {"_benchmark_id": ["ior_fpp_write"], "coverage_factor_bw": [0.5], "contention_bw": [0.4],
+                          "coverage_factor_opens": [0.9], "fs_tot_bytes": [7.0]})  # fmt: skip
+    both = Jobs.stacked([old, history([2.0], terms)], "both")
+    found = derive(both)
+    assert found.texts("_benchmark_id").tolist() == ["ior_fpp_write", "ior_fpp_write"]
+    assert found.numbers("coverage_factor_bw").tolist() == [0.5, 0.25]
+    assert found.numbers("contention_bw").tolist() == [0.4, 0.75]
+    assert found.numbers("coverage_factor_opens").tolist() == [0.9, 0.25]
+    assert found.numbers("fs_tot_bytes").tolist() == [7.0, 40.0]
+    assert [(one.motif, len(one.jobs)) for one in histories(found)] == [("ior_fpp_write", 2)]
+    assert len(select(Jobs.stacked([old, history([2.0])], "both"), Filter(complete=True))[0]) == 2
 
 
 def test_the_limit_of_the_coverage_holds_for_a_stored_column_too() -> None:
@@ -208,6 +226,20 @@ def test_the_limit_of_the_coverage_holds_for_a_stored_column_too() -> None:
     np.testing.assert_array_equal(table.numbers("contention_bw"), [0.5, 1 - 1.2, math.nan])
     both = derive(history([1.0] * 3, {**stored, "contention_bw": [0.4, -0.3, -0.1]}))
     np.testing.assert_array_equal(both.numbers("contention_bw"), [0.4, math.nan, math.nan])
+
+
+def test_the_limit_holds_for_each_factor_and_its_contention_and_is_counted() -> None:
+    table = history([1.0] * 3, {"darshan_tot_opens_posix": [1.0, 12.0, 4098.0], "fs_tot_open_ops": [10.0, 10.0, 1.0],
+                                "coverage_factor_stats": [0.5, 1.3, 0.2], "contention_ops": [0.1, 0.2, -0.9],
+                                "coverage_factor_nodehrs": [0.5, 1.3, 0.2]})  # fmt: skip
+    found = derive(table)
+    np.testing.assert_array_equal(found.numbers("coverage_factor_opens"), [0.1, 1.2, math.nan])
+    np.testing.assert_array_equal(found.numbers("contention_opens"), [0.9, 1 - 1.2, math.nan])
+    for name in ("coverage_factor_stats", "coverage_factor_nodehrs"):
+        np.testing.assert_array_equal(found.numbers(name), [0.5, math.nan, 0.2])
+    np.testing.assert_array_equal(found.numbers("contention_stats"), [0.5, math.nan, 0.8])
+    np.testing.assert_array_equal(found.numbers("contention_ops"), [0.1, 0.2, math.nan])
+    assert beyond(found) == {"coverage_factor_opens": 1} == beyond(table)
 
 
 @pytest.mark.parametrize("form", ["parquet", "sqlite", "csv"])
@@ -224,6 +256,18 @@ def test_performance_is_normalised_within_a_history() -> None:
     table = history([10.0, 20.0, 1.0, 4.0], {"_file_system": ["a", "a", "b", "b"]})
     assert derive(table).numbers("darshan_normalized_perf_by_max").tolist() == [0.5, 1.0, 0.25, 1.0]
     assert [(one.system, len(one.jobs)) for one in histories(derive(table))] == [("a", 2), ("b", 2)]
+
+
+def test_jobs_of_an_unknown_file_system_or_motif_are_of_no_history() -> None:
+    names = {"_file_system": ["a", "", "a", None], "darshan_app": ["ior", "ior", "", "x"]}
+    table = history([1.0, 2.0, 3.0, 4.0], names)
+    found = derive(table)
+    assert [(one.name, len(one.jobs)) for one in histories(found)] == [("ior_fpp_write on a", 1)]
+    np.testing.assert_array_equal(found.numbers("darshan_normalized_perf_by_max"), [1.0] + [math.nan] * 3)
+    (one,) = histories(derive(history([1.0, 2.0], {"_file_system": ["", ""]})))
+    assert one.name == "ior_fpp_write, file system not known" and len(one.jobs) == 2
+    (one,) = histories(derive(history([1.0, 2.0], {"darshan_app": ["", None]})))
+    assert one.name == "motif not known on scratch1" and len(one.jobs) == 2
 
 
 def test_no_concurrent_jobs_or_nodes_is_unknown_but_not_missing() -> None:

@@ -97,6 +97,11 @@ def test_the_file_system_of_a_backend() -> None:
     ({"files": [{"source": "lmt", "path": "x", "file_system": "y"}]}, '/files/0/file_system: "y" is not among'),
     ({"files": [{"source": "lmt", "path": ["x", "%Q"]}]}, '/files/0/path/1: "%Q" stands for no part of a date'),
     ({"files": [{"source": "lmt", "path": "50%"}]}, '/files/0/path: "%" stands for no part of a date'),
+    ({"files": [{"source": "lmtt", "path": "x"}]}, '/files/0/source: "lmtt" is no source; there are darshan, lmt, '),
+    ({"files": [{"source": "csv", "path": "x", "metrics": {"read": "x"}}]},
+     "/files/0/metrics/read: there is no such name; there are bytes_read, bytes_written, cpu"),
+    ({"files": [{"source": "csv", "path": "x", "metrics": {"cpu": 5}}]},
+     "/files/0/metrics/cpu: 5 is not a text or a list"),
     ({"files": [{"source": "", "path": []}]}, "/files/0/source: is empty"),
     ({"files": [{"source": "", "path": []}]}, "/files/0/path: is empty"),
 ])  # fmt: skip
@@ -107,6 +112,27 @@ def test_a_mistake_is_told_with_its_place(change: dict[str, Any], text: str) -> 
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"store": "s", "inputs": {}, "site": {**GOOD, **change}})
     assert f"set-up: /site{text}" in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: pathlib.Path) -> None:
+    document = {
+        "time_zone": "Mars/North",
+        "file_systems": {"a": {"kind": "nfs", "mounts": ["x"]}, "b/c": {"mounts": ["y"]}},
+        "clocks": {"here": {}, "there": {"time_zone": "Moon"}, "off": {"offset_s": "1"}},
+        "files": [{"source": "lmt", "path": ""}, {"source": "lmt"}, {"source": "lmt", "path": "%Q", "clock": "off"},
+                  {"source": "lmt", "path": "x", "clock": "none", "file_system": "a"}],
+    }  # fmt: skip
+    with pytest.raises(AnalyticsError) as caught:
+        load_site(document)
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
+        "/time_zone", "/file_systems/a/kind", "/clocks/off/offset_s", "/files/1", "/file_systems/b~1c/mounts/0",
+        "/clocks/there/time_zone", "/files/0/path", "/files/2/path", "/files/3/clock"]  # fmt: skip
+
+
+def test_an_absolute_path_stays_as_it_is(tmp_path: pathlib.Path) -> None:
+    files = [{"source": "lmt", "path": "/data/%Y.hdf5"}, {"source": "lmt", "path": "../x"}]
+    assert [each.paths for each in load_site({"files": files}, tmp_path / "a").files] == [
+        ("/data/%Y.hdf5",), (f"{tmp_path}/x",)]  # fmt: skip
 
 
 def test_a_site_in_a_file_of_its_own(tmp_path: pathlib.Path) -> None:
@@ -121,8 +147,6 @@ def test_a_site_in_a_file_of_its_own(tmp_path: pathlib.Path) -> None:
         load_setup({"store": "s", "inputs": {}, "site": "facts/site.json"}, tmp_path)
     assert str(caught.value).splitlines() == [
         f"set-up: /site: {tmp_path}/facts/site.json: /time_zone: is 5, and a text is wanted",
-        f'set-up: /site: {tmp_path}/facts/site.json: /time_zone: "" is no time zone of this machine; take a name as '
-        "Europe/Berlin",
         f"set-up: /site: {tmp_path}/facts/site.json: /clocks: 6 is not an object"]
     for text, what in (("{", "is not JSON"), ('{"mounts": {}, "mounts": {}}', "stands twice")):
         (tmp_path / "facts" / "site.json").write_text(text)
@@ -194,6 +218,24 @@ def test_the_files_of_a_range_of_time(tmp_path: pathlib.Path) -> None:
     for ends in ((5, 5), (0, 1e12), (float("nan"), 1)):
         with pytest.raises(AnalyticsError, match="no range of times"):
             find_files(site, "lmt", *ends)
+
+
+@pytest.mark.parametrize(("zone", "start", "end", "hours"), [
+    ("Asia/Kolkata", "2018-01-28T05:45+05:30", "2018-01-28T06:10+05:30", "05 06"),
+    ("Asia/Kathmandu", "2018-01-28T05:50+05:45", "2018-01-28T07:00+05:45", "05 06"),
+    ("Europe/Berlin", "2018-10-28T01:30+02:00", "2018-10-28T03:10+01:00", "01 02 03"),
+    ("Europe/Berlin", "2018-03-25T01:30+01:00", "2018-03-25T04:10+02:00", "01 03 04"),
+    ("Australia/Lord_Howe", "2018-10-07T01:30+10:30", "2018-10-07T03:10+11:00", "01 02 03"),
+])  # fmt: skip
+def test_hours_are_those_of_the_clock(tmp_path: pathlib.Path, zone: str, start: str, end: str, hours: str) -> None:
+    site = load_site({"time_zone": zone, "files": [{"source": "csv", "path": "io.%d-%H"}]}, tmp_path)
+    range_ = (seconds(start), seconds(end))
+    missing = find_files(site, "csv", *range_).missing
+    assert [path[-2:] for path in missing] == hours.split()
+    for path in missing:
+        pathlib.Path(path).touch()
+    found = find_files(site, "csv", *range_)
+    assert [str(each.path) for each in found.found] == list(missing) and not found.missing
 
 
 def test_a_site_of_pytokio(tmp_path: pathlib.Path) -> None:

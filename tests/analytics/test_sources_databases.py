@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pathlib
 import random
 import sqlite3
@@ -13,11 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records, SourceError
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.system import System
+from mpiio_ext.cli import main
+from support.darshan_logs import Job, make_log
 
 START = 1517126400
 #: Three samples, 5 s apart.
@@ -164,6 +170,64 @@ def test_damaged_hdf5_is_read_apart(tmp_path: pathlib.Path) -> None:
             assert str(error).startswith(f"{path}: ") and error.what
         else:
             assert records.source == "lmt" and set(records.tables) == {"lmt", "servers", "operations", "fullness"}
+
+
+def test_a_reader_stays_for_further_files_and_comes_back_after_its_death(tmp_path: pathlib.Path) -> None:
+    whole = _tokio(tmp_path / "l.hdf5")
+    base = base_of(tmp_path / "l.sqlite3", LMT)
+    wanted = sources.read(whole)
+    with sources.ApartReader() as reader:
+        assert reader.read(whole).equals(wanted)
+        assert reader._started is not None
+        first = reader._started.process
+        assert reader.read(base, time_zone="UTC").equals(sources.read(base, time_zone="UTC"))
+        with pytest.raises(SourceError, match="none"):
+            reader.read(tmp_path / "none")
+        assert reader._started.process is first, "one process for all"
+        first.kill()
+        first.wait()
+        assert reader.read(whole).equals(wanted) and reader._started.process is not first
+        last = reader._started.process
+        with pytest.raises(SourceError, match="has not ended after 0 s"):
+            reader.read(whole, timeout_s=0)
+        assert reader._started is None
+    assert last.returncode is not None, "nobody is left behind"
+
+
+def test_a_file_that_kills_its_reader_costs_itself_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the system's sources; the process is one that dies as libhdf5 lets it."""
+    (tmp_path / "killed").write_text("#!/bin/sh\nkill -SEGV $$\n")
+    (tmp_path / "killed").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "killed"))
+    base = base_of(tmp_path / "l.sqlite3", LMT)
+    system = System(None, [_tokio(tmp_path / "bad.hdf5"), base], time_zone="America/Los_Angeles")
+    found, notes = system.traffic(system.named("snx1"), Period(START, START + 10.0))
+    assert found.read is not None and found.read.total() == 30, "of the database"
+    assert [str(note) for note in notes] == [
+        f"lmt skipped: {tmp_path}/bad.hdf5: its reader was killed by SIGSEGV: it is damaged"]
+    assert notes[0].damage
+
+
+def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
+    """Random bytes of real files: the row is there, with a note or with what could be read."""
+    pytest.importorskip("darshan")
+    content, source = _tokio(tmp_path / "l.hdf5").read_bytes(), random.Random(7)
+    places = [at for at, byte in enumerate(content) if byte]
+    log = tmp_path / "x.darshan"
+    log.write_bytes(make_log(Job(start=START, end=START + 4, mounts=(("lustre", "/snx1"),)), {7: "/snx1/a"}, {}))
+    bad = tmp_path / "bad.hdf5"
+    for number in range(4):
+        damaged = bytearray(content if number else content[: len(content) // 2])
+        for at in source.sample([at for at in places if at < len(damaged) and at >= 8], 12):
+            damaged[at] = source.randrange(256)
+        bad.write_bytes(damaged)
+        done = CliRunner().invoke(main, ["summarize-job", str(log), "--source", str(bad), "--file-system", "snx1",
+                                         "--json", "--strict", "--allow-missing"])  # fmt: skip
+        (row,) = json.loads(done.stdout)
+        assert row["_log"] == "x.darshan" and done.exit_code in (0, 1), done.output
+        assert number or (done.exit_code == 1 and f"lmt skipped: {bad}: " in row["_notes"])
 
 
 def test_a_reader_that_dies(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ VALUES = st.recursive(
     max_leaves=20)  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["prometheus", "arbiter", "delegates", "slurm"])
+@pytest.mark.parametrize("source", ["prometheus", "arbiter", "delegates", "slurm", "arbitration"])
 @FUZZ
 @given(document=VALUES)
 def test_any_json_raises_nothing_else(folder: pathlib.Path, source: str, document: Any) -> None:
@@ -145,8 +145,20 @@ def test_any_json_raises_nothing_else(folder: pathlib.Path, source: str, documen
                    {"status": "success", "data": {"resultType": "matrix", "result": document}}, {"map": document},
                    {"map": {"jobs": document}, "jobs": document}, {"sampled_unix_s": 1, "delegates": [document]},
                    {"sampled_unix_s": 1, "delegates": [{"files": document}]}, {"jobs": [document]}, {"5": document},
-                   {"5": {"nodelist": document}, "6": {"nodelist": "x"}}):  # fmt: skip
+                   {"5": {"nodelist": document}, "6": {"nodelist": "x"}}, *_arbitration_runs(document)):  # fmt: skip
         try_to_read(folder, json.dumps(change).encode(), source)
+
+
+def _arbitration_runs(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield runs of the bench's arbitration that have any value in one of their places."""
+    start = {"what": "arbitration run", "format": 1}
+    for run in (document, {"jobs": document}, {"map": document}, {"jobs": {"a": document}}, {"map": [document]},
+                {"jobs": {"a": {"slots": document}}}, {"map": [{"time_s": 1, "io_nodes": document}]},
+                {"jobs": {"a": {"slots": [document]}}, "bandwidth_mb_per_s": document}):  # fmt: skip
+        yield {**start, "policies": {"static": run}}
+    for name in ("policies", "curves", "environment", "format"):
+        yield {**start, name: document}
+    yield {**start, "curves": {"a": {"source": "x", "points": document}, "b": document}}
 
 
 @FUZZ

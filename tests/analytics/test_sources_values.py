@@ -16,9 +16,11 @@ from click.testing import CliRunner
 
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records, SourceError, delegates, lctl, mmperfmon, topology
+from mpiio_ext.bench.arbitrated import results as arbitrated
 from mpiio_ext.cli import main
 from mpiio_ext.delegates import _status
 from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbitration.curves import Curve
 from support import source_texts as texts
 
 
@@ -425,3 +427,41 @@ def test_delegates(tmp_path: pathlib.Path) -> None:
     assert (file["group"], file["delegate"], file["path"], file["writable"]) == ("g", 0, "/d/x", False)
     bad = read(tmp_path, texts.DELEGATES.replace('"openers": 2', '"openers": true'))
     assert said(bad) == ["input: /delegates/0/files/0: openers is true, and a whole number is wanted"]
+
+
+def test_an_arbitration_run_of_the_bench(tmp_path: pathlib.Path) -> None:
+    records = read(tmp_path, texts.ARBITRATION)
+    assert (records.source, records.status) == ("arbitration", "whole")
+    assert records.header == {"units": {"_s": "s"}, "environment": {"hosts": ["n1"]}, "configuration": {"io_nodes": 4}}
+    tables = {name: table.to_pylist() for name, table in records.tables.items()}
+    (job,) = tables["jobs"]
+    assert (job["policy"], job["job"], job["data_bytes"], job["others"]) == ("mckp", "small", 3000, '{"later": [1]}')
+    assert [(slot["time_s"], slot["data_bytes"]) for slot in tables["slots"]] == [(0.0, 1000), (0.1, 2000)]
+    assert [(row["step"], row["time_s"], row["job"], row["io_nodes"]) for row in tables["io_nodes"]] == [
+        (0, -0.5, None, None), (1, 0.0, "small", 4), (1, 0.0, "large", 0)]  # fmt: skip
+    assert (tables["curves"][0]["mean_mb_per_s"], tables["curves"][0]["deviation_mb_per_s"]) == (10.5, None)
+    sources.write(records, tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(texts.ARBITRATION)
+    bad = read(tmp_path, texts.ARBITRATION.replace('"data_bytes": 2000', '"data_bytes": "2000"'))
+    assert said(bad) == ['input: /policies/mckp/jobs/small/slots/1: data_bytes is "2000", and a whole number is wanted']
+    assert bad.tables["slots"].num_rows == 1
+    with pytest.raises(SourceError, match="is of format 2, and 1 is known"):
+        read(tmp_path, texts.ARBITRATION.replace('"format": 1', '"format": 2'))
+
+
+def test_what_the_bench_writes_is_an_arbitration_run(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("matplotlib")
+    slots = [{"time_s": 0.1 * k, "data_bytes": 100} for k in range(10)]
+    job = {"pattern": "shared", "begin_s": 0.0, "end_s": 1.0, "data_bytes": 1000, "verified_bytes": 1000,
+           "slots": slots, "bandwidth_mb_per_s": 0.001, "remapped_ranges": 0, "slot_s": 0.1}  # fmt: skip
+    run = {"policy": "static", "jobs": {"a": job}, "map": [{"time_s": 0.0, "io_nodes": {"a": 2}}]}
+    found = arbitrated.document([run], {"a": Curve.of({1: 10.0, 2: 15.0})}, {"io_nodes": 2}, {"ranks": 2})
+    _, path = arbitrated.write(tmp_path, found)
+    records = sources.read(path)
+    assert (records.source, records.status) == ("arbitration", "whole")
+    assert {name: table.num_rows for name, table in records.tables.items()} == {
+        "policies": 1, "jobs": 1, "slots": 10, "io_nodes": 1, "curves": 2}  # fmt: skip
+    for table in records.tables.values():
+        assert table["others"].null_count == table.num_rows, "each field has a column"
+    sources.write(records, tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import sqlite3
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
 from mpiio_ext.analytics.summaries import files, row
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Summaries
@@ -102,6 +105,28 @@ def test_coverage_is_null_where_a_side_is_not_known_or_zero() -> None:
     assert set(row.coverage({}).values()) == {None}
 
 
+def test_coverage_of_what_is_known_in_part() -> None:
+    whole = {"darshan_tot_bytes_read_posix": 10, "fs_tot_bytes_read": 20.0, "darshan_tot_opens_posix": 5,
+             "fs_tot_open_ops": 10.0, "jobsdb_nodes": 1, "darshan_walltime": 3600,
+             "jobsdb_concurrent_nodehrs": 2.0}  # fmt: skip
+    names = ("coverage_factor_read_bw", "coverage_factor_opens", "coverage_factor_nodehrs")
+    for gone, jobs, wanted in ((0.0, 0.0, [0.5, 0.5, 0.5]),
+                               (0.16, 0.16, [0.5, 0.5, 0.5]), (0.17, 0.0, [None, None, 0.5]),
+                               (0.0, 0.17, [0.5, 0.5, None])):  # fmt: skip
+        found = row.coverage({**whole, "fs_frac_missing": gone, "jobsdb_frac_missing": jobs})
+        assert [found[name] for name in names] == wanted, (gone, jobs)
+    assert row.MOST_COVERAGE == MOST_COVERAGE
+
+
+def test_what_is_known_in_part_and_what_cannot_be_has_a_note() -> None:
+    assert row.doubts({"fs_frac_missing": 0.0, "coverage_factor_bw": 1.2, "coverage_factor_opens": None}) == []
+    (part,) = row.doubts({"fs_frac_missing": 0.1})
+    assert (str(part), part.damage) == ("servers missing: no value for 10.000% of the targets and steps", False)
+    assert "too much for coverage factors" in row.doubts({"fs_frac_missing": 0.2})[0].what
+    (above,) = row.doubts({"coverage_factor_bw": 12.6, "coverage_factor_stats": 6e8})
+    assert "coverage_factor_bw 12.6, coverage_factor_stats 6e+08: a job cannot" in above.what and not above.damage
+
+
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0\r"), max_size=12)
@@ -176,6 +201,46 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
         assert [note["source"] for note in found.notes.to_pylist()] == ["darshan"], "notes of the old row are gone"
 
 
+#: Adds a row to a file; between reading and writing it is long enough for others to do the same.
+SLOW_UPDATE = """
+import sys, time
+from mpiio_ext.analytics.summaries import files
+from mpiio_ext.analytics.summaries.model import Summaries
+write = files.write
+def slowly(*arguments):
+    time.sleep(0.5)
+    write(*arguments)
+files.write = slowly
+print("ready", flush=True)
+sys.stdin.readline()
+number = int(sys.argv[2])
+files.update(Summaries.of([{"_jobid": number, "_log_id": number}]), sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_rows_that_processes_add_at_the_same_time_are_all_there(tmp_path: pathlib.Path, there: bool) -> None:
+    path = tmp_path / "jobs.parquet"
+    if there:
+        files.update(Summaries.of([{"_jobid": 0, "_log_id": 0}]), path)
+    adders = [
+        subprocess.Popen([sys.executable, "-c", SLOW_UPDATE, str(path), str(number)], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for number in range(1, 5)
+    ]  # fmt: skip
+    for adder in adders:
+        assert adder.stdout is not None and adder.stdout.readline() == "ready\n"
+    for adder in adders:
+        assert adder.stdin is not None
+        adder.stdin.write("go\n")
+        adder.stdin.flush()
+    for adder in adders:
+        adder.communicate()
+        assert adder.returncode == 0
+    assert sorted(row["_log_id"] for row in files.read(path).rows()) == list(range(0 if there else 1, 5))
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name], "no lock is left"
+
+
 def test_slices_by_job(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
@@ -239,3 +304,7 @@ def test_other_names_are_refused(tmp_path: pathlib.Path) -> None:
         files.write(some(1), tmp_path / "jobs.xlsx")
     with pytest.raises(AnalyticsError, match="cannot be written"):
         files.write(some(1), tmp_path / "nowhere" / "jobs.csv")
+    for form in (*FORMS, ".h5"):
+        with pytest.raises(AnalyticsError) as error:  # a name that is too long
+            files.write(some(1), tmp_path / f"{'x' * 254}{form}")
+        assert str(error.value).endswith(f"x{form}: cannot be written: File name too long")

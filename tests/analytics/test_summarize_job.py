@@ -18,13 +18,14 @@ pytest.importorskip("darshan")
 
 from click.testing import CliRunner
 
+from mpiio_ext.analytics.cli_summarize import _words
 from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.summaries import files
 from mpiio_ext.analytics.summaries.joins import joined, tuples
 from mpiio_ext.analytics.summaries.summarize import summarize
-from mpiio_ext.analytics.tools.system import System
+from mpiio_ext.analytics.tools.system import Note, System
 from mpiio_ext.cli import main
 from support import source_texts as texts
 from support.darshan_logs import Job, make_log, packaged_logs, shared_logs
@@ -282,6 +283,37 @@ def joins_of(found: Any, folders: list[pathlib.Path], slurm: pathlib.Path, store
             joined(found, miner, "lmt")
 
 
+def test_the_command_joins_rows_with_a_store(tmp_path: pathlib.Path) -> None:
+    logs = [log_at(tmp_path / f"{job}.darshan", RECORDS, job_id=job, start=START, end=START + 9) for job in (1, 2, 3)]
+    (tmp_path / "in").mkdir()
+    for log in logs[:2]:
+        (tmp_path / "in" / log.name).write_bytes(log.read_bytes())
+    setup = tmp_path / "setup.json"
+    inputs = {"darshan": [str(tmp_path / "in")]}
+    setup.write_text(json.dumps({"store": str(tmp_path / "store"), "workers": 0, "inputs": inputs}))
+    with IOMiner(str(setup)) as miner:
+        miner.init_stores(quiet=True)
+    found = run(*logs, "--join", "darshan_job", "--setup", setup, "--json")
+    assert found.exit_code == 0, found.output
+    rows = {row["_log"]: row for row in json.loads(found.stdout)}
+    assert {name: row["log_file"] for name, row in rows.items()} == {
+        "1.darshan": "1.darshan", "2.darshan": "2.darshan", "3.darshan": None}  # fmt: skip
+    assert rows["1.darshan"]["bytes_written"] == rows["1.darshan"]["darshan_tot_bytes_written_posix"] == 150
+    assert f"1 of 3 rows have no counterpart in darshan_job of {setup}" in found.stderr
+    files_of = run(*logs[:2], "--join", "darshan_file", "--setup", setup, "--joined", tmp_path / "f.csv", "-o",
+                   tmp_path / "jobs.parquet")  # fmt: skip
+    assert files_of.exit_code == 0 and not files_of.stdout, files_of.output
+    with (tmp_path / "f.csv").open() as text:
+        assert sorted((row["_log"], row["file"]) for row in csv.DictReader(text)) == [
+            (f"{job}.darshan", f"/scratch1/{name}") for job in (1, 2) for name in "ab"]  # fmt: skip
+    assert files.read(tmp_path / "jobs.parquet").table.num_rows == 2
+    for arguments, words in ((("--join", "lmt", "--setup", setup), "cannot be joined to 'lmt'"),
+                             (("--join", "slurm", "--setup", tmp_path / "none.json"), "none.json"),
+                             (("--joined", tmp_path / "x.csv"), "--joined is a file")):  # fmt: skip
+        failed = run(logs[0], *arguments)
+        assert failed.exit_code == 2 and words in failed.stderr, failed.output
+
+
 def published(job_id: int) -> list[dict[str, str]]:
     """Return the rows of a job in the published table of Edison (its first column has no name in the header)."""
     with gzip.open(shared_data("tokio/summaries") / "edison-summaries_2017-02-14-2018-02-15.csv.gz", "rt") as text:
@@ -451,13 +483,29 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
         found = run(*arguments)
         assert found.exit_code == 2
         assert words in found.stderr
-        assert "climate" not in found.stderr
-    (tmp_path / "archive").mkdir()
-    results = tmp_path / "archive" / "results.json"
-    results.write_text("{}")
-    for path in (results, results.parent):
-        assert "mpiio-ext climate" in run(path).stderr
     assert run(log, empty).exit_code == 0
+
+
+def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
+    """The log is damaged, which would be told after the work."""
+    log, folder = tmp_path / "x.darshan", tmp_path / "folder.csv"
+    log.write_bytes(b"")
+    folder.mkdir()
+    for arguments, words in (
+        (("-o", tmp_path / "none" / "jobs.h5"), f"jobs.h5: cannot be written: there is no folder {tmp_path / 'none'}"),
+        (("-o", folder), "folder.csv: cannot be written: it is no regular file"),
+        (("--join", "slurm", "--joined", tmp_path / "none" / "x.csv"), f"there is no folder {tmp_path / 'none'}"),
+    ):
+        found = run(log, *arguments)
+        assert found.exit_code == 2
+        assert words in found.stderr and "darshan" not in found.stderr
+
+
+def test_sizes_are_printed_in_powers_of_1000() -> None:
+    for value, unit, words in ((13_080.0, "MiB/s", "13.7 GB/s"), (51.5e9, "B", "51.5 GB"), (2.5, "GiB/s", "2.68 GB/s"),
+                               (0.5, "GiB", "537 MB"), (3e9, "KiB", "3.07 TB"), (12.5, "B/s", "12.5 B/s"),
+                               (3, "count", "3"), (1.5, "s", "1.5 s")):  # fmt: skip
+        assert _words(value, unit) == words
 
 
 @pytest.mark.parametrize(
@@ -511,6 +559,26 @@ def test_notes_are_counted_on_stderr_and_strict_exits_with_1(tmp_path: pathlib.P
         assert "mpiio-ext: notes about lfs-df: 2 partial" in found.stderr
         assert run(*logs, "--source", osts, *more, "--strict").exit_code == 1
     assert table.exists()
+
+
+def test_missing_sources_may_be_no_error_and_damaged_ones_stay_one(tmp_path: pathlib.Path) -> None:
+    log, osts, cut = log_at(tmp_path / "1.darshan", RECORDS), tmp_path / "osts.txt", tmp_path / "cut.darshan"
+    osts.write_text(texts.LFS_DF)
+    cut.write_bytes(log.read_bytes()[:40])
+    for arguments, strict, allowed in (
+        ((log, "--source", osts, "--file-system", "snx1"), 1, 0),  # neither servers nor jobs
+        ((log,), 1, 0),  # a file system that nobody knows
+        ((log, cut), 1, 1),
+        ((log, "--source", tmp_path / "none.txt"), 1, 1),
+    ):
+        assert [run(*arguments, *more).exit_code for more in ((), ("--strict",), ("--strict", "--allow-missing"))] == [
+            0, strict, allowed], arguments  # fmt: skip
+    osts.write_text(texts.LFS_DF[: len(texts.LFS_DF) // 2])
+    damaged = (log, "--source", osts, "--file-system", "snx1", "--strict", "--allow-missing")
+    assert run(*damaged).exit_code == 1
+    alone = run(log, "--allow-missing")
+    assert alone.exit_code == 2 and "give both" in alone.stderr
+    assert not Note("topology", "partial", "2 nodes are not in the map").damage and Note("lmt", "skipped", "").damage
 
 
 def test_a_log_that_was_cut_has_one_row_that_the_whole_one_replaces(tmp_path: pathlib.Path) -> None:

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.connectors.lmt import convert
+from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics.connectors.sources import read as read_source
+from mpiio_ext.analytics.site import load_site
+from mpiio_ext.analytics.tools.metrics import components
 from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.analytics.tools.traffic import Traffic, traffic
 from support.monitoring import lmt_table, records, table
 from support.traces import shared_data
@@ -171,6 +176,87 @@ def test_series_of_prometheus_and_csv(counter: bool) -> None:
     assert found.read is not None
     assert (found.read.names, found.read.step_s) == (("OST0", "OST1"), 10.0)
     assert found.read.values.tolist() == [[10, 5], [30, 0]]
+
+
+def labelled(rows: list[tuple[float, dict[str, str], float]], metric: str = "node_disk_written_bytes_total") -> Records:
+    return records("prometheus", series=table({
+        "time": [time for time, _, _ in rows], "metric": [metric] * len(rows),
+        "labels": [json.dumps(labels) for _, labels, _ in rows], "value": [value for _, _, value in rows],
+    }))  # fmt: skip
+
+
+def test_disks_of_several_servers_that_have_one_name_are_several() -> None:
+    rows = [(time, {"device": "sda", "instance": f"oss{number}:9100", "job": "x"}, 60.0 * number * time)
+            for time in (0.0, 10.0, 20.0) for number in range(1, 4)]  # fmt: skip
+    found = traffic([labelled(rows)], Period(0.0, 20.0))
+    assert found.written is not None
+    assert found.written.names == ("oss1:9100:sda", "oss2:9100:sda", "oss3:9100:sda")
+    assert found.written.total() == 60.0 * (1 + 2 + 3) * 20
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(("labels", "names"), [
+    ([{"target": "OST0", "instance": "a"}, {"target": "OST1", "instance": "a"}], ["OST0", "OST1"]),
+    ([{"target": "OST0", "instance": "a"}, {"target": "OST0", "instance": "b"}], ["a:OST0", "b:OST0"]),
+    ([{"device": "sda"}, {"device": "sda", "instance": "b"}], ["sda", "b:sda"]),
+    ([{"instance": "a", "kind": "x", "job": "j"}, {"instance": "a", "kind": "y", "job": "j"}], ["a:x", "a:y"]),
+    ([{"kind": "x"}, {"kind": "y"}], ["x", "y"]),
+    ([{"host": "a:b"}, {"host": "a", "device": "b"}], ['{"host": "a:b"}', '{"host": "a", "device": "b"}']),
+    ([{}], ["file"]),
+])  # fmt: skip
+def test_names_of_components(labels: list[dict[str, str]], names: list[str]) -> None:
+    assert list(components([json.dumps(each) for each in labels], "file").values()) == names
+
+
+def test_values_that_are_left_out_have_a_note() -> None:
+    rows = [(time, {"instance": "a"}, 1.0) for time in (0.0, 10.0, 10.0, 20.0, 24.0, 30.0, 40.0, 50.0)]
+    found = traffic([labelled(rows, "bytes_written")], Period(0.0, 60.0))
+    assert found.written is not None and found.written.total() == 6
+    (note,) = found.notes
+    assert note.startswith("made: 2 values of bytes_written are left out, ") and note.endswith("steps of 10 s")
+
+
+def csv_of(tmp_path: pathlib.Path, names: str) -> Records:
+    path = tmp_path / "io.csv"
+    path.write_text(f"time,{names}\n0,1,10\n10,2,20\n20,4,40\n")
+    return read_source(path)
+
+
+@pytest.mark.parametrize(("names", "read", "written"), [
+    ("bytes_read,bytes_written", 3, 30),
+    ("bytes_read [B],bytes_written [GB]", 3, 30e9),
+    ("bytes_read [KiB],bytes_written [B/s]", 3 * 1024, 300),
+    ("read [B/s],write [MiB/s]", 30, 300 * 2**20),
+    ("read [bytes],written [kB]", 3, 30_000),
+    ("lustre_read_bytes_total [kB],write [B]", 3000, 30),
+])  # fmt: skip
+def test_units_of_columns_are_converted(tmp_path: pathlib.Path, names: str, read: float, written: float) -> None:
+    found = traffic([csv_of(tmp_path, names)], Period(0.0, 20.0))
+    assert found.read is not None and found.written is not None
+    assert (found.read.total(), found.written.total()) == (read, written)
+    assert (found.read.unit, found.notes) == ("B", ())
+
+
+def test_units_and_names_that_are_not_known_are_named(tmp_path: pathlib.Path) -> None:
+    found = traffic([csv_of(tmp_path, "bytes_read [blocks],bytes_written")], Period(0.0, 20.0))
+    assert found.read is None and found.written is not None
+    assert len(found.notes) == 1 and "bytes_read [blocks] is not used: the unit is not known" in found.notes[0]
+    (note,) = traffic([csv_of(tmp_path, "lustre_read_bytes_total [B/s],x")], Period(0.0, 20.0)).notes
+    assert "lustre_read_bytes_total [B/s] is not used" in note
+    for names in ("read,write", "read [IOPS],flux"):  # counts of requests, perhaps
+        (note,) = traffic([csv_of(tmp_path, names)], Period(0.0, 20.0)).notes
+        assert "no known metric name (there are " in note and names.split(",")[0] in note and "site.json" in note
+
+
+def test_a_site_names_metrics_and_their_units(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "io.csv").write_text("time,in,out [MB],bytes_read\n0,1,10,7\n10,2,20,7\n20,4,40,7\n")
+    entry = {"source": "csv", "file_system": "f", "path": "io.csv",
+             "metrics": {"bytes_read": ["none", "in [kB/s]"], "bytes_written": "out"}}  # fmt: skip
+    site = load_site({"file_systems": {"f": {"mounts": ["/f"]}}, "files": [entry]}, tmp_path)
+    system = System(site)
+    found, notes = system.traffic(system.named("f"), Period(0.0, 20.0))
+    assert notes == [] and found.read is not None and found.written is not None
+    assert (found.read.total(), found.written.total()) == (30_000, 30e6)
 
 
 def test_sources_with_different_steps_are_not_added_up() -> None:

@@ -37,7 +37,8 @@ def _rich(count: int = 40) -> Jobs:
     """Return a history with values of twelve metrics, the last job slow on busy servers."""
     values: dict[str, Any] = {name: steps([(count, 10.0)], seed=number, noise=0.1)
                               for number, name in enumerate(TWELVE[1:])}  # fmt: skip
-    values["coverage_factor_bw"] /= 12  # above 1.2 it is not used
+    for name in ("coverage_factor_bw", "coverage_factor_opens"):
+        values[name] /= 12  # above 1.2 it is not used
     values["fshealth_ost_overloaded_oss_count"] = np.zeros(count)
     values["fs_ave_oss_cpu"][-1] = 90.0
     performance = steps([(count, 5000.0)])
@@ -116,6 +117,15 @@ def test_metrics_without_values_are_told_and_unknown_columns_refused() -> None:
         umami(table, 1, ["fs_ave_oss_cpu"])
 
 
+def test_a_coverage_factor_of_the_job_that_is_no_share_is_told() -> None:
+    opens = {"darshan_tot_opens_posix": [5.0] * 6 + [90.0], "fs_tot_open_ops": [10.0] * 7}
+    found = umami(select(history([1.0] * 7, opens))[0], 6)
+    (row,) = [row for row in found.rows if row.metric.name == "coverage_factor_opens"]
+    assert row.value is None and row.box is not None and found.beyond == ["coverage_factor_opens"]
+    assert "Beyond 1.2 and not used: Coverage factor, opens." in show.text(found)
+    assert "not used" not in show.text(umami(select(history([1.0] * 7, opens))[0], 5))
+
+
 # ---- the job and its history -----------------------------------------------------------------------------------------
 
 
@@ -130,7 +140,7 @@ def test_finding_a_job() -> None:
     assert find(table) == 5 and find(table, motif="b") == 3 and find(table, "8", motif="a_w") == 2
     assert find(table, "9", system="s1") == 4
     for arguments, words in (({"job": "10"}, "no job 10"), ({"job": "7"}, "choose one by --motif"),
-                             ({"motif": "c"}, "there are a_w, b_r"), ({"motif": "_"}, "a_w, b_r hold it"),
+                             ({"motif": "c"}, "there are:\n  a_w\n  b_r"), ({"motif": "_"}, "hold it:\n  a_w\n  b_r"),
                              ({"job": "7", "system": "s2"}, "no row is of this")):  # fmt: skip
         with pytest.raises(HistoryError, match=words):
             find(table, **arguments)  # type: ignore[arg-type]
@@ -284,10 +294,10 @@ def test_a_png_is_in_the_colours_of_its_theme() -> None:
 def test_one_value_far_outside_does_not_squash_the_others() -> None:
     values = steps([(60, 1.0)], noise=0.1)
     values[20] = 4000.0
-    table = select(history(steps([(60, 5000.0)]), {"coverage_factor_opens": values}))[0]
+    table = select(history(steps([(60, 5000.0)]), {"fs_tot_openclose_ops": values}))[0]
     from mpiio_ext.analytics.report.panels import KINDS
 
-    figure = KINDS["umami"](show.chart(umami(table, 59, ["coverage_factor_opens"])).data, LIGHT)
+    figure = KINDS["umami"](show.chart(umami(table, 59, ["fs_tot_openclose_ops"])).data, LIGHT)
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
@@ -367,9 +377,18 @@ def test_a_job_without_a_history_says_so(stored: Path) -> None:
     assert "has no history" not in more.stderr
 
 
+def test_a_job_of_an_unknown_file_system_has_no_history(tmp_path: Path) -> None:
+    write(history([1.0] * 4, {"_file_system": ["a", "", "a", ""]}), tmp_path / "t.parquet")
+    done = run("--history", str(tmp_path / "t.parquet"))
+    assert "job 1003 has no history: its file system is not known" in done.stderr
+    assert "job 1003: ior_fpp_write, file system not known, 2020-01-04 00:00 UTC, without a history" in done.stdout
+    write(history([1.0] * 4, {"_file_system": [""] * 4}), tmp_path / "t.parquet")
+    assert "against 3 other jobs" in run("--history", str(tmp_path / "t.parquet")).stdout
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
-    (["-o", "x.pdf"], ".svg, .html or .png"), (["--motif", "bt"], "there is no motif 'bt'"),
+    (["-o", "x.pdf"], ".svg, .html or .png"),
     (["--since", "2030-01-01"], "no row"), (["--history", "none.csv"], "none.csv: cannot be read"),
     (["--log", "none.darshan"], "none.darshan: cannot be read"),
 ])  # fmt: skip
@@ -377,6 +396,14 @@ def test_errors_are_one_line_and_exit_status_2(stored: Path, arguments: list[str
     given_history = [] if "--history" in arguments else ["--history", str(stored)]
     done = run(*given_history, *arguments)
     assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.output
+
+
+def test_names_to_choose_from_are_a_line_each(tmp_path: Path) -> None:
+    names = [f"ior_{number:02}" for number in range(12)]
+    write(history([1.0] * 12, {"_benchmark_id": names}), tmp_path / "t.parquet")
+    lines = run("--history", str(tmp_path / "t.parquet"), "--motif", "bt").stderr.splitlines()
+    assert lines[0].endswith("t.parquet: there is no motif 'bt'; there are:")
+    assert [line.split(":   ")[-1] for line in lines[1:]] == [*names[:10], "and 2 more"]
 
 
 def test_usage_errors() -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import pickle
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from differential.compare import Comparison
 from differential.simulate import Case
+from support.hosts import Cluster
 from support.launch import Launch, LaunchError, python_run
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
@@ -33,6 +37,8 @@ class Setting:
     hinted : give native the hints of the case, too.
     env : variables for all ranks.
     owned : families that must be the library's own; None: ownership.TAKEN_OVER.
+    cluster : hosts on which the ranks run, spread evenly; None: this machine. `parent` is a folder of theirs then, None
+        the one that they share in memory.
     """
 
     arms: tuple[str, ...]
@@ -41,12 +47,39 @@ class Setting:
     hinted: bool = False
     env: tuple[tuple[str, str], ...] = ()
     owned: frozenset[str] | None = None
+    cluster: Cluster | None = None
 
 
-def work_folder(parent: str | None) -> str:
-    """Return a new folder in memory where there is one (the test is about bytes, not about disks)."""
-    shm = "/dev/shm"
-    return tempfile.mkdtemp(prefix="mpiox_diff_", dir=parent or (shm if os.access(shm, os.W_OK) else None))
+@contextlib.contextmanager
+def work_folders(setting: Setting) -> Iterator[tuple[str, str]]:
+    """Make a folder for the files and one for what the ranks see, which may be the same: as the ranks call the first.
+
+    In memory where there is one (the test is about bytes, not about disks).
+    """
+    shm, cluster, parent = "/dev/shm", setting.cluster, setting.parent
+    notes = tempfile.mkdtemp(
+        prefix="mpiox_diff_",
+        dir=cluster.folder if cluster else parent or (shm if os.access(shm, os.W_OK) else None),
+    )
+    files = f"{parent}/{pathlib.Path(notes).name}" if cluster and parent else notes
+    try:
+        if cluster and files != notes:
+            cluster.call(1, ["mkdir", files])
+        yield files, notes
+    finally:
+        shutil.rmtree(notes, ignore_errors=True)
+        if cluster and files != notes:
+            cluster.call(1, ["rm", "-rf", files])
+
+
+def launch_worker(job: str, ranks: int, timeout_s: float, setting: Setting) -> Launch:
+    """Run the worker on this machine, or on the hosts of a cluster."""
+    if setting.cluster is None:
+        return python_run([str(WORKER), job], ranks, env=dict(setting.env), timeout_s=timeout_s, check=False)
+    program = [sys.executable, str(WORKER), job]  # importing the package puts the library under it
+    return setting.cluster.run(
+        program, ranks, env=dict(setting.env), timeout_s=timeout_s, check=False, preload=False
+    )
 
 
 def number(case: Case) -> int:
@@ -84,31 +117,27 @@ class Ended:
 
 def once(cases: list[Case], ranks: int, arm: str, setting: Setting) -> Ended:
     """Make one launch."""
-    folder = work_folder(setting.parent)
-    try:
+    with work_folders(setting) as (files, notes):
         job = {
-            "folder": folder,
-            "out": f"{folder}/out",
+            "folder": files,
+            "out": f"{notes}/out",
             "arm": arm,
             "library": "ours" in setting.arms,
             "limit_s": setting.limit_s,
             "hinted": setting.hinted,
             "cases": cases,
         }
-        path = pathlib.Path(folder, "job.json")
+        path = pathlib.Path(notes, "job.json")
         path.write_text(json.dumps(job), encoding="utf-8")
-        timeout_s = 120 + 3 * len(cases) + setting.limit_s
-        done = python_run([str(WORKER), str(path)], ranks, env=dict(setting.env), timeout_s=timeout_s, check=False)
-        out = pathlib.Path(folder, "out")
+        done = launch_worker(str(path), ranks, 120 + 3 * len(cases) + setting.limit_s, setting)
+        out = pathlib.Path(notes, "out")
         lines = [json.loads(text) for text in out.read_text("utf-8").splitlines()] if out.exists() else []
         stood = [
             f"rank {rank} stood at {at.read_text().strip()}"
             for rank in range(ranks)
-            if (at := pathlib.Path(folder, f"out.at.{rank}")).exists()
+            if (at := pathlib.Path(notes, f"out.at.{rank}")).exists()
         ]
-        return Ended(launch=done, lines=lines, seen=records(folder), stood=stood)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return Ended(launch=done, lines=lines, seen=records(notes), stood=stood)
 
 
 def raw(cases: list[Case], ranks: int, setting: Setting) -> tuple[Seen, list[Line]]:

@@ -26,6 +26,7 @@ from differential.arms import Line, Seen, Setting, judge_raw, launch, raw
 from differential.features import features
 from differential.ownership import may_be_native, missing_calls
 from differential.state import ACCESS, Case
+from support import hosts
 from support.launch import library_version, mpi_family
 
 REFUSED = "refuses a legal view"
@@ -307,6 +308,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=20.0, help="seconds after which a case counts as stuck")
     parser.add_argument("--folder", help="where the files are written (default: memory)")
     parser.add_argument("--ranks", type=int, help="only cases of this many ranks")
+    parser.add_argument("--hosts", type=int, default=0, help="spread the ranks over so many hosts (docs/clusters.md)")
+    parser.add_argument("--share", choices=hosts.KINDS, help="with --hosts: the files lie in such a shared folder")
     parser.add_argument("--ranks-per-node", type=int, help="set MPIOX_RANKS_PER_NODE: pretended nodes for every case")
     parser.add_argument("--delegates", type=int, default=0, help="ours goes through so many I/O delegates")
     parser.add_argument(
@@ -336,11 +339,21 @@ def main() -> int:
     if mpi_family() is None:
         print("this environment has no working MPI", file=sys.stderr)
         return 2
+    if not options.hosts:
+        return carry_out(options, Setting(arms=(), parent=options.folder))
+    shares = [options.share] if options.share else []
+    with hosts.cluster(options.hosts, shares=shares) as cluster:
+        parent = str(cluster.of.shares()[options.share]) if options.share else options.folder
+        return carry_out(options, Setting(arms=(), parent=parent, cluster=cluster))
+
+
+def carry_out(options: argparse.Namespace, where: Setting) -> int:
+    """Run what the command line asks for, where it says; the exit status."""
     arms = ("native",) if options.native_only else ("ours",) if options.no_native else ("ours", "native")
     env = (("MPIOX_RANKS_PER_NODE", str(options.ranks_per_node)),) if options.ranks_per_node else ()
     if options.delegates:
         env += (("MPIOX_HINTS", delegate_hints(options.delegates, options.delegate_hints)),)
-    setting = Setting(arms=arms, limit_s=options.limit, parent=options.folder, env=env, owned=options.owned)
+    setting = replace(where, arms=arms, limit_s=options.limit, env=env, owned=options.owned)
     if options.file:
         return run_listed(options.file, setting)
     seeds = options.case or list(range(options.seed, options.seed + options.cases))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -116,6 +118,15 @@ def test_results_say_everything(bench):
     assert pq.read_table(bench.output / "runs.parquet").num_rows == len(results["runs"]) == 8
     orders = [(run["repetition"], run["strategy"]) for run in results["runs"] if run["operation"] == "write"]
     assert orders == [(0, "native"), (0, "even"), (1, "even"), (1, "native")], "the order rotates"
+    started = datetime.datetime.fromisoformat(environment["started"]).timestamp()
+    in_order = sorted(results["runs"], key=lambda run: run["begin_unix_s"])
+    assert [(run["order"], run["operation"]) for run in in_order] == [
+        (run["order"], run["operation"]) for run in results["runs"]], "one after the other"
+    for run, following in itertools.pairwise(in_order):
+        assert started <= run["begin_unix_s"] < run["end_unix_s"]
+        assert run["end_unix_s"] <= following["begin_unix_s"] + 0.1, "but for a clock that is set a little"
+        parts = sum(run[name] for name in ("open_s", "view_s", "data_s", "close_s"))
+        assert run["end_unix_s"] - run["begin_unix_s"] >= parts - 1e-3, "from before opening to after closing"
     assert (bench.output / "ratios.svg").exists()
     assert "× native" in launch.stdout
     assert "\x1b" not in launch.stdout + launch.stderr, "no colours and no progress without a terminal"

@@ -233,7 +233,7 @@ TOLERANT = {"openmpi": ("--enable-recovery",), "mpich": ("-disable-auto-cleanup"
 def third_host(cluster: hosts.Cluster) -> Iterator[None]:
     """A host that vanishes is back for the next test."""
     yield
-    if cluster.hosts[2].process.poll() is not None:
+    if not cluster.is_up(3):
         cluster.bring_back(3)
 
 

@@ -116,6 +116,19 @@ DELEGATES = json.dumps({
                         "end_bytes": 10, "dirty_bytes": 0, "errors": 0}]}],
 })  # fmt: skip
 
+ARBITRATION = json.dumps({
+    "what": "arbitration run", "format": 1, "units": {"_s": "s"}, "environment": {"hosts": ["n1"]},
+    "configuration": {"io_nodes": 4},
+    "curves": {"small": {"source": "explored", "points": [
+        {"io_nodes": 1, "mean_mb_per_s": 10.5, "best_mb_per_s": 11.0, "deviation_mb_per_s": None, "repetitions": 1}]}},
+    "policies": {"mckp": {"jobs": {
+        "small": {"pattern": "shared,4KiB", "begin_s": 0.0, "end_s": 0.25, "data_bytes": 3000, "verified_bytes": 10,
+                  "bandwidth_mb_per_s": 0.012, "remapped_ranges": 2, "slot_s": 0.1, "later": [1],
+                  "slots": [{"time_s": 0.0, "data_bytes": 1000}, {"time_s": 0.1, "data_bytes": 2000}]}},
+        "map": [{"time_s": -0.5, "io_nodes": {}}, {"time_s": 0.0, "io_nodes": {"small": 4, "large": 0}}],
+        "bandwidth_mb_per_s": 0.012}},
+})  # fmt: skip
+
 
 def archive(*parts: tuple[str, str]) -> bytes:
     """Return a tar archive of texts."""
@@ -140,6 +153,7 @@ TEXTS: dict[str, bytes] = {
     "slurm": TOKIO_JOBS.encode(),
     "arbiter": ARBITER.encode(),
     "delegates": DELEGATES.encode(),
+    "arbitration": ARBITRATION.encode(),
 }
 #: Further forms of some sources.
 FORMS: dict[str, tuple[str, bytes]] = {

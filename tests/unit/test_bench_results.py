@@ -27,12 +27,14 @@ from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.rows import Absent, Row, Summary, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.bench.run.afford import predict
+from mpiio_ext.bench.run.agreement import Watch
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import Counted, with_counters
 from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
 from mpiio_ext.bench.run.verify import Fault, check_files, check_memory
+from mpiio_ext.report.load import load
 
 RUN = 2
 SIZES = Sizes(file_bytes=3_000_000, blocks_bytes=(4096,))
@@ -311,6 +313,30 @@ def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
         table = pq.read_table(path)
         assert table.to_pylist() == document[key]
         assert json.loads(table.schema.metadata[b"mpiio_ext.bench.environment"]) == {"hosts": ["a"]}
+
+
+def test_times_of_measurements_are_kept_and_may_be_missing(tmp_path):
+    timed = [row("even", "write", number, 5.0, begin_unix_s=begin, end_unix_s=end)
+             for number, (begin, end) in enumerate([(1e9, 1e9 + 2), (None, None), (1e9 + 30, 1e9 + 31.5)])]
+    (summary,) = summarize(timed)
+    assert (summary.begin_unix_s, summary.end_unix_s) == (1e9, 1e9 + 31.5)
+    paths = write_results(tmp_path, environment={}, configuration={}, rows=timed, absent=[], failure=None)
+    assert pq.read_table(paths[1])["end_unix_s"].to_pylist() == [1e9 + 2, None, 1e9 + 31.5]
+    (measured,) = load(paths[0]).rows
+    assert measured.periods == ((1e9, 1e9 + 2), (1e9 + 30, 1e9 + 31.5))
+    document = json.loads(paths[0].read_text())
+    for run in document["runs"]:
+        del run["begin_unix_s"], run["end_unix_s"]
+    paths[0].write_text(json.dumps(document))
+    assert load(paths[0]).rows[0].periods == ()
+
+
+def test_a_watch_does_not_run_backwards(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    watch = Watch()
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    first = watch.now_unix_s()
+    assert 1000.0 == watch.begin_unix_s <= first <= watch.now_unix_s()
 
 
 def test_empty_results_still_have_their_schema(tmp_path):

@@ -11,7 +11,7 @@ Example
 ('lfs-df', 'whole', 23800)
 """
 
-from mpiio_ext.analytics.connectors.sources.apart import read_apart
+from mpiio_ext.analytics.connectors.sources.apart import ApartReader, read_apart
 from mpiio_ext.analytics.connectors.sources.records import Problem, Records, SourceError, load
 from mpiio_ext.analytics.connectors.sources.registry import (
     BUILT_IN,
@@ -29,6 +29,7 @@ from mpiio_ext.analytics.connectors.sources.registry import (
 __all__ = [
     "BUILT_IN",
     "ENTRY_POINTS",
+    "ApartReader",
     "Connector",
     "Head",
     "Problem",

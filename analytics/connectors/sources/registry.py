@@ -18,8 +18,8 @@ from mpiio_ext.analytics.connectors.sources.numbers import zone_of
 from mpiio_ext.analytics.connectors.sources.records import Records, SourceError
 from mpiio_ext.analytics.tables.schema import Table
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "Connector", "Head", "Role", "connector_of", "connectors", "local_times", "read",
-           "recognize", "write"]  # fmt: skip
+__all__ = ["BUILT_IN", "ENTRY_POINTS", "Connector", "Head", "Role", "connector_of", "connectors", "local_times",
+           "names", "read", "recognize", "write"]  # fmt: skip
 
 #: Group of the entry points by which other packages add connectors; name = source.
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
@@ -42,6 +42,7 @@ BUILT_IN = {
     "prometheus": f"{_PACKAGE}.prometheus",
     "arbiter": f"{_PACKAGE}.arbiter",
     "delegates": f"{_PACKAGE}.delegates",
+    "arbitration": f"{_PACKAGE}.arbitration",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
     "csv": f"{_PACKAGE}.series",
@@ -153,6 +154,12 @@ def connectors() -> dict[str, Connector]:
     """Return all connectors by the name of their source: the built-in ones, then those of other packages."""
     own = {name: connector_of(name) for name in BUILT_IN}
     return own | {name: other for name, other in _others().items() if name not in own}
+
+
+def names() -> list[str]:
+    """Return the names of all sources; connectors of other packages are not loaded for it."""
+    found = [entry.name for entry in importlib.metadata.entry_points(group=ENTRY_POINTS)]
+    return list(dict.fromkeys([*BUILT_IN, *found]))
 
 
 def connector_of(source: str) -> Connector:

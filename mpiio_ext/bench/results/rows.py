@@ -1,9 +1,9 @@
 """Rows of results, their schema, and medians over repetitions.
 
-One `Row` is one operation (write or read) of one run. Column names carry their units: ``_s`` seconds, ``_bytes``,
-``_mb_per_s`` 10⁶ bytes per second; others are counts or pure ratios. `Summary` has one row per operation, pattern or
-kernel's phase, interface and method, over the repetitions. Columns keep their names while `SCHEMA_VERSION` does: a
-pattern or kernel is called a workload there, and a method a strategy.
+One `Row` is one operation (write or read) of one run. Column names carry their units: ``_unix_s`` seconds since 1970
+UTC, other ``_s`` seconds, ``_bytes``, ``_mb_per_s`` 10⁶ bytes per second; others are counts or pure ratios. `Summary`
+has one row per operation, pattern or kernel's phase, interface and method, over the repetitions. Columns keep their
+names while `SCHEMA_VERSION` does: a pattern or kernel is called a workload there, and a method a strategy.
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class Row:
     cache_hits, cache_misses : page accesses that found the page in a delegate's cache, and that did not
     prefetched_pages, prefetch_used_pages : pages read ahead of any request; those that were then accessed
     delegation : which delegates, or why none
+    begin_unix_s, end_unix_s : when it began and ended, by the clock of rank 0, in seconds since 1970 UTC: before the
+        first file is opened, and after the last one was closed on all ranks; None in results of older versions
     """
 
     workload: str
@@ -127,6 +129,8 @@ class Row:
     prefetched_pages: int | None = None
     prefetch_used_pages: int | None = None
     delegation: str = ""
+    begin_unix_s: float | None = None
+    end_unix_s: float | None = None
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -148,6 +152,8 @@ class Summary:
     ratio_to_native, ratio_to_best_native : median over the repetitions of the ratio within the repetition
     open_median_s … independent_median_s : medians of the times of the same name
     request_size_log2 : of the last repetition
+    begin_unix_s, end_unix_s : begin of the first repetition and end of the last one; other rows were measured between
+        them, where there are several repetitions
     others : as in `Row`; "median", "min" and "max" over the repetitions; counts are medians
     """
 
@@ -205,6 +211,8 @@ class Summary:
     prefetched_pages: int | None
     prefetch_used_pages: int | None
     delegation: str
+    begin_unix_s: float | None
+    end_unix_s: float | None
 
 
 def with_ratios(rows: Iterable[Row]) -> list[Row]:
@@ -300,6 +308,8 @@ def _summary(rows: list[Row]) -> Summary:
         independent_median_s=_median_time(rows, "independent_s"),
         request_size_log2=rows[-1].request_size_log2,
         delegation=rows[-1].delegation,
+        begin_unix_s=min((row.begin_unix_s for row in rows if row.begin_unix_s is not None), default=None),
+        end_unix_s=max((row.end_unix_s for row in rows if row.end_unix_s is not None), default=None),
         **_delegate_counts(rows),
     )
 

@@ -11,7 +11,27 @@ import numpy as np
 
 from mpiio_ext.bench.errors import BenchError, SetupError
 
-__all__ = ["agree", "on_rank_0", "span_of", "timed", "wait_quietly"]
+__all__ = ["Watch", "agree", "on_rank_0", "span_of", "timed", "wait_quietly"]
+
+
+class Watch:
+    """Says when something began and ends, in seconds since 1970 UTC.
+
+    Time that has passed is of the monotonic clock: an end is never before its begin, also where the clock is set
+    meanwhile.
+
+    Attributes
+    ----------
+    begin_unix_s : when this was made
+    """
+
+    def __init__(self) -> None:
+        self.begin_unix_s = time.time()
+        self._start = time.perf_counter()
+
+    def now_unix_s(self) -> float:
+        """Return the time now."""
+        return self.begin_unix_s + (time.perf_counter() - self._start)
 
 
 def _one_line(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from mpiio_ext.bench.interfaces.mpiio import info_of
 from mpiio_ext.bench.kernels.layout import FileLayout
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
-from mpiio_ext.bench.run.agreement import agree, span_of
+from mpiio_ext.bench.run.agreement import Watch, agree, span_of
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.counters import Counted, change, change_of_each
 from mpiio_ext.bench.run.player import PhaseTimes, Played
@@ -83,17 +83,20 @@ class EnginePlayer:
         delegates = extension.delegate_statistics() if self._delegated else {}
         info = info_of(self._hints)
         self._comm.Barrier()
+        watch = Watch()
         outcome = carry_out(plan, self._comm, time_scale=program.time_scale, info=info)
         end = time.perf_counter()
         info.Free()
         marks = self._comm.allgather((platform.node(), end - outcome.seconds, end))
+        period = watch.begin_unix_s, watch.now_unix_s()
         agree(self._comm, _failure(plan, outcome), doing)
         calls.append(extension.system_calls())
         after = extension.delegate_statistics() if self._delegated else {}
         counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls),
                           delegates=change_of_each(after, delegates))  # fmt: skip
         total = sum(self._comm.allgather(outcome.bytes_written + outcome.bytes_read))
-        return Played(times=self._times(plan, outcome, span_of(marks)), data_bytes=total, counted=counted, fault=None)
+        return Played(times=self._times(plan, outcome, span_of(marks)), period=period, data_bytes=total,
+                      counted=counted, fault=None)  # fmt: skip
 
     def _times(self, plan: Plan, outcome: Outcome, elapsed_s: float) -> PhaseTimes:
         """Return where the time went on the rank that took longest."""

@@ -28,7 +28,7 @@ from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.interfaces import OpenFile, Request, Where
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait, made_independent
 from mpiio_ext.bench.kernels.shapes import Bytes
-from mpiio_ext.bench.run.agreement import agree, span_of, timed
+from mpiio_ext.bench.run.agreement import Watch, agree, span_of, timed
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import Counted, change, change_of_each
@@ -65,12 +65,15 @@ class Played:
     Attributes
     ----------
     times : the same on every rank
+    period : when it began and ended by this rank's clock, in seconds since 1970 UTC: before the first file is opened,
+        and after all ranks have closed the last one
     data_bytes : moved by all ranks together
     counted : by this rank
     fault : the first wrong byte that this rank has read, or None
     """
 
     times: PhaseTimes
+    period: tuple[float, float]
     data_bytes: int
     counted: Counted
     fault: Fault | None
@@ -78,6 +81,8 @@ class Played:
 
 #: A step with what it needs: an access has its memory.
 _Prepared = Open | Request | Wait | Sync | Barrier | Close
+#: Of a phase: where its time went, when it was, and what this rank counted.
+_Outcome = tuple[PhaseTimes, tuple[float, float], Counted]
 
 
 class Player:
@@ -129,11 +134,11 @@ class Player:
         requests = [item for item in prepared if isinstance(item, Request)]
         moved = sum(request.access.data_bytes(request.variable) for request in requests)
         if phase.parts:
-            times, counted = self._in_parts(prepared, requests)
+            times, period, counted = self._in_parts(prepared, requests)
         else:
-            times, counted = self._at_once(prepared, moved)
+            times, period, counted = self._at_once(prepared, moved)
         total = sum(self._comm.allgather(moved))
-        return Played(times=times, data_bytes=total, counted=counted, fault=self._mismatch(requests))
+        return Played(times=times, period=period, data_bytes=total, counted=counted, fault=self._mismatch(requests))
 
     # ---- before the clock starts ----
 
@@ -191,7 +196,7 @@ class Player:
 
     # ---- a phase in parts ----
 
-    def _in_parts(self, prepared: Sequence[_Prepared], requests: list[Request]) -> tuple[PhaseTimes, Counted]:
+    def _in_parts(self, prepared: Sequence[_Prepared], requests: list[Request]) -> _Outcome:
         """Play one open, accesses and one close; what is counted ends before the file is closed."""
         first = prepared[0]
         assert isinstance(first, Open)
@@ -215,6 +220,7 @@ class Player:
 
         before, calls = extension.process_statistics(), [extension.system_calls()]
         delegates = self._delegate_statistics()
+        watch = Watch()
         try:
             parts = [timed(self._comm, part, self._doing) for part in (file.open, select, transfer)]
         except BenchError:
@@ -229,15 +235,16 @@ class Player:
             error = caught
         agree(self._comm, error, self._doing)
         parts.append(timed(self._comm, file.close, self._doing))
+        period = watch.begin_unix_s, watch.now_unix_s()
         counted = Counted(extension=statistics, system_calls=tuple(calls),
                           delegates=change_of_each(self._delegate_statistics(), delegates))
         access_s = sum(parts[1:] if self._delegated else parts[1:3])
         return PhaseTimes(elapsed_s=sum(parts), access_s=access_s, open_s=parts[0], define_s=parts[1],
-                          data_s=parts[2], close_s=parts[3]), counted
+                          data_s=parts[2], close_s=parts[3]), period, counted
 
     # ---- a phase of an application ----
 
-    def _at_once(self, prepared: Sequence[_Prepared], moved: int) -> tuple[PhaseTimes, Counted]:
+    def _at_once(self, prepared: Sequence[_Prepared], moved: int) -> _Outcome:
         """Play all steps without a barrier of ours between them."""
         before, calls = extension.process_statistics(), [extension.system_calls()]
         delegates = self._delegate_statistics()
@@ -246,11 +253,13 @@ class Player:
         self._first_error = None
         self._last_words.phase_bytes = moved
         self._comm.Barrier()
+        watch = Watch()
         begin = time.perf_counter()
         for item in prepared:
             self._do(item)
         end = time.perf_counter()
         gathered = self._comm.allgather(((platform.node(), begin, end), dict(self._times)))
+        period = watch.begin_unix_s, watch.now_unix_s()
         self._last_words.dismiss()
         error = self._failure()
         if error is not None:
@@ -259,7 +268,7 @@ class Player:
         calls.append(extension.system_calls())
         counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls),
                           delegates=change_of_each(self._delegate_statistics(), delegates))
-        return self._phase_times(gathered), counted
+        return self._phase_times(gathered), period, counted
 
     def _delegate_statistics(self) -> dict[int, dict[str, Any]]:
         return extension.delegate_statistics() if self._delegated else {}

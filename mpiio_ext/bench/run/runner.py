@@ -37,7 +37,7 @@ from mpiio_ext.bench.run.carried_out import difference as carried_out_difference
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import with_counters, with_delegates
-from mpiio_ext.bench.run.player import PhaseTimes, Player
+from mpiio_ext.bench.run.player import Played, Player
 from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
 
 __all__ = ["Runner"]
@@ -187,7 +187,7 @@ class Runner:
             played = cast.player.phase(phase)
             where = f"{case.label}, {method.name}, phase {phase.name}"
             self._judge(group, played.fault, where, "read wrong data")
-            row = _row(case, phase, method, group.size, played.times, played.data_bytes)
+            row = _row(case, phase, method, group.size, played)
             gathered = group.gather(played.counted)
             if group.rank == 0:
                 row = with_counters(row, gathered)
@@ -290,8 +290,8 @@ def _first_difference(program: Pioneer, paths: list[Path], reference: Path) -> s
     return None
 
 
-def _row(case: Case, phase: Phase, method: Method, ranks: int, times: PhaseTimes, data_bytes: int) -> Row:
-    program = case.program
+def _row(case: Case, phase: Phase, method: Method, ranks: int, played: Played) -> Row:
+    program, times, data_bytes = case.program, played.times, played.data_bytes
     layouts = program.files()
     return Row(
         workload=program.name,
@@ -316,4 +316,6 @@ def _row(case: Case, phase: Phase, method: Method, ranks: int, times: PhaseTimes
         phase="" if phase.parts else phase.name,
         noncontiguous=program.noncontiguous and not phase.contiguous,
         files=len(layouts),
+        begin_unix_s=played.period[0],
+        end_unix_s=played.period[1],
     )

@@ -14,6 +14,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.bench.environment import JOB_NUMBERS
 from mpiio_ext.bench.suites.files import Suite
 
 __all__ = ["collect_darshan", "folder_of", "write_surroundings"]
@@ -21,7 +22,6 @@ __all__ = ["collect_darshan", "folder_of", "write_surroundings"]
 #: Variables of launchers and batch systems: where the job ran.
 _JOB_PREFIXES = ("SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_COMM_WORLD_", "PMI_", "PMIX_", "DARSHAN_")
 _SECRET = re.compile(r"JWT|TOKEN|SECRET|PASS|KEY|COOKIE|CRED", re.IGNORECASE)
-_JOB_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID")
 
 
 def folder_of(archive: Path, suite: str, now: datetime.datetime) -> Path:
@@ -77,7 +77,7 @@ def _is_of_job(path: Path) -> bool:
     match = re.search(r"_id(\d+)(?:-(\d+))?_", path.name)
     if match is None:
         return False
-    jobs = {value.partition(".")[0] for name in _JOB_NUMBERS if (value := os.environ.get(name))}
+    jobs = {value.partition(".")[0] for name in JOB_NUMBERS if (value := os.environ.get(name))}
     return match[1] in jobs if jobs else str(os.getpid()) in match.groups()
 
 

@@ -75,6 +75,44 @@ static void check_windows(mpiox_plan *plan, int64_t window_bytes)
     mpiox_plan_free(twin);
 }
 
+static bool meets(const mpiox_plan *plan, int a, int64_t window_bytes, int64_t w, int64_t from, int64_t to,
+                  mpiox_extent *extents, int64_t max)
+{
+    const int64_t n = mpiox_plan_window(plan, a, window_bytes, w, extents, max);
+    for (int64_t i = 0; i < n; i++)
+        if (extents[i].offset < to && extents[i].offset + extents[i].length > from)
+            return true;
+    return false;
+}
+
+/* The windows that hold bytes of an interval: none is left out, and the first and last of each set do. */
+static void check_between(const mpiox_plan *plan, int64_t window_bytes)
+{
+    const mpiox_geometry *g = &plan->geometry;
+    const int64_t max = mpiox_plan_window_extents_max(plan, window_bytes), room = g->end - g->start + 1;
+    const int64_t from = g->start + random_below(room),
+                  to = from + random_below(random_below(4) ? room / 50 + 1 : room);
+    mpiox_extent *extents = malloc((size_t)max * sizeof *extents);
+    for (int a = 0; a < g->aggregators; a++) {
+        const int64_t windows = mpiox_plan_windows(plan, a, window_bytes), sets = plan->domains[a].n_sets;
+        char *told = calloc((size_t)windows + 1, 1);
+        for (int64_t set = 0; set < sets; set++) {
+            int64_t first = 0, last = 0;
+            if (!mpiox_plan_windows_between(plan, a, window_bytes, set, from, to, &first, &last))
+                continue;
+            CHECK(first >= 0 && first < last && last <= windows);
+            CHECK(meets(plan, a, window_bytes, first, from, to, extents, max));
+            CHECK(meets(plan, a, window_bytes, last - 1, from, to, extents, max));
+            for (int64_t w = first; w < last && w < windows; w++)
+                told[w] = 1;
+        }
+        for (int64_t w = 0; w < windows; w++)
+            CHECK(told[w] || from >= to || !meets(plan, a, window_bytes, w, from, to, extents, max));
+        free(told);
+    }
+    free(extents);
+}
+
 static void test_random(uint64_t seed, int cases)
 {
     for (int i = 0; i < cases; i++) {
@@ -89,6 +127,9 @@ static void test_random(uint64_t seed, int cases)
             mpiox_plan *plan;
             CHECK_EQUAL(mpiox_plan_create(mpiox_partition_get(m), &g, &plan), 0);
             check_windows(plan, window_bytes);
+            check_between(plan, window_bytes);
+            CHECK_EQUAL(mpiox_plan_prepare(plan, window_bytes), 0);
+            check_between(plan, window_bytes);
             mpiox_plan_free(plan);
         }
         if (check_failures > before)

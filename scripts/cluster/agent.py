@@ -1,8 +1,9 @@
-"""Run a command on a pretended host: what ssh is to launchers.
+"""Run a command on a host of the cluster: what ssh is to launchers.
 
-``host_agent.py FOLDER [-OPTION...] HOST COMMAND...``: as ssh does, the words are joined and given to a shell. With
+``agent.py FOLDER [-OPTION...] HOST COMMAND...``: as ssh does, the words are joined and given to a shell. With
 ``--exec`` before HOST they are executed as they are. Standard input, output and error, the environment and the folder
-are the agent's. A host that has vanished answers nothing, and the agent waits, as ssh does; it ends with its parent.
+are the agent's. A host that has vanished answers nothing, and the agent waits, as ssh does; it ends with its
+parent, and with the cluster.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 import signal
 import socket
 import sys
+import time
+from pathlib import Path
 
 
 def main() -> int:
@@ -23,16 +26,16 @@ def main() -> int:
     while words and words[0].startswith("-"):
         exact |= words.pop(0) == "--exec"
     if len(words) < 2:
-        print("usage: host_agent.py FOLDER [-OPTION...] HOST COMMAND...", file=sys.stderr)
+        print("usage: agent.py FOLDER [-OPTION...] HOST COMMAND...", file=sys.stderr)
         return 2
     host, command = words[0], words[1:] if exact else ["/bin/sh", "-c", " ".join(words[1:])]
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(os.path.join(folder, f"{host}.socket"))
+        connection.connect(f"{folder}/{host}.socket")
     except OSError as error:
         print(f"{host}: {error}", file=sys.stderr)
         return 255
-    text = json.dumps({"words": command, "environment": dict(os.environ), "folder": os.getcwd()}) + "\n"
+    text = json.dumps({"words": command, "environment": dict(os.environ), "folder": str(Path.cwd())}) + "\n"
     data = text.encode()
     held = array.array("i", [0, 1, 2])
     sent = connection.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, held)])
@@ -42,7 +45,9 @@ def main() -> int:
     while not answer.endswith(b"\n"):
         part = connection.recv(64)
         if not part:
-            signal.pause()  # until the launcher ends this
+            while Path(folder).exists():  # until the launcher ends this, or the whole cluster has gone
+                time.sleep(0.2)
+            return 255
         answer += part
     return int(answer)
 

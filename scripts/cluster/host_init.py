@@ -1,9 +1,10 @@
-"""The first process of a pretended host: runs the commands that agents bring, and ends with the host.
+"""The first process of a host: gives it its name, runs the commands that agents bring, and ends with the host.
 
-``python host_init.py SOCKET`` inside the host's namespaces; host_agent.py is the other side. One connection is one
-command: a JSON line with ``words``, ``environment`` and ``folder``, with which the agent's standard input, output and
-error come as descriptors. The answer is the exit status in text, when the command ends. An agent that goes away takes
-its command along, as a broken terminal would (SIGHUP to its session). Nothing but Python's own library is used.
+``python host_init.py SOCKET NAME TMPDIR`` inside the host's namespaces; agent.py is the other side. One connection is
+one command: a JSON line with ``words``, ``environment`` and ``folder``, with which the agent's standard input, output
+and error come as descriptors. The answer is the exit status in text, when the command ends. An agent that goes away
+takes its command along, as a broken terminal would (SIGHUP to its session), and for certain some seconds later. Nothing
+but Python's own library is used.
 """
 
 from __future__ import annotations
@@ -16,9 +17,15 @@ import selectors
 import signal
 import socket
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 Listening = selectors.DefaultSelector()
+#: Seconds from SIGHUP to SIGKILL.
+GRACE_S = 5.0
+#: Process groups whose agent has gone, and when they are killed.
+Leaving: dict[int, float] = {}
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
@@ -48,7 +55,8 @@ def start(command: dict[str, Any], descriptors: list[int]) -> int:
         for number in (signal.SIGPIPE, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         os.chdir(command["folder"])
-        os.execvpe(command["words"][0], command["words"], command["environment"])
+        environment = {**command["environment"], "TMPDIR": sys.argv[3]}
+        os.execvpe(command["words"][0], command["words"], environment)
     except OSError as error:
         os.write(2, f"{command['words'][0]}: {error}\n".encode())
     os._exit(127)
@@ -78,9 +86,20 @@ def hang_up(connection: socket.socket, running: dict[int, socket.socket]) -> Non
         if other is connection:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGHUP)
+                Leaving[pid] = time.monotonic() + GRACE_S
             del running[pid]
     Listening.unregister(connection)
     connection.close()
+
+
+def end_leaving() -> float | None:
+    """Kill what has had its time; seconds until there is more to kill, None when nothing leaves."""
+    now_s = time.monotonic()
+    for group in [group for group, end_s in Leaving.items() if end_s <= now_s]:
+        del Leaving[group]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+    return min(Leaving.values()) - now_s if Leaving else None
 
 
 def take(listener: socket.socket, running: dict[int, socket.socket]) -> None:
@@ -99,9 +118,11 @@ def take(listener: socket.socket, running: dict[int, socket.socket]) -> None:
 
 def main() -> None:
     """Serve until the host ends."""
+    socket.sethostname(sys.argv[2])
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(sys.argv[1])
+    listener.bind(f"{sys.argv[1]}.new")
     listener.listen(64)
+    Path(f"{sys.argv[1]}.new").rename(sys.argv[1])  # whoever sees it can connect
     ended, woken = os.pipe()
     os.set_blocking(ended, False)
     os.set_blocking(woken, False)
@@ -111,7 +132,7 @@ def main() -> None:
     Listening.register(listener, selectors.EVENT_READ)
     Listening.register(ended, selectors.EVENT_READ)
     while True:
-        for key, _ in Listening.select():
+        for key, _ in Listening.select(end_leaving()):
             if key.fileobj is listener:
                 take(listener, running)
             elif key.fileobj == ended:

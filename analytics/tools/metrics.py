@@ -1,0 +1,164 @@
+"""Series of Prometheus and CSV as what servers moved: which metric says it, of which component, in which unit.
+
+Problem. Anybody's exporter has names and labels of its own, and a column of CSV may be amounts, rates or counters.
+
+Algorithm. Of each quantity the first known metric counts (:data:`METRICS`), or the first of those that the site names
+(``metrics`` of its files). Units in brackets are converted; a rate counts for the step that it is of. A metric that
+ends in ``_total`` is a counter. A component is called by its labels: by ``target`` where that tells all series apart,
+else by all of server, host, instance, target and device, as ``oss0:9100:sda``, and by others where these are the same.
+
+Guarantees. Two series of one metric never have one name. A unit that is not known is named, and its metric not used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.rows import Read, Rows, amounts, cut, numbers, step_of
+from mpiio_ext.analytics.units import UNITS
+
+__all__ = ["METRICS", "components", "factor", "of_series", "unknown"]
+
+#: Metrics that are taken for bytes that servers moved, and for their load in %, in this order.
+METRICS: dict[str, tuple[str, ...]] = {
+    "bytes_read": ("lustre_read_bytes_total", "bytes_read", "read_bytes", "node_disk_read_bytes_total"),
+    "bytes_written": ("lustre_write_bytes_total", "bytes_written", "write_bytes", "node_disk_written_bytes_total"),
+    "cpu": ("cpu_percent", "cpu"),
+}
+#: Names that may be counts of requests as well: of bytes where their unit says so.
+_WITH_UNIT: dict[str, tuple[str, ...]] = {"bytes_read": ("read",), "bytes_written": ("written", "write"), "cpu": ()}
+_KEYS = {"bytes_read": ("read", ""), "bytes_written": ("written", ""), "cpu": ("cpu", "oss")}
+#: Labels that say where a series is from, in the order in which they make a name.
+_WHERE = ("server", "host", "instance", "target", "device")
+_NAMED = re.compile(r"(.*?)\s*\[([^\[\]]*)\]")
+
+
+def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> float | None:
+    """Return by what values are multiplied to be bytes of a step, or % of a load.
+
+    Parameters
+    ----------
+    quantity : str
+        bytes_read, bytes_written or cpu.
+    unit : str
+        As it stands in brackets; empty: bytes, or %.
+    step_s : float
+        Length of a step, in seconds: a rate is of all of it.
+    counter : bool
+        The values only grow; a rate does not.
+
+    Returns
+    -------
+    float or None
+        None: no such unit of this quantity is known.
+    """
+    text = unit.strip()
+    if quantity == "cpu":
+        return 1.0 if text in ("", "%") else None
+    by, base = UNITS.get(re.sub(r"^bytes?", "b", text.lower() or "b"), (0, ""))
+    if base == "B":
+        return float(by)
+    return float(by) * step_s if base == "B/s" and not counter else None
+
+
+def components(labels: Sequence[str | None], path: str) -> dict[str | None, str]:
+    """Return the name of the component of each set of labels (JSON objects); that of a series without any is `path`."""
+    found: dict[str | None, dict[str, str]] = {
+        text: {name: str(value) for name, value in json.loads(text or "{}").items()} for text in labels
+    }
+
+    def by(keys: Sequence[str]) -> dict[str | None, str]:
+        return {text: ":".join(each[key] for key in keys if each.get(key)) for text, each in found.items()}
+
+    for keys in (("target",), _WHERE):
+        names = by(keys)
+        if all(names.values()) and len(set(names.values())) == len(names):
+            return names
+    others = sorted({key for each in found.values() for key in each} - set(_WHERE))
+    differ = [key for key in others if len({each.get(key) for each in found.values()}) > 1]
+    names = {text: name or path for text, name in by([*_WHERE, *differ]).items()}
+    if len(set(names.values())) == len(names):
+        return names
+    return {text: text or path for text in found}  # as {"a": "x:y"} and {"a": "x", "b": "y"}
+
+
+def _wanted(records: Read) -> dict[str, tuple[str, str | None]]:
+    """Return the metric of each quantity that the records have, and its unit where the site says it."""
+    table = records.tables["series"]
+    there = {name: str(unit or "") for name, unit in _pairs(table)}
+    of_site: Mapping[str, Sequence[str]] = records.header.get("metrics") or {}
+    found: dict[str, tuple[str, str | None]] = {}
+    for quantity, metrics in METRICS.items():
+        if quantity in of_site:
+            given = [(match[1], match[2]) if (match := _NAMED.fullmatch(name)) else (name, None)
+                     for name in of_site[quantity]]  # fmt: skip
+        else:
+            more = [name for name in _WITH_UNIT[quantity] if there.get(name) and factor(quantity, there[name], 1.0)]
+            given = [(name, None) for name in (*metrics, *more)]
+        metric = next((each for each in given if each[0] in there), None)
+        if metric is not None:
+            found[quantity] = metric
+    return found
+
+
+def _pairs(table: Any) -> Iterator[tuple[str, str | None]]:
+    """Yield each metric with a unit of it."""
+    if "unit" not in table.column_names:
+        yield from ((name, "") for name in table["metric"].unique().to_pylist() if name is not None)
+        return
+    for row in table.select(["metric", "unit"]).group_by(["metric", "unit"]).aggregate([]).to_pylist():
+        if row["metric"] is not None:
+            yield row["metric"], row["unit"]
+
+
+def unknown(records: Read) -> str:
+    """Say that no metric of a record is known, and which there are; empty where one is."""
+    if _wanted(records):
+        return ""
+    there = [f"{name} [{unit}]" if unit else name for name, unit in sorted(_pairs(records.tables["series"]))]
+    more = f" and {len(there) - 4:,} more" if len(there) > 4 else ""
+    return (
+        f"{records.path}: no known metric name (there are {', '.join(there[:4]) or 'none'}{more}); say in site.json, "
+        'as metrics of its files, what is bytes_read, bytes_written or cpu, as {"bytes_read": "NAME [B/s]"}'
+    )
+
+
+def of_series(
+    records: Read, period: Period, systems: Collection[str] | None = None  # noqa: ARG001  (it says no file system)
+) -> Iterator[tuple[tuple[str, str], Rows] | str]:  # fmt: skip
+    """Yield the rows of each quantity that a record of series has, and what is wrong with one."""
+    import pyarrow.compute as pc
+
+    table = records.tables["series"]
+    for quantity, (metric, of_site) in _wanted(records).items():
+        rows = table.filter(pc.equal(table["metric"], metric))
+        step = step_of(numbers(rows, "time"))
+        if step is None:
+            continue
+        rows = cut(rows, period, step, 2 * step)
+        counter = metric.endswith("_total")
+        units = [of_site or ""] * rows.num_rows
+        if of_site is None and "unit" in rows.column_names:
+            units = [unit or "" for unit in rows["unit"].to_pylist()]
+        factors = {unit: factor(quantity, unit, step, counter) for unit in dict.fromkeys(units)}
+        bad = [unit for unit, by in factors.items() if by is None]
+        if bad:
+            wanted = "%" if quantity == "cpu" else "B, kB, KiB, MB …" + ("" if counter else ", or these with /s")
+            yield f"{records.path}: {metric} [{bad[0]}] is not used: the unit is not known; known are {wanted}"
+            continue
+        called = components(pc.unique(rows["labels"]).to_pylist(), records.path)
+        names = [called[text] for text in rows["labels"].to_pylist()]
+        times = numbers(rows, "time")
+        values = numbers(rows, "value") * np.array([factors[unit] for unit in units], dtype=np.float64)
+        if counter:
+            yield _KEYS[quantity], amounts(times, names, values, step)
+            continue
+        begins = times - step if records.header.get("stamps") == "end" else times
+        unit = "%" if quantity == "cpu" else "B"
+        yield _KEYS[quantity], Rows(begins, names, values, step, unit, level=quantity == "cpu")

@@ -1,0 +1,360 @@
+"""The cluster of namespaces: what it asks of a machine, its command lines, what is left of it; see docs/clusters.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster import client, commands, folders, launchers, needs, network
+from cluster.tools import ClusterError
+from support import hosts
+from support.launch import ROOT
+
+COMMAND = ROOT / "scripts" / "cluster" / "run"
+LIMIT_S = 240.0
+
+
+@pytest.fixture()
+def namespaces() -> None:
+    """Skip where hosts cannot be brought up."""
+    reason = hosts.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def await_that(is_so: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def processes_of(name: str) -> list[str]:
+    """Return the command lines of living processes that belong to a cluster."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if str(client.private_folder(name)) in words:
+                found.append(f"{entry.name}: {words}")
+    return found
+
+
+def left_of(name: str) -> list[str]:
+    """Return all that is left of a cluster: processes, folders, mounts."""
+    folders_of = [client.private_folder(name), client.shared_folder(name)]
+    mounts = pathlib.Path("/proc/self/mounts").read_text("utf-8")
+    found = processes_of(name) + [str(path) for path in folders_of if path.exists()]
+    return found + [str(path) for path in folders_of if str(path) in mounts]
+
+
+def machine() -> tuple[list[str], str]:
+    """Return what a cluster must not touch: the machine's network devices and its host name."""
+    return sorted(os.listdir("/sys/class/net")), os.uname().nodename
+
+
+def command(*words: str, name: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    done = subprocess.run(
+        [sys.executable, COMMAND.parent, "--name", name, *words], capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert not check or done.returncode == 0, done
+    return done
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "bits"), [("1gbit", 1e9), ("2.5mbit", 2.5e6), (" 64Kbit", 64e3)])
+def test_rates(text: str, bits: float) -> None:
+    """Bits per second."""
+    assert network.parse_rate(text) == pytest.approx(bits)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("50us", 50e-6), ("2ms", 2e-3), ("0.1s", 0.1)])
+def test_times(text: str, seconds: float) -> None:
+    """Seconds."""
+    assert network.parse_time(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "1", "gbit", "-1gbit", "0gbit", "1 gbit", "1tbit", "nan", "1e9bit", "1gbit;ls"])
+def test_wrong_rates(text: str) -> None:
+    """What is no rate is refused with an example of one."""
+    with pytest.raises(ClusterError, match=r"write a positive number with its unit, as 1gbit"):
+        network.parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "count", "each", "expected"),
+    [
+        (8, 4, 0, {1: 2, 2: 2, 3: 2, 4: 2}),
+        (5, 4, 0, {1: 2, 2: 1, 3: 1, 4: 1}),
+        (2, 4, 0, {1: 1, 2: 1}),
+        (5, 4, 2, {1: 2, 2: 2, 3: 1}),
+        (1, 1, 0, {1: 1}),
+    ],
+)
+def test_places(ranks: int, count: int, each: int, expected: dict[int, int]) -> None:
+    """Ranks by host."""
+    assert launchers.places_of(ranks, count, each) == expected
+
+
+@pytest.mark.parametrize(("ranks", "count", "each"), [(0, 2, 0), (9, 4, 2), (4, 2, -1)])
+def test_impossible_places(ranks: int, count: int, each: int) -> None:
+    """Too many ranks, or none."""
+    with pytest.raises(ClusterError):
+        launchers.places_of(ranks, count, each)
+
+
+def test_command_lines() -> None:
+    """Both launchers are told where, through which agent, and to stay on the hosts' network."""
+    places = {1: 2, 2: 0, 3: 1}
+    mpich = launchers.start_of("mpich", "mpiexec", "/a", places, 3, ["-verbose"])
+    assert " ".join(mpich) == "mpiexec -launcher ssh -launcher-exec /a -hosts node1:2,node3:1 -verbose -n 3"
+    openmpi = " ".join(launchers.start_of("openmpi", "mpirun", "/a", places, 3))
+    assert "--mca plm_rsh_agent /a " in openmpi and openmpi.endswith(" -H node1:2,node2,node3:1 -n 3")
+    assert openmpi.count(f"_tcp_if_include {network.SUBNET}") == 2
+
+
+def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """What is missing is named, with the package that has it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = needs.missing(shaping=True)
+    for name, package in (needs.TOOLS | needs.SHAPING).items():
+        assert f"the command {name} (Debian: apt-get install {package})" in found
+    for kind, tools in (("gluster", needs.GLUSTER), ("nfs", needs.NFS)):
+        text = "\n".join(folders.missing(kind, rootless=True))
+        assert "root: " in text
+        assert all(f"apt-get install {package}" in text for package in tools.values())
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a b"])
+def test_wrong_names(name: str) -> None:
+    """The name is part of paths."""
+    with pytest.raises(ClusterError, match="letters, digits"):
+        client.Cluster(name)
+
+
+# ---- life ------------------------------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from cluster import client
+client.start(2, name=sys.argv[2], attached=True)
+print("up", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture()
+def name(namespaces: None, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the name of a cluster of which nothing is left after the test."""
+    own, before = f"t{os.getpid()}", machine()
+    yield own
+    client.Cluster(own).stop()
+    assert machine() == before
+    assert not left_of(own)
+
+
+def test_command_line(name: str, tmp_path: pathlib.Path) -> None:
+    """Start, look, run commands, stop."""
+    assert "no cluster" in command("status", name=name, check=False).stderr
+    text = command("start", "--hosts", "2", name=name).stdout
+    assert "node1" in text and "10.77.0.2" in text and str(client.shared_folder(name)) in text
+    assert "is up already" in command("start", name=name, check=False).stderr
+    assert command("exec", "node2", "hostname", name=name).stdout == "node2\n"
+    assert command("exec", "1", "sh", "-c", "exit 7", name=name, check=False).returncode == 7
+    command("vanish", "node2", name=name)
+    assert "node2" in (text := command("status", name=name).stdout) and "has vanished" in text
+    assert "has vanished" in command("cut", "node2", name=name, check=False).stderr
+    command("bring-back", "node2", name=name)
+    assert command("exec", "node2", "hostname", name=name).stdout == "node2\n"
+    assert "no host 9" in command("cut", "node9", name=name, check=False).stderr
+    command("stop", name=name)
+    assert not left_of(name)
+    command("stop", name=name)  # of nothing
+
+
+@pytest.mark.parametrize("who", ["starter", "keeper", "keeper and sweeper"])
+def test_killed(name: str, who: str) -> None:
+    """Whoever is killed: nothing is left, at the latest when the cluster is stopped or started again."""
+    words = [sys.executable, "-c", HOLDER, ROOT / "scripts", name]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "up\n"
+        found = client.find(name)
+        sleeper = subprocess.Popen(found.on(2, ["sleep", "1000"]))
+        pids = [found.state()["pid"], *(host.pid for host in found.hosts())]
+        if who == "keeper and sweeper":  # the sweeper is the keeper's copy
+            pattern = str(client.private_folder(name))
+            keepers = [line for line in processes_of(name) if "keeper.py" in line and pattern in line]
+            assert len(keepers) == 2, keepers
+            for line in keepers:
+                os.kill(int(line.split(":")[0]), signal.SIGKILL)
+        elif who == "keeper":
+            os.kill(pids[0], signal.SIGKILL)
+        holder.kill()
+    assert sleeper.wait(timeout=LIMIT_S) != 0 if who != "keeper and sweeper" else True
+    await_that(lambda: not any(pathlib.Path(f"/proc/{pid}/ns/net").exists() for pid in pids))
+    if who == "keeper and sweeper":
+        assert client.private_folder(name).exists()
+        client.start(1, name=name, attached=True).stop()  # cleans up first
+        assert sleeper.wait(timeout=LIMIT_S) != 0
+    await_that(lambda: not left_of(name))
+
+
+def test_another_user(namespaces: None) -> None:
+    """A user without rights brings hosts up in a user namespace; nothing is left."""
+    if os.geteuid() != 0:
+        pytest.skip("every other test of this file shows it")
+    python, user, own = "/usr/bin/python3", 65534, f"u{os.getpid()}"
+    run = {"user": user, "group": user, "extra_groups": [], "capture_output": True, "text": True, "timeout": LIMIT_S}
+    code = "import os, sys; sys.exit(sys.version_info < (3, 10) or not os.access(sys.argv[1], os.R_OK))"
+    if subprocess.run([python, "-c", code, COMMAND.parent / "client.py"], check=False, **run).returncode:
+        pytest.skip(f"{python} is too old, or other users cannot read these files")
+    if subprocess.run(["unshare", "--user", "--map-root-user", "true"], check=False, **run).returncode:
+        pytest.skip("users may not make user namespaces here")
+    words = [python, COMMAND.parent, "--name", own]
+    started = subprocess.run([*words, "start", "--hosts", "2"], check=False, **run)
+    try:
+        assert started.returncode == 0, started
+        assert "in a user namespace" in started.stdout
+        said = subprocess.run([*words, "exec", "2", "sh", "-c", "hostname; id -u"], check=False, **run)
+        assert said.stdout.split() == ["node2", "0"], said
+    finally:
+        stopped = subprocess.run([*words, "stop"], check=False, **run)
+    assert stopped.returncode == 0, stopped
+    for path in (client.private_folder(own), client.shared_folder(own)):
+        assert not os.path.exists(str(path).replace("_0_", f"_{user}_"))
+
+
+def test_failing_start(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """A tool that fails: its words are in the message, and nothing stays."""
+    fake = tmp_path / "ip"
+    fake.write_text("#!/bin/sh\necho 'RTNETLINK answers: Operation not supported' >&2\nexit 2\n", encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(ClusterError, match=r"ip link .*: RTNETLINK answers: Operation not supported"):
+        client.start(2, name=name)
+    assert not left_of(name)
+
+
+def test_latency_needs_netem(name: str) -> None:
+    """Latency is set where the kernel can, and refused with the reason where not."""
+    try:
+        found = client.start(2, name=name, latency="4ms")
+    except ClusterError as error:
+        assert "CONFIG_NET_SCH_NETEM" in str(error)
+        with client.cluster(1) as other:
+            assert other.state()["netem"] is False
+    else:
+        text = subprocess.run(found.on(1, ["tc", "qdisc"]), capture_output=True, text=True, timeout=LIMIT_S).stdout
+        assert "netem" in text and "delay 1ms" in text
+
+
+# ---- hosts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["as the user", "in a user namespace"])
+def pair(request: pytest.FixtureRequest) -> Iterator[client.Cluster]:
+    """Bring up two hosts; root does so in a user namespace, too."""
+    reason = hosts.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    try:
+        with client.cluster(2, rootless=True if request.param.startswith("in") else None) as found:
+            yield found
+    except ClusterError as error:
+        if request.param.startswith("in"):
+            pytest.skip(f"no user namespaces: {error}")
+        raise
+
+
+def said(pair: client.Cluster, k: int, script: str) -> str:
+    """Run a shell script on a host; what it printed."""
+    done = subprocess.run(pair.on(k, ["sh", "-c", script]), capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done
+    return done.stdout.strip()
+
+
+def test_hosts_are_apart(pair: client.Cluster) -> None:
+    """Names, networks, processes, IPC and /dev/shm are a host's own; the shared folder is everybody's."""
+    assert [said(pair, k, "hostname") for k in (1, 2)] == ["node1", "node2"]
+    here = {kind: os.readlink(f"/proc/self/ns/{kind}") for kind in needs.KINDS}
+    there = [{kind: said(pair, k, f"readlink /proc/self/ns/{kind}") for kind in needs.KINDS} for k in (1, 2)]
+    for kind in needs.KINDS:
+        assert len({here[kind], there[0][kind], there[1][kind]}) == 3, kind
+    said(pair, 1, "echo one > /dev/shm/own; echo two > $TMPDIR/own")
+    assert said(pair, 2, "ls /dev/shm/own $TMPDIR/own 2>/dev/null; true") == ""
+    assert len({said(pair, k, "stat -c %d /dev/shm") for k in (1, 2)}) == 2
+    said(pair, 1, f"echo shared > {pair.folder}/file")
+    assert said(pair, 2, f"cat {pair.folder}/file") == "shared"
+    assert (pair.folder / "file").read_text() == "shared\n"
+    assert int(said(pair, 2, "cat /proc/sys/kernel/ns_last_pid")) < 10_000  # process numbers of its own
+
+
+SERVER = "import socket; s = socket.create_server(('', 5000)); print(s.accept()[0].sendall(b'hello'))"
+ASKER = """
+import socket, sys, time
+for _ in range(int(sys.argv[1])):
+    try:
+        print(socket.create_connection(('node1', 5000), timeout=1).recv(5).decode())
+        break
+    except OSError:
+        time.sleep(0.1)
+else:
+    print('silence')
+"""
+
+
+def test_link(pair: client.Cluster) -> None:
+    """Hosts know each other by name; a cut link lets nothing through, a mended one does."""
+    with subprocess.Popen(pair.on(1, [sys.executable, "-c", SERVER]), stdout=subprocess.PIPE) as server:
+        for kind, expected in ((pair.cut, "silence"), (pair.mend, "hello")):
+            kind(2)
+            words = pair.on(2, [sys.executable, "-c", ASKER, "3" if expected == "silence" else "600"])
+            done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+            assert done.stdout.strip() == expected, done
+        assert server.wait(timeout=LIMIT_S) == 0
+
+
+def test_limits(pair: client.Cluster) -> None:
+    """Limits of bandwidth are on both ends of the link, can be changed and lifted, and are written down."""
+    if lacking := hosts.lacks_shaping():
+        pytest.skip("; ".join(lacking))
+    for rate, expected in (("100mbit", "tbf"), ("20mbit", "rate 20Mbit"), ("", "noqueue")):
+        pair.shape(2, rate)
+        assert expected in said(pair, 2, "tc qdisc show dev eth0")
+        assert [host.rate for host in pair.hosts()] == ["", rate]
+    with pytest.raises(ClusterError, match="1gbit"):
+        pair.shape(2, "fast")
+
+
+def test_agent_goes(pair: client.Cluster) -> None:
+    """A command ends with its agent, as with a broken connection."""
+    process = subprocess.Popen(pair.on(2, ["sh", "-c", f"trap '' HUP; echo $$ > {pair.folder}/pid; sleep 1000"]))
+    await_that(lambda: (pair.folder / "pid").exists() and (pair.folder / "pid").read_text().endswith("\n"))
+    number = (pair.folder / "pid").read_text().strip()
+    process.kill()
+    process.wait()
+    await_that(lambda: said(pair, 2, f"test -d /proc/{number} || echo gone") == "gone")
+
+
+def test_state_is_readable(pair: client.Cluster) -> None:
+    """Other programs may read what there is."""
+    state = json.loads((pair.private / "state.json").read_text())
+    assert [host["name"] for host in state["hosts"]] == ["node1", "node2"]
+    assert all(host["up"] for host in state["hosts"])
+    assert "node2" in commands.describe(pair)
