@@ -88,5 +88,7 @@ def penalty_factor(ranks: Floats, phi: float) -> float:
     """Return how much larger than that of independent ranks the variance of a sum over the series is; 1 or more."""
     if not phi or len(ranks) < _LEAST:
         return 1.0
-    within = _variances(ranks)[0] / 2 / (1 - phi)
+    # Without the largest difference: where values hardly vary but for one step, that is all of the sum.
+    squares = np.sort((ranks[1:] - ranks[:-1]) ** 2)[:-1]
+    within = float(np.mean(squares)) / 2 / (1 - phi)
     return max(1.0, within * (1 + phi) / (1 - phi))

@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from mpiio_ext.analytics.climate.company import contradicts
 from mpiio_ext.analytics.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, watch
 from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
 from mpiio_ext.analytics.histories.bench import bench_table
+from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.analytics.statistics.moved import compared
 from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page
@@ -50,6 +53,26 @@ def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None
     assert [one.metric for one in found.regression.moved] == ["fs_ave_oss_cpu"]
     assert abs(found.regression.own["fs_ave_oss_cpu"] - found.regression.time) <= 2 * DAY
     assert found.level == pytest.approx(60, rel=0.02)
+
+
+def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_path: Path) -> None:
+    fullness = 30 + 0.4 * np.arange(120) + steps([(120, 1.0)], seed=4)
+    table = _fallen().joined({
+        "fshealth_ost_avg_full_pct": fullness, "fs_ave_mds_cpu": steps([(100, 9.0), (20, 3.0)], seed=6),
+        "jobsdb_concurrent_nodes": steps([(100, 50.0), (20, 90.0)], seed=7),
+    })  # fmt: skip
+    (drift,) = [one for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
+                if one.metric == "fshealth_ost_avg_full_pct"]  # fmt: skip
+    assert drift.effect == 1.0 and drift.p < 1e-6  # a comparison alone would name it
+    (found,) = watch(_histories(table))
+    assert found.regression is not None
+    assert [one.metric for one in found.regression.moved][:2] == ["fs_ave_oss_cpu", "fs_ave_mds_cpu"]
+    assert [metric(one.metric).extensive for one in found.regression.moved][-1]
+    assert "fshealth_ost_avg_full_pct" not in found.regression.own
+    assert [contradicts(one, worse=True) for one in found.regression.moved][:2] == [False, True]
+    write(table, tmp_path / "t.csv")
+    (line,) = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("  MDS CPU load, mean")]
+    assert "contradicts" in line
 
 
 def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
