@@ -267,7 +267,10 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
             cells += ["–", "–", "–"] if cell is None else [
                 _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
                 _p(cell.p_corrected)]  # fmt: skip
-        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells))
+        last = both.get("spearman")
+        inside = "–" if last is None or last.within != last.within else (
+            f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")  # fmt: skip
+        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
     return rows
 
 
@@ -276,10 +279,11 @@ def _correlation_section(made: Study, drawings: dict[str, str]) -> Section:
     figures = [Figure(title="Spearman's coefficient with performance", drawing=drawings["correlations"], themed=True,
                       caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
                ] if "correlations" in drawings else []  # fmt: skip
-    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p")
+    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within motifs")
     return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
         "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
-        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table."],
+        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
+        "Spearman's coefficients within the motifs; ≠: its sign is the opposite: what correlates is the kind of I/O."],
         grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
 
 

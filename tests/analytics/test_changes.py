@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.histories import Jobs
 from mpiio_ext.analytics.statistics.correction import corrected
-from mpiio_ext.analytics.statistics.correlation import correlate
+from mpiio_ext.analytics.statistics.correlation import correlate, correlation_table
 from mpiio_ext.analytics.statistics.dependence import dependences, ranked, whitened
 from mpiio_ext.analytics.statistics.moved import adjusted, compared, effect_of
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
@@ -214,6 +214,20 @@ def test_correlations_that_cannot_be_told_are_nan_and_perfect_ones_have_no_width
     assert all(map(math.isnan, correlate(line, np.ones(10), "pearson")))
     assert all(map(math.isnan, correlate(line[:3], line[:3], "spearman")))
     assert correlate(line, line**3, "spearman")[:3] == pytest.approx((1, 1, 1))
+
+
+def test_kinds_of_io_that_differ_make_a_correlation_that_none_of_them_has() -> None:
+    random = np.random.default_rng(37)
+    x = np.concatenate([random.standard_normal(80), 9 + random.standard_normal(80)])
+    y = np.concatenate([-x[:80], 20 - x[80:]]) + 0.5 * random.standard_normal(160)
+    table = Jobs({"_jobid": range(160), "_file_system": np.array(["s"] * 160, dtype=object), "x": x, "y": y,
+                  "_benchmark_id": np.array(["a"] * 80 + ["b"] * 80, dtype=object)})  # fmt: skip
+    for one in correlation_table(table, ["x"], target="y"):
+        parts = [correlate(x[rows], y[rows], one.method)[0] for rows in (slice(0, 80), slice(80, 160))]
+        assert one.coefficient > 0.5 > 0 > one.within and one.reversed_within
+        assert one.within == pytest.approx(math.tanh(np.mean(np.arctanh(parts))))
+    (alone, _) = correlation_table(table.take(np.arange(80)), ["x"], target="y")
+    assert alone.within == pytest.approx(alone.coefficient) and not alone.reversed_within
 
 
 @pytest.mark.parametrize("method", ["pearson", "spearman"])
