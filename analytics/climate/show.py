@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.climate.company import contradicts
 from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.climate.watch import Shift, Watched
@@ -66,13 +67,15 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
     for item in shift.moved[:_MOST_MOVED]:
         own = shift.own.get(item.metric)
         when = f"; its own change: {_day(own, zone)}" if own is not None else ""
+        when += "; contradicts: the other direction" if contradicts(item, worse=shift.worse) else ""
         out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
                    f"(effect {_signed(item.effect)}{when})")  # fmt: skip
     return out
 
 
-def _moved_in_short(item: Moved) -> str:
-    return f"{_label(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}"
+def _moved_in_short(item: Moved, shift: Shift) -> str:
+    against = " (contradicts)" if contradicts(item, worse=shift.worse) else ""
+    return f"{_label(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}{against}"
 
 
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
@@ -138,7 +141,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
         rows.append((name_of(one.motif, one.system), _day(shift.time, zone),
                      f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
                      "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
-                     _moved_in_short(shift.moved[0]) if shift.moved else "–"))  # fmt: skip
+                     _moved_in_short(shift.moved[0], shift) if shift.moved else "–"))  # fmt: skip
     if not rows:
         return []
     more = len(found) - len(rows)
@@ -214,8 +217,8 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
         findings.append({"weight": "warning", "title": _headline(one, one.regression, target, zone),
                          "evidence": _moved_words(one.regression, zone), "advice": []})  # fmt: skip
     shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
-    rows = [(one.motif, one.system, "; ".join(map(_moved_in_short, shift.moved[:2])) or "–", _day(shift.time, zone),
-             _value(target, shift.change.before), _value(target, shift.change.after),
+    rows = [(one.motif, one.system, "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
+             _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
              "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
              _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
     within = made.options.within_days
@@ -264,7 +267,10 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
             cells += ["–", "–", "–"] if cell is None else [
                 _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
                 _p(cell.p_corrected)]  # fmt: skip
-        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells))
+        last = both.get("spearman")
+        inside = "–" if last is None or last.within != last.within else (
+            f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")  # fmt: skip
+        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
     return rows
 
 
@@ -273,10 +279,11 @@ def _correlation_section(made: Study, drawings: dict[str, str]) -> Section:
     figures = [Figure(title="Spearman's coefficient with performance", drawing=drawings["correlations"], themed=True,
                       caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
                ] if "correlations" in drawings else []  # fmt: skip
-    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p")
+    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within motifs")
     return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
         "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
-        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table."],
+        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
+        "Spearman's coefficients within the motifs; ≠: its sign is the opposite: what correlates is the kind of I/O."],
         grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
 
 

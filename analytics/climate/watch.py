@@ -1,10 +1,10 @@
 """The regression watch: since when performance changed, and which metrics changed with it.
 
-Algorithm. Of each history: the changes of its performance (:mod:`mpiio_ext.analytics.statistics.changes`), whose
-p-values are corrected over all histories; for each change the metrics that differ between the level before and that
-after (:mod:`mpiio_ext.analytics.statistics.moved`), and when each of them has its own change nearest to it; and the
-jobs that are outliers within their level. A *regression* is a history whose last change was to a lower performance, and
-no longer ago than is asked for: a step that has been undone, or of which everyone knows, alarms nobody.
+Algorithm. Of each history: the changes of its performance that are sure when all histories are looked at
+(:mod:`mpiio_ext.analytics.statistics.screening`); for each change the metrics that changed with it
+(:mod:`mpiio_ext.analytics.climate.company`); and the jobs that are outliers within their level. A *regression* is a
+history whose last change was to a lower performance, and no longer ago than is asked for: a step that has been undone,
+or of which everyone knows, alarms nobody.
 
 Guarantees. The same table gives the same answer. A single slow job is an outlier, never a regression: a new level needs
 `least` jobs.
@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpiio_ext.analytics.climate.company import contradicts, in_company
 from mpiio_ext.analytics.histories.history import History
 from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.histories.table import ID, PERFORMANCE
-from mpiio_ext.analytics.statistics.changes import Change, breaks, change_points
-from mpiio_ext.analytics.statistics.correction import corrected
-from mpiio_ext.analytics.statistics.moved import LARGE_EFFECT, Moved, adjusted, compared
+from mpiio_ext.analytics.statistics.changes import Change
+from mpiio_ext.analytics.statistics.moved import Moved
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
+from mpiio_ext.analytics.statistics.screening import sure_changes
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.histories.table import Floats
@@ -77,9 +78,9 @@ class Shift:
         With medians in the unit of the column.
     p_corrected : float
     moved : sequence of Moved
-        Metrics that differ between both levels, the largest effect first.
+        Metrics that changed with it, the largest effect first, those that are counted over the job's time last.
     own : mapping of str to float
-        Metric -> time of its own change nearest to this one; not of all.
+        Metric -> time of its own change.
     worse : bool
     """
 
@@ -133,26 +134,6 @@ class _Series:
         return cls(dataclasses.replace(history, jobs=jobs), values[known], jobs.times())
 
 
-def _sure(every: Sequence[_Series], options: Options) -> list[list[tuple[Change, float]]]:
-    """Return the changes of each series that are sure when all are looked at, with their corrected p-values."""
-    found = [change_points(one.values, least=options.least, level=options.level, step=options.step) for one in every]
-    values = iter(corrected([change.p for changes in found for change in changes]))
-    paired = [[(change, next(values)) for change in changes] for changes in found]
-    return [[pair for pair in pairs if pair[1] <= options.level] for pairs in paired]
-
-
-def _own_changes(one: _Series, change: Change, moved: Sequence[Moved], least: int) -> dict[str, float]:
-    """Return when those of the moved metrics changed themselves, by the change nearest to that of performance."""
-    out = {}
-    for item in moved:
-        values = one.history.jobs.numbers(item.metric)
-        known = np.flatnonzero(~np.isnan(values))
-        places = known[breaks(values[known], least=least)]
-        if len(places):
-            out[item.metric] = float(one.times[places[np.argmin(np.abs(places - change.place))]])
-    return out
-
-
 def _outliers(one: _Series, changes: Sequence[Change]) -> list[Outlier]:
     bounds = [0, *(change.place for change in changes), len(one.values)]
     out = []
@@ -164,10 +145,6 @@ def _outliers(one: _Series, changes: Sequence[Change]) -> list[Outlier]:
             out.append(Outlier(time=float(one.times[begin + at]), job=str(names[begin + at]), value=float(part[at]),
                                expected=float(np.median(part)), score=float(scores[at])))  # fmt: skip
     return out
-
-
-def _large(moved: Sequence[Moved], level: float) -> list[Moved]:
-    return [item for item in moved if item.p_corrected <= level and abs(item.effect) >= LARGE_EFFECT]
 
 
 def watch(every: Sequence[History], options: Options | None = None) -> list[Watched]:
@@ -186,25 +163,24 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
     options = Options() if options is None else options
     series = [_Series.of(history, options.target) for history in every]
     series = [one for one in series if len(one.values)]
-    found = _sure(series, options)
+    found = sure_changes([one.values for one in series], least=options.least, level=options.level, step=options.step)
     jobs = [(one, pair) for one, pairs in zip(series, found, strict=True) for pair in pairs]
-    moved = iter(adjusted([
-        compared(one.history.jobs.take(np.arange(change.begin, change.place)),
-                 one.history.jobs.take(np.arange(change.place, change.end)), options.metrics)
-        for one, (change, _) in jobs
-    ]))  # fmt: skip
+    company = iter(in_company([(one.history.jobs, change) for one, (change, _) in jobs], least=options.least,
+                              level=options.level, metrics=options.metrics,
+                              big_is_good=metric(options.target).big_is_good is not False))  # fmt: skip
     newest = max((float(one.times[-1]) for one in series), default=0.0)
     out = []
     for one, pairs in zip(series, found, strict=True):
-        shifts = [_shift(one, change, p, _large(next(moved), options.level), options) for change, p in pairs]
+        shifts = [_shift(one, change, p, next(company), options) for change, p in pairs]
         out.append(_watched(one, shifts, newest, options))
     return out
 
 
-def _shift(one: _Series, change: Change, p: float, moved: Sequence[Moved], options: Options) -> Shift:
+def _shift(one: _Series, change: Change, p: float, company: dict[str, tuple[Moved, int]], options: Options) -> Shift:
     good = metric(options.target).big_is_good is not False
     return Shift(time=float(one.times[change.place]), job=str(one.history.jobs.texts(ID)[change.place]), change=change,
-                 p_corrected=p, moved=moved, own=_own_changes(one, change, moved, options.least),
+                 p_corrected=p, moved=[item for item, _ in company.values()],
+                 own={name: float(one.times[place]) for name, (_, place) in company.items()},
                  worse=(change.after < change.before) is good)  # fmt: skip
 
 
@@ -225,7 +201,9 @@ def as_json(found: Watched) -> dict[str, Any]:
     shifts = [{
         "since": shift.time, "job": shift.job, "before": shift.change.before, "after": shift.change.after,
         "ratio": shift.change.ratio, "p": shift.change.p, "p_corrected": shift.p_corrected, "worse": shift.worse,
-        "moved": [dataclasses.asdict(item) | {"own_change": shift.own.get(item.metric)} for item in shift.moved],
+        "moved": [dataclasses.asdict(item) | {"own_change": shift.own.get(item.metric),
+                                              "contradicts": contradicts(item, worse=shift.worse)}
+                  for item in shift.moved],
     } for shift in found.shifts]  # fmt: skip
     return {
         "file_system": found.system, "motif": found.motif, "jobs": found.jobs, "newest": found.newest,

@@ -14,7 +14,9 @@ transients by single jobs within them. Which job belongs to which regime it leav
   of time. ``low`` or ``high``.
 - *Normal*: all others.
 
-Guarantees. Each job is in one regime. Regions cover the history without gaps; the first and the last are cut off by its
+Guarantees. A region's p-value is descriptive: the crossings that bound the region were chosen by the same values, and
+values that follow each other depend on each other, so that a series without any regime has long-term regions as well.
+Each job is in one regime. Regions cover the history without gaps; the first and the last are cut off by its
 ends, which the paper leaves out and which are marked here.
 """
 
@@ -88,7 +90,7 @@ class Region:
     regime : str
         ``normal``, ``long-term low`` or ``long-term high``.
     effect, p_corrected : float
-        Of the difference from the jobs around; NaN where the region is too short to be tested.
+        Of the difference from the jobs around, as a description; NaN where the region is too short.
     """
 
     begin: int

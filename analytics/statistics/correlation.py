@@ -7,7 +7,9 @@ added here.
 
 Algorithm. Both coefficients and their p-values are SciPy's. The interval is Fisher's: arctanh of the coefficient is
 nearly normal, of variance 1/(n - 3) for Pearson's and (1 + r²/2)/(n - 3) for Spearman's (Bonett and Wright, 2000). All
-p-values of a table are corrected together.
+p-values of a table are corrected together. Jobs of all motifs are together in these coefficients, as in the paper, so
+that a metric in which motifs differ correlates for that alone; beside each stands the mean of the coefficients within
+the motifs, by Fisher's transformation, weighted by n - 3.
 
 Guarantees. A metric with fewer than 4 pairs, or with one value only, is not tested: its numbers are NaN. Jobs of a
 history follow each other in time and are not independent, so that p-values are smaller than they should be: a p-value
@@ -24,17 +26,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpiio_ext.analytics.histories.metrics import EXPLAINING
-from mpiio_ext.analytics.histories.table import SYSTEM, Jobs
+from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM, Jobs
 from mpiio_ext.analytics.statistics.correction import corrected
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.histories.table import Floats
+    from mpiio_ext.analytics.histories.table import Flags, Floats
 
 __all__ = ["NORMALISED", "Correlation", "correlate", "correlation_table"]
 
 #: Performance that can be compared between kinds of I/O.
 NORMALISED = "darshan_normalized_perf_by_max"
 _LEAST_PAIRS = 4
+#: A perfect coefficient has no finite transform.
+_NEARLY_ONE = 1 - 1e-9
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,8 @@ class Correlation:
         With the ends of its confidence interval; NaN where not tested.
     p, p_corrected : float
         Of no correlation; corrected over the whole table.
+    within : float
+        Mean of the coefficients within the motifs; NaN where no motif has one.
     """
 
     group: str
@@ -66,6 +72,12 @@ class Correlation:
     high: float
     p: float
     p_corrected: float = math.nan
+    within: float = math.nan
+
+    @property
+    def reversed_within(self) -> bool:
+        """Whether the sign within the motifs is not that of all jobs together."""
+        return self.coefficient * self.within < 0
 
 
 def correlate(x: Floats, y: Floats, method: str, confidence: float = 0.95) -> tuple[float, float, float, float]:
@@ -94,8 +106,26 @@ def correlate(x: Floats, y: Floats, method: str, confidence: float = 0.95) -> tu
     return r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), float(found.pvalue)
 
 
+def _within(x: Floats, y: Floats, motifs: Sequence[Flags], method: str) -> float:
+    """Return the mean of the coefficients of the motifs; NaN without any."""
+    import scipy.stats
+
+    total = weight = 0.0
+    for rows in motifs:
+        one, two = x[rows], y[rows]
+        if len(one) < _LEAST_PAIRS or np.ptp(one) == 0 or np.ptp(two) == 0:
+            continue
+        if method == "spearman":
+            one, two = scipy.stats.rankdata(one), scipy.stats.rankdata(two)
+        r = min(max(float(np.corrcoef(one, two)[0, 1]), -_NEARLY_ONE), _NEARLY_ONE)
+        total += (len(one) - 3) * math.atanh(r)
+        weight += len(one) - 3
+    return math.tanh(total / weight) if weight else math.nan
+
+
 def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confidence: float) -> list[Correlation]:
-    performance = table.numbers(target)
+    performance, kinds = table.numbers(target), table.texts(MOTIF)
+    motifs = [kinds == kind for kind in sorted(set(kinds.tolist()))]
     out = []
     for name in metrics:
         values = table.numbers(name)
@@ -103,8 +133,9 @@ def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confid
         pairs = int(both.sum())
         for method in ("pearson", "spearman"):
             r, low, high, p = correlate(values[both], performance[both], method, confidence)
+            within = _within(values[both], performance[both], [rows[both] for rows in motifs], method)
             out.append(Correlation(group=group, metric=name, method=method, pairs=pairs, coefficient=r, low=low,
-                                   high=high, p=p))  # fmt: skip
+                                   high=high, p=p, within=within))  # fmt: skip
     return out
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.histories import Jobs
 from mpiio_ext.analytics.statistics.correction import corrected
-from mpiio_ext.analytics.statistics.correlation import correlate
+from mpiio_ext.analytics.statistics.correlation import correlate, correlation_table
+from mpiio_ext.analytics.statistics.dependence import dependences, ranked, whitened
 from mpiio_ext.analytics.statistics.moved import adjusted, compared, effect_of
 from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
 from support.job_histories import steps
@@ -22,6 +23,7 @@ from support.job_histories import steps
 pytest.importorskip("ruptures", reason="needs ruptures")
 
 from mpiio_ext.analytics.statistics.changes import _cusum, _p_value, breaks, change_points
+from mpiio_ext.analytics.statistics.screening import sure_changes
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -41,6 +43,56 @@ def test_noise_alone_has_changes_about_as_often_as_the_level_says() -> None:
     random = np.random.default_rng(3)
     alarms = sum(bool(change_points(100 + random.standard_normal(120), step=0.0)) for _ in range(100))
     assert alarms <= 6  # one is expected
+
+
+def _dependent(random: np.random.Generator, count: int, phi: float) -> Any:
+    """Return performances of an autoregression of the first order, without a change."""
+    waves = np.empty(count)
+    waves[0] = random.standard_normal()
+    for at in range(1, count):
+        waves[at] = phi * waves[at - 1] + math.sqrt(1 - phi * phi) * random.standard_normal()
+    return 1000 * np.exp(0.12 * waves)
+
+
+def test_values_that_depend_on_those_before_them_make_few_changes() -> None:
+    """Taken as independent, more than half of such series have a change."""
+    random = np.random.default_rng(19)
+    every = [_dependent(random, 120, 0.5) for _ in range(60)]
+    assert sum(bool(change_points(values)) for values in every) <= 5
+    assert sum(bool(change_points(values, dependence=0.0)) for values in every[:20]) >= 8
+    assert sum(bool(changes) for changes in sure_changes(every)) <= 1
+
+
+def test_a_fall_is_found_in_a_series_that_depends_on_itself() -> None:
+    random = np.random.default_rng(23)
+    found = 0
+    for _ in range(20):
+        values = _dependent(random, 120, 0.3)
+        values[-40:] *= 0.8
+        found += bool(change_points(values))
+    assert found >= 18
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.3, 0.6])
+def test_the_dependence_is_estimated_with_a_margin(phi: float) -> None:
+    random = np.random.default_rng(29)
+    every = [_dependent(random, 100, phi) for _ in range(80)]
+    for values in every:
+        values[50:] *= 0.8  # a change of level is no dependence
+    found = dependences(every)
+    assert phi - 0.05 <= np.median(found) <= phi + 0.12 and max(found) <= 0.9
+    assert np.std(found) < np.std([dependences([values])[0] for values in every])
+    assert dependences([np.ones(30), np.array([]), np.array([1.0])]) == pytest.approx([0.5 * 31**-0.5] * 3)
+    assert dependences([]) == []
+
+
+def test_whitened_values_keep_the_step_and_lose_the_dependence() -> None:
+    random = np.random.default_rng(31)
+    ranks = ranked(_dependent(random, 4000, 0.6))
+    left = whitened(ranks, dependences([ranks])[0])
+    assert abs(np.corrcoef(left[1:], left[:-1])[0, 1]) < 0.08 and len(left) == 3999
+    assert whitened(np.array([0.0, 0, 2, 2]), 0.5).tolist() == [0, 2, 1] and len(whitened(np.array([]), 0.5)) == 0
+    assert ranked(np.ones(3)).tolist() == [0, 0, 0]
 
 
 def test_slow_jobs_are_no_change_however_slow() -> None:
@@ -104,7 +156,8 @@ def test_the_p_value_is_that_of_scipys_permutation_test() -> None:
         found = scipy.stats.permutation_test((values,), lambda x, axis: _cusum(np.moveaxis(x, axis, -1), 5), axis=0,
                                              permutation_type="pairings", vectorized=True, n_resamples=4999,
                                              alternative="greater", rng=np.random.default_rng(1))  # fmt: skip
-        assert _p_value(values, 5) == pytest.approx(found.pvalue, abs=0.045)  # three standard errors of 999 orders
+        # Three standard errors of 999 orders.
+        assert _p_value(values, 5, enough=1000) == pytest.approx(found.pvalue, abs=0.045)
 
 
 # ---- outliers, correction, differences -------------------------------------------------------------------------------
@@ -161,6 +214,20 @@ def test_correlations_that_cannot_be_told_are_nan_and_perfect_ones_have_no_width
     assert all(map(math.isnan, correlate(line, np.ones(10), "pearson")))
     assert all(map(math.isnan, correlate(line[:3], line[:3], "spearman")))
     assert correlate(line, line**3, "spearman")[:3] == pytest.approx((1, 1, 1))
+
+
+def test_kinds_of_io_that_differ_make_a_correlation_that_none_of_them_has() -> None:
+    random = np.random.default_rng(37)
+    x = np.concatenate([random.standard_normal(80), 9 + random.standard_normal(80)])
+    y = np.concatenate([-x[:80], 20 - x[80:]]) + 0.5 * random.standard_normal(160)
+    table = Jobs({"_jobid": range(160), "_file_system": np.array(["s"] * 160, dtype=object), "x": x, "y": y,
+                  "_benchmark_id": np.array(["a"] * 80 + ["b"] * 80, dtype=object)})  # fmt: skip
+    for one in correlation_table(table, ["x"], target="y"):
+        parts = [correlate(x[rows], y[rows], one.method)[0] for rows in (slice(0, 80), slice(80, 160))]
+        assert one.coefficient > 0.5 > 0 > one.within and one.reversed_within
+        assert one.within == pytest.approx(math.tanh(np.mean(np.arctanh(parts))))
+    (alone, _) = correlation_table(table.take(np.arange(80)), ["x"], target="y")
+    assert alone.within == pytest.approx(alone.coefficient) and not alone.reversed_within
 
 
 @pytest.mark.parametrize("method", ["pearson", "spearman"])

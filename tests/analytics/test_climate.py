@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from mpiio_ext.analytics.climate.company import contradicts
 from mpiio_ext.analytics.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.climate.watch import Options, watch
 from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
 from mpiio_ext.analytics.histories.bench import bench_table
+from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.analytics.statistics.moved import compared
 from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page
@@ -52,6 +55,26 @@ def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None
     assert found.level == pytest.approx(60, rel=0.02)
 
 
+def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_path: Path) -> None:
+    fullness = 30 + 0.4 * np.arange(120) + steps([(120, 1.0)], seed=4)
+    table = _fallen().joined({
+        "fshealth_ost_avg_full_pct": fullness, "fs_ave_mds_cpu": steps([(100, 9.0), (20, 3.0)], seed=6),
+        "jobsdb_concurrent_nodes": steps([(100, 50.0), (20, 90.0)], seed=7),
+    })  # fmt: skip
+    (drift,) = [one for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
+                if one.metric == "fshealth_ost_avg_full_pct"]  # fmt: skip
+    assert drift.effect == 1.0 and drift.p < 1e-6  # a comparison alone would name it
+    (found,) = watch(_histories(table))
+    assert found.regression is not None
+    assert [one.metric for one in found.regression.moved][:2] == ["fs_ave_oss_cpu", "fs_ave_mds_cpu"]
+    assert [metric(one.metric).extensive for one in found.regression.moved][-1]
+    assert "fshealth_ost_avg_full_pct" not in found.regression.own
+    assert [contradicts(one, worse=True) for one in found.regression.moved][:2] == [False, True]
+    write(table, tmp_path / "t.csv")
+    (line,) = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("  MDS CPU load, mean")]
+    assert "contradicts" in line
+
+
 def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
     (risen,) = watch(_histories(_fallen(level=150.0)))
     assert len(risen.shifts) == 1 and not risen.shifts[0].worse and risen.regression is None
@@ -79,11 +102,24 @@ def test_what_is_watched_can_be_small_for_good() -> None:
     assert [one.metric for one in found.regression.moved] == [PERFORMANCE]
 
 
-def test_p_values_are_corrected_over_all_histories() -> None:
-    quiet = [history(steps([(120, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(9)]
-    found = watch(_histories(_fallen(), *quiet))
-    assert sum(len(one.shifts) for one in found) == 1
-    assert found[0].shifts[0].p_corrected >= found[0].shifts[0].change.p
+def _quiet(count: int) -> list[Jobs]:
+    return [history(steps([(60, 100.0)], seed=seed), _file_system=f"fs{seed}") for seed in range(count)]
+
+
+def test_p_values_are_corrected_over_all_histories_also_those_without_a_change() -> None:
+    weak = history(steps([(40, 100.0), (20, 97.0)], seed=16))
+    step = Options(step=0.01)
+    (alone,) = watch(_histories(weak), step)
+    assert len(alone.shifts) == 1 and 0.001 < alone.shifts[0].change.p <= 0.01
+    assert not watch(_histories(weak, *_quiet(20)), step)[0].shifts  # one such change in 21 histories is chance
+
+
+def test_a_real_change_among_many_histories_has_the_random_orders_it_needs() -> None:
+    (found, *others) = watch(_histories(_fallen(), *_quiet(40)))
+    assert len(found.shifts) == 1 and not any(one.shifts for one in others)
+    # 999 orders know no p-value below 0.001, which 41 histories make 0.04.
+    assert found.shifts[0].change.p < 1 / 4000
+    assert found.shifts[0].p_corrected == pytest.approx(41 * found.shifts[0].change.p) and found.regression
 
 
 def test_jobs_without_the_value_that_is_watched_are_left_out() -> None:
