@@ -11,6 +11,7 @@ from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart
 from mpiio_ext.analytics.climate.company import contradicts
 from mpiio_ext.analytics.climate.silence import stopped, too_few
 from mpiio_ext.analytics.climate.study import COVERAGE, Study, coverage
+from mpiio_ext.analytics.climate.together import falls
 from mpiio_ext.analytics.climate.watch import Shift, Watched
 from mpiio_ext.analytics.histories.derived import MOST_COVERAGE, beyond
 from mpiio_ext.analytics.histories.history import UNKNOWN_SYSTEM, name_of
@@ -85,6 +86,19 @@ def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) 
             f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
 
 
+def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each fall of several histories of a file system."""
+    lines = []
+    for fall in falls(made.watched):
+        span = "" if _day(fall.first, zone) == _day(fall.last, zone) else (
+            f" (found from {_day(fall.first, zone)} to {_day(fall.last, zone)})")  # fmt: skip
+        share = "" if fall.ratio != fall.ratio else f", median {100 * (fall.ratio - 1):+.0f} %"
+        where = f" of {fall.system}" if fall.system else ""
+        lines.append(f"{fall.fallen:,} of {fall.watched:,} histories{where} changed for the worse together on "
+                     f"{_day(fall.middle, zone)}{span}{share}")  # fmt: skip
+    return lines
+
+
 def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
     quiet = stopped(made.every)
@@ -104,7 +118,7 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 def text(made: Study, zone: datetime.tzinfo) -> str:
     """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
-    lines = []
+    lines = _together(made, zone)
     for found in made.regressions:
         assert found.regression is not None
         lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
@@ -226,8 +240,9 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
                    _LONGER, folded=True)] if rows else []  # fmt: skip
     unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
+    together = [f"{line}." for line in _together(made, zone)]
     return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
-                   sentences=[*([] if findings else words), *unseen])  # fmt: skip
+                   sentences=[*([] if findings else words), *together, *unseen])  # fmt: skip
 
 
 def _quartiles(one: Box | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
+from mpiio_ext.analytics.climate.together import falls
 from mpiio_ext.analytics.climate.watch import Options, Watched, as_json, watch
 from mpiio_ext.analytics.histories.boxes import Box, box
 from mpiio_ext.analytics.histories.derived import beyond
@@ -131,6 +132,7 @@ def document(made: Study) -> dict[str, Any]:
     return {
         "source": made.table.source, "rows": len(made.table), "rows_of_no_history": made.unknown,
         "filters": [dataclasses.asdict(step) for step in made.steps],
+        "falls": [dataclasses.asdict(fall) for fall in falls(made.watched)],
         "regressions": [name_of(one.motif, one.system) for one in made.regressions],
         "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
         "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],

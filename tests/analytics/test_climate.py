@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from mpiio_ext.analytics.climate.company import contradicts
 from mpiio_ext.analytics.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
+from mpiio_ext.analytics.climate.together import falls
 from mpiio_ext.analytics.climate.watch import Options, watch
 from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
 from mpiio_ext.analytics.histories.bench import bench_table
@@ -73,6 +74,22 @@ def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_
     write(table, tmp_path / "t.csv")
     (line,) = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("  MDS CPU load, mean")]
     assert "contradicts" in line
+
+
+def test_a_fall_of_many_histories_is_put_together(tmp_path: Path) -> None:
+    def kind(number: int, *, fall: int | None, system: str = "scratch1") -> Jobs:
+        levels = [(100, 100.0)] if fall is None else [(fall, 100.0), (100 - fall, 70.0)]
+        return history(steps(levels, seed=number), darshan_app=f"/bin/app{number}", _file_system=system)
+
+    tables = [kind(1, fall=75), kind(2, fall=76), kind(3, fall=88), kind(4, fall=None), kind(5, fall=80, system="b")]
+    (found,) = falls(watch(_histories(*tables)))
+    assert (found.system, found.fallen, found.watched) == ("scratch1", 2, 4)
+    assert found.first == START + 75 * DAY and found.last == START + 76 * DAY
+    assert found.ratio == pytest.approx(0.7, rel=0.03)
+    write(Jobs.stacked(tables, "all"), tmp_path / "t.csv")
+    first = run(tmp_path / "t.csv").stdout.splitlines()[0]
+    assert first.startswith("2 of 4 histories of scratch1 changed for the worse together on 2020-03-1"), first
+    assert len(json.loads(run(tmp_path / "t.csv", "--json").stdout)["falls"]) == 1
 
 
 def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
