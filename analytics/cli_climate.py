@@ -35,17 +35,18 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
     And, where there is more than one table, the rows that were left out because another one has them too.
     """
     from mpiio_ext.analytics.histories import read
-    from mpiio_ext.analytics.histories.bench import bench_table
     from mpiio_ext.analytics.histories.filters import Step
     from mpiio_ext.analytics.histories.stacking import stack
-    from mpiio_ext.analytics.site import load_site
-    from mpiio_ext.analytics.tools.system import System
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path) for path in paths if path not in results]
-    if results:
+    if results:  # what reads them and asks the sources takes a fifth of a second to import
+        from mpiio_ext.analytics.histories.bench import bench_table
+        from mpiio_ext.analytics.site import load_site
+        from mpiio_ext.analytics.tools.system import System
+
         table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
@@ -140,7 +141,8 @@ def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 
     TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
-    results.json, or a folder of them such as the archive of a suite.
+    results.json, or a folder of them such as the archive of a suite. Several are one; a run that several have counts
+    once, as the last of them has it.
 
     \b
       mpiio-ext climate year.csv.gz --published -o climate.html

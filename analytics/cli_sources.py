@@ -54,7 +54,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     from mpiio_ext.analytics.connectors.sources.content import head_of
     from mpiio_ext.analytics.connectors.sources.records import FORMAT
     from mpiio_ext.analytics.errors import AnalyticsError
-    from mpiio_ext.analytics.readerprocess import crashes
+    from mpiio_ext.analytics.readerprocess import is_hdf5
 
     beginning = head_of(path)[0]
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
@@ -62,7 +62,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     elif source is None and _is_site(path, beginning):
         raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext connector site` says what is in it")
     else:  # libhdf5 can crash on a damaged file
-        reader = sources.read_apart if crashes(path) else sources.read
+        reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
         if time_zone is None and sources.local_times(path, source or records.source):
             click.echo(f"mpiio-ext: {path}: times without a zone are taken for UTC; --time-zone names theirs", err=True)

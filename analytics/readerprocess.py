@@ -16,11 +16,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Started", "crashes", "may_crash", "start"]
+__all__ = ["Started", "is_hdf5", "may_crash", "start"]
 
 _MODULE = "mpiio_ext.analytics.reader"
-#: What files of HDF5 begin with.
-_HDF5 = b"\x89HDF\r\n\x1a\n"
+#: What files of HDF5 begin with, and bytes of another kind that may stand in front (a user block).
+_HDF5, _IN_FRONT = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048, 4096)
 #: Endings of their names, as site facts have them.
 _ENDINGS = ('.hdf5"', '.h5"', '.h5lmt"')
 #: Seconds that the process has for its end after it was told.
@@ -70,18 +70,19 @@ def start() -> Started:
     return Started(process, mine)
 
 
-def crashes(path: str | Path) -> bool:
-    """Return whether a file is of a kind whose library damaged files may crash: HDF5."""
+def is_hdf5(path: str | Path) -> bool:
+    """Return whether a file is HDF5, whose library damaged files may crash."""
     try:
         with Path(path).open("rb") as stream:
-            return stream.read(len(_HDF5)) == _HDF5
+            head = stream.read(_IN_FRONT[-1] + len(_HDF5))
+        return any(head.startswith(_HDF5, at) for at in _IN_FRONT)
     except OSError:  # whoever reads it says so
         return False
 
 
 def may_crash(files: Sequence[Path], site: Path | None) -> bool:
     """Return whether there is such a file among some, or the facts of a site name any; quickly, and not for sure."""
-    if any(crashes(path) for path in files):
+    if any(is_hdf5(path) for path in files):
         return True
     try:
         text = site.read_text(encoding="utf-8", errors="replace") if site is not None else ""

@@ -26,6 +26,7 @@ import numpy as np
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.table import ID, PERFORMANCE, START, TRUE_START, Jobs
+from mpiio_ext.analytics.readerprocess import is_hdf5
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,6 @@ __all__ = ["checked", "of_arrow", "read"]
 _MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
 _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
-_HDF5 = b"\x89HDF\r\n\x1a\n"
 #: Starts of jobs, in s since 1970: 1980-01-01 and 2100-01-01 UTC. Milliseconds, days and clocks that were never set are
 #: far outside.
 _EARLIEST, _LATEST = 315_532_800, 4_102_444_800
@@ -79,7 +79,7 @@ def _read(path: Path, columns: Collection[str] | None) -> Jobs:
     except OSError as error:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
     wanted = None if columns is None else {ID, *columns}
-    if head[:8] == _HDF5:
+    if is_hdf5(path):
         return _hdf5(path)
     try:
         if head == _SQLITE:
@@ -101,7 +101,7 @@ def _hdf5(path: Path) -> Jobs:
     if path.suffix.lower() not in (".h5", ".hdf5"):  # their reader goes by the name
         raise HistoryError(f"{path}: cannot be read: HDF5 is read from files that end in .h5 or .hdf5")
     try:
-        return of_arrow(files.read(path).table, str(path))
+        return of_arrow(files.read(path, slices=False).table, str(path))
     except AnalyticsError as error:
         raise HistoryError(str(error)) from error
 

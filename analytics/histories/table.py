@@ -4,6 +4,7 @@ Problem. A history of jobs is small (thousands of rows) and wide (hundreds of co
 columns of it. A file may hold a number as a text, or a text where a number should be.
 
 Algorithm. Columns are kept as they were read, and become an array of floats or of texts when they are first asked for.
+Those of chosen rows are taken when they are asked for: a study takes hundreds of sets of rows, and a few columns each.
 
 Guarantees. What is missing is NaN or "", never 0, and a 0 that cannot be is missing too (`NEVER_ZERO`); `column` and
 `missing` give what was read. A column that is asked for as numbers and holds a text is an error
@@ -12,7 +13,7 @@ that names the column and the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,12 +61,13 @@ class Jobs:
 
     def __init__(self, columns: Mapping[str, Any], source: str = "table") -> None:
         self.source = source
-        self._columns = {name: _array(values) for name, values in columns.items()}
+        self._columns: Mapping[str, npt.NDArray[Any]] = {name: _array(values) for name, values in columns.items()}
         lengths = {len(values) for values in self._columns.values()}
         if len(lengths) > 1:
             raise HistoryError(f"{source}: columns of {min(lengths)} and of {max(lengths)} rows are no table")
         self._rows = lengths.pop() if lengths else 0
         self._numbers: dict[str, Floats] = {}
+        self._texts: dict[str, npt.NDArray[np.str_]] = {}
 
     def __len__(self) -> int:
         return self._rows
@@ -103,10 +105,9 @@ class Jobs:
         """Return a column as texts, "" where missing; all "" where there is no such column. IDs have no decimals."""
         if name not in self._columns:
             return np.full(self._rows, "", dtype=np.str_)
-        values = self._columns[name]
-        if values.dtype.kind in "fiub":
-            return np.array([_plain(value) for value in values.tolist()], dtype=np.str_)
-        return np.array(["" if value is None or value != value else _plain(value) for value in values], dtype=np.str_)
+        if name not in self._texts:
+            self._texts[name] = _words(self._columns[name])
+        return self._texts[name]
 
     def times(self) -> Floats:
         """Return the start of each job in s since 1970 UTC.
@@ -129,7 +130,10 @@ class Jobs:
 
     def take(self, rows: Flags | Places) -> Jobs:
         """Return the rows of a mask, or those at the places given, in their order."""
-        return Jobs({name: values[rows] for name, values in self._columns.items()}, self.source)
+        taken = Jobs({}, self.source)
+        taken._columns = _Taken(self._columns, rows.copy())
+        taken._rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        return taken
 
     def joined(self, columns: Mapping[str, Any]) -> Jobs:
         """Return the table with more columns; one that is there already is replaced."""
@@ -147,6 +151,34 @@ class Jobs:
         names = list(dict.fromkeys(name for table in every for name in table.names))
         return cls({name: _stacked([table._columns.get(name) for table in every], [len(table) for table in every])
                     for name in names}, source)  # fmt: skip
+
+
+class _Taken(Mapping[str, "npt.NDArray[Any]"]):
+    """Columns of chosen rows, each taken when it is first asked for."""
+
+    def __init__(self, whole: Mapping[str, npt.NDArray[Any]], rows: Flags | Places) -> None:
+        self._whole, self._rows = whole, rows
+        self._taken: dict[str, npt.NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        if name not in self._taken:
+            self._taken[name] = self._whole[name][self._rows]
+        return self._taken[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._whole
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+
+def _words(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
+    if values.dtype.kind in "fiub":
+        return np.array([_plain(value) for value in values.tolist()], dtype=np.str_)
+    return np.array(["" if value is None or value != value else _plain(value) for value in values], dtype=np.str_)
 
 
 def _stacked(parts: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> npt.NDArray[Any]:

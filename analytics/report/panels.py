@@ -266,7 +266,7 @@ def _months(data: Mapping[str, Any], theme: Theme) -> Any:
         axes.grid(True, axis="y")
         axes.yaxis.set_major_locator(_few())
         axes.yaxis.set_major_formatter(lambda value, _, unit=data["quantity"]: number_words(value, unit))
-        axes.set_title(panel["title"])
+        axes.set_title(panel["title"], y=1.0)  # of its own accord it would measure all that is above the axes
     return figure
 
 
@@ -288,7 +288,7 @@ def _averages(data: Mapping[str, Any], theme: Theme) -> Any:
         axes.yaxis.set_major_locator(_few())
         axes.yaxis.set_major_formatter(lambda value, _, unit=data["quantity"]: number_words(value, unit))
         _dates(axes, times)
-        axes.set_title(panel["title"])
+        axes.set_title(panel["title"], y=1.0)  # of its own accord it would measure all that is above the axes
     handles, names = every[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="upper left", ncols=4, frameon=False, borderaxespad=0.2, fontsize=8)
     return figure

@@ -7,8 +7,12 @@ Forms, by the name of the file
 - ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (key ``_log_id``, an index on ``_jobid``), ``notes``, and
   ``columns`` with units and meanings.
 - ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which
-  value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with names, unit, step and begin as
-  attributes.
+  value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with unit, step and begin as attributes. Its
+  attribute ``servers`` names the dataset in ``/servers`` with their names, one for all series of the same servers.
+  In front (HDF5's user block) stands the checksum of all that follows. It is compared before the HDF5 library, which a
+  damaged file can crash, sees the file.
+
+Where rows are added to HDF5 the slices of other logs are copied as they lie there, and neither read nor compressed.
 
 Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one
 file at a time each waits for the others, and no row is lost. Every form gives back the values
@@ -21,7 +25,10 @@ Source: TOKIO, Section "Data integration": a row of a database or CSV, time seri
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -29,9 +36,9 @@ import sqlite3
 import stat
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +51,8 @@ from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
 
 __all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
+
+Made = TypeVar("Made")
 
 _NO_INT = np.iinfo(np.int64).min
 _NO_TEXT = "\\N"
@@ -191,7 +200,8 @@ def _get_table(group: Any, form: Table) -> Any:
             continue
         dataset = _checked(group[column.name])
         values = dataset.asstr()[()].tolist() if column.type == "string" else dataset[()].tolist()
-        null = dataset.attrs["null"]
+        # Not the attribute, which is for others: of a text it lies where a damaged file can crash HDF5.
+        null = {"string": _NO_TEXT, "int64": _NO_INT}.get(column.type)
         columns[column.name] = [None if value == null or value != value else value for value in values]
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
@@ -200,18 +210,31 @@ def _get_table(group: Any, form: Table) -> Any:
     return table_of(form, [{name: values[k] for name, values in columns.items()} for k in range(count)])
 
 
-def _put_series(group: Any, name: str, series: Series) -> None:
-    import h5py
-
+def _put_series(file: Any, group: Any, name: str, series: Series) -> None:
     data = group.create_dataset(name, data=series.values, compression="gzip", shuffle=True) if series.values.size else (
         group.create_dataset(name, data=series.values))  # fmt: skip
     data.attrs["quantity"], data.attrs["unit"], data.attrs["level"] = series.quantity, series.unit, series.level
     data.attrs["step_s"], data.attrs["first"] = series.step_s, series.first
-    data.attrs.create("names", np.array(series.names, dtype=object), dtype=h5py.string_dtype())
+    data.attrs["servers"] = _put_names(file.require_group("servers"), series.names)
+
+
+def _put_names(group: Any, names: Sequence[str]) -> str:
+    """Return the name of the dataset with these names, which is made if it is missing."""
+    import h5py
+
+    key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
+    if key not in group:
+        group.create_dataset(key, data=np.array(names, dtype=object), dtype=h5py.string_dtype())
+    return key
+
+
+def _get_names(data: Any) -> list[str]:
+    found: list[str] = _checked(data.file["servers"][data.attrs["servers"]]).asstr()[()].tolist()
+    return found
 
 
 def _get_series(data: Any) -> Series:
-    names = [name.decode() if isinstance(name, bytes) else str(name) for name in data.attrs["names"]]
+    names = _get_names(data)
     return Series(
         quantity=str(data.attrs["quantity"]), unit=str(data.attrs["unit"]), level=bool(data.attrs["level"]),
         step_s=float(data.attrs["step_s"]), first=float(data.attrs["first"]), names=tuple(names),
@@ -219,18 +242,88 @@ def _get_series(data: Any) -> Series:
     )  # fmt: skip
 
 
-def _write_hdf5(summaries: Summaries, path: Path) -> None:
+def _put_slices(file: Any, summaries: Summaries) -> None:
+    jobs = dict(zip(summaries.table["_log_id"].to_pylist(), summaries.table["_jobid"].to_pylist(), strict=True))
+    slices = file.require_group("slices")
+    for log, found in summaries.slices.items():
+        group = slices.require_group(str(jobs[log])).create_group(str(log))
+        for name, series in found.items():
+            _put_series(file, group, name, series)
+
+
+#: Bytes of the user block, and what it begins with.
+_BLOCK, _SIGNED = 512, b"mpiio_ext summaries, SHA-256 of what follows 512 bytes: "
+
+
+def _digest(path: Path) -> bytes:
+    """Return the checksum of a file behind its user block."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        stream.seek(_BLOCK)
+        while part := stream.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest().encode()
+
+
+@contextlib.contextmanager
+def _made(path: Path) -> Iterator[Any]:
+    """Give a new HDF5 file, which gets its checksum when it is closed."""
     import h5py
 
-    jobs = dict(zip(summaries.table["_log_id"].to_pylist(), summaries.table["_jobid"].to_pylist(), strict=True))
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "w", userblock_size=_BLOCK) as file:
+        yield file
+    digest = _digest(path)
+    with path.open("r+b") as stream:
+        stream.write(_SIGNED + digest + b"\n")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Give an HDF5 file whose checksum is right."""
+    import h5py
+
+    with path.open("rb") as stream:
+        block = stream.read(_BLOCK)
+    if not block.startswith(_SIGNED):
+        raise AnalyticsError("it has no checksum in front: summarize-job has not written it, or it is damaged")
+    if block[len(_SIGNED) :].split(b"\n")[0] != _digest(path):
+        raise AnalyticsError("its checksum is wrong: it is damaged, or another program has changed it")
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+def _write_hdf5(summaries: Summaries, path: Path) -> None:
+    with _made(path) as file:
         _put_table(file.create_group("summary"), summaries.table, SUMMARY)
         _put_table(file.create_group("notes"), summaries.notes, NOTES)
+        _put_slices(file, summaries)
+
+
+#: Stands for a slice that stays in the file.
+_STORED: Slice = {}
+
+
+def _add_hdf5(summaries: Summaries, path: Path, target: Path) -> Summaries:
+    """Write what a file has, and more summaries, into another, and return it without the slices that were there before.
+
+    These are copied as they lie in the file, compressed. A new file, since HDF5 does not use all space again.
+    """
+    with _opened(path) as before, _made(target) as file:
+        stored = {int(log): job for job, logs in before["slices"].items() for log in logs}
+        merged = _get_tables(before, dict.fromkeys(stored, _STORED)).merged(summaries)
+        whole = dataclasses.replace(
+            merged, slices={log: found for log, found in merged.slices.items() if found is not _STORED}
+        )
+        _put_table(file.create_group("summary"), whole.table, SUMMARY)
+        _put_table(file.create_group("notes"), whole.notes, NOTES)
+        if "servers" in before:
+            before.copy("servers", file)
         slices = file.create_group("slices")
-        for log, found in summaries.slices.items():
-            group = slices.require_group(str(jobs[log])).create_group(str(log))
-            for name, series in found.items():
-                _put_series(group, name, series)
+        for log, job in stored.items():
+            if merged.slices.get(log) is _STORED:
+                before.copy(before["slices"][job][str(log)], slices.require_group(job))
+        _put_slices(file, whole)
+    return whole
 
 
 def _slices(file: Any, job_id: int | None) -> dict[int, Slice]:
@@ -243,13 +336,15 @@ def _slices(file: Any, job_id: int | None) -> dict[int, Slice]:
     }
 
 
-def _read_hdf5(path: Path) -> Summaries:
-    import h5py
+def _get_tables(file: Any, slices: Mapping[int, Slice]) -> Summaries:
+    if "_log_id" not in file["summary"]:
+        raise AnalyticsError("its summary has no column _log_id")
+    return Summaries(_get_table(file["summary"], SUMMARY), _get_table(file["notes"], NOTES), slices)
 
-    with h5py.File(path, "r") as file:
-        if "_log_id" not in file["summary"]:
-            raise AnalyticsError("its summary has no column _log_id")
-        return Summaries(_get_table(file["summary"], SUMMARY), _get_table(file["notes"], NOTES), _slices(file, None))
+
+def _read_hdf5(path: Path, slices: bool = True) -> Summaries:
+    with _opened(path) as file:
+        return _get_tables(file, _slices(file, None) if slices else {})
 
 
 def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
@@ -270,9 +365,7 @@ def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
     AnalyticsError
         The file cannot be read, or is damaged.
     """
-    import h5py
-
-    with _named(Path(path)), h5py.File(path, "r") as file:
+    with _named(Path(path)), _opened(Path(path)) as file:
         return _slices(file, job_id)
 
 
@@ -341,8 +434,8 @@ def _named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def read(path: str | Path) -> Summaries:
-    """Return the summaries in a file.
+def read(path: str | Path, *, slices: bool = True) -> Summaries:
+    """Return the summaries in a file; of HDF5, where nobody wants the slices, the tables alone.
 
     Raises
     ------
@@ -352,7 +445,7 @@ def read(path: str | Path) -> Summaries:
     path = Path(path)
     reader = FORMS[form_of(path)][1]
     with _named(path):
-        return reader(path)
+        return reader(path) if slices or reader is not _read_hdf5 else _read_hdf5(path, slices=False)
 
 
 def write(summaries: Summaries, path: str | Path) -> None:
@@ -366,9 +459,14 @@ def write(summaries: Summaries, path: str | Path) -> None:
     path = Path(path)
     check_target(path)
     writer = FORMS[form_of(path)][0]
+    _replaced(path, lambda beside: writer(summaries, beside))
+
+
+def _replaced(path: Path, make: Callable[[Path], Made]) -> Made:
+    """Make a file beside another, put it in its place, and return what making it has returned."""
     beside = path.with_name(f".{uuid.uuid4().hex}{''.join(path.suffixes[-2:])}")
     try:
-        writer(summaries, beside)
+        made = make(beside)
         beside.replace(path)
     except (OSError, sqlite3.Error, pa.ArrowException) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -376,6 +474,22 @@ def write(summaries: Summaries, path: str | Path) -> None:
     finally:
         with contextlib.suppress(OSError):
             os.unlink(beside)  # noqa: PTH108  (gone after a rename)
+    return made
+
+
+def _added(summaries: Summaries, path: Path) -> Summaries:
+    """Add summaries to a file of HDF5."""
+
+    def make(beside: Path) -> Summaries:
+        try:
+            return _add_hdf5(summaries, path, beside)
+        except (AnalyticsError, *_DAMAGE) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise  # no damage of what is read
+            with _named(path):
+                raise
+
+    return _replaced(path, make)
 
 
 def update(summaries: Summaries, path: str | Path) -> Summaries:
@@ -386,7 +500,7 @@ def update(summaries: Summaries, path: str | Path) -> Summaries:
     Returns
     -------
     Summaries
-        Everything that the file has now.
+        Everything that the file has now, but for slices that HDF5 had before, which are not read.
 
     Raises
     ------
@@ -396,6 +510,8 @@ def update(summaries: Summaries, path: str | Path) -> Summaries:
     path = Path(path)
     check_target(path)
     with alone(path):
+        if path.exists() and FORMS[form_of(path)] is _HDF5:
+            return _added(summaries, path)
         whole = read(path).merged(summaries) if path.exists() else summaries
         write(whole, path)
     return whole

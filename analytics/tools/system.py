@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.readerprocess import crashes
+from mpiio_ext.analytics.readerprocess import is_hdf5
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
@@ -208,7 +208,7 @@ class System:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
             zone = file.time_zone or "UTC"  # of times that say their zone
-            if crashes(file.path):
+            if is_hdf5(file.path):
                 records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
             elif file.between is None:
                 records = sources.read(file.path, file.source, time_zone=zone)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
+from mpiio_ext.analytics.histories.reading import read as read_history
 from mpiio_ext.analytics.summaries import files, row
 from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Summaries
@@ -153,7 +154,7 @@ def some(count: int = 3) -> Summaries:
         {
             "_jobid": 40 + number // 2,
             "_log_id": 2**61 + number,
-            "_datetime_start": 1.5 + number,
+            "_datetime_start": 1.5e9 + number,
             "_log": f"{number}.darshan",
             "darshan_app": "",
             "fs_tot_bytes_read": 0.1 + number,
@@ -187,14 +188,14 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
         pytest.importorskip("h5py")
     path = tmp_path / f"jobs{form}"
     files.update(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 9.0}, {"_jobid": 50, "_log_id": 1}])
+    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}])
     whole = files.update(newer, path)
     found = files.read(path)
     assert found.rows() == whole.rows()
     assert {each["_log_id"]: each["_datetime_start"] for each in found.rows()} == {
-        2**61: 9.0,
-        2**61 + 1: 2.5,
-        2**61 + 2: 3.5,
+        2**61: 1.6e9,
+        2**61 + 1: 1.5e9 + 1,
+        2**61 + 2: 1.5e9 + 2,
         1: None,
     }
     if form not in (".csv", ".csv.gz"):
@@ -259,6 +260,82 @@ def test_slices_by_job(tmp_path: pathlib.Path) -> None:
     assert files.slices_of(path, 99) == {}
     assert files.read(path).of_job(40).slices.keys() == found.keys()
     assert files.read(path).rows() == some(3).rows()
+
+
+def test_slices_of_other_logs_are_not_read(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where a log is added, nor for a table of the history."""
+    pytest.importorskip("h5py")
+    path = tmp_path / "jobs.h5"
+    files.write(some(3), path)
+    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
+                         [], {1: {"oss_cpu": series(3)}})  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "_get_series", lambda _: pytest.fail("a slice is read"))
+        files.update(newer, path)
+        assert len(read_history(path)) == 4
+    found = files.read(path)
+    assert {log: list(slice_) for log, slice_ in found.slices.items()} == {1: ["oss_cpu"], 2**61 + 1: ["oss_cpu"]}
+    np.testing.assert_array_equal(found.slices[1]["oss_cpu"].values, series(3).values)
+    np.testing.assert_array_equal(found.slices[2**61 + 1]["oss_cpu"].values, series(2).values)
+
+
+def test_a_file_does_not_grow_where_rows_are_replaced(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "jobs.h5"
+    files.write(some(50), path)
+    once = path.stat().st_size
+    for _ in range(12):
+        files.update(some(50), path)
+    assert path.stat().st_size < 1.5 * once
+    assert files.read(path).rows() == some(50).rows()
+
+
+def test_an_error_in_the_middle_leaves_the_file_as_it_was(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("h5py")
+    path = tmp_path / "jobs.h5"
+    files.write(some(3), path)
+    before = path.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "_put_slices", full)
+    with pytest.raises(AnalyticsError, match=r"jobs\.h5: cannot be written: No space left"):
+        files.update(some(5), path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_names_of_servers_are_there_once_and_may_be_many(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "jobs.h5"
+    many = Series(quantity="bytes_read", unit="B", step_s=5.0, first=0.0, values=np.ones((2, 9000)),
+                  names=tuple(f"snx11025-OST{number:04x}" for number in range(9000)))  # fmt: skip
+    files.write(Summaries.of([{"_jobid": 1, "_log_id": 1}], [], {1: {"a": many, "b": many}}), path)
+    files.update(Summaries.of([{"_jobid": 2, "_log_id": 2}], [], {2: {"a": many}}), path)
+    with h5py.File(path) as file:
+        assert len(file["servers"]) == 1
+    assert files.slices_of(path, 2)[2]["a"].names == many.names
+
+
+def test_hdf5_that_another_program_has_changed_is_refused(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "jobs.h5"
+    files.write(some(3), path)
+    with h5py.File(path, "r+") as file:
+        file["summary"]["_jobid"][0] = 41
+    with pytest.raises(AnalyticsError, match=r"jobs\.h5: no summaries: its checksum is wrong"):
+        files.read(path)
+    with pytest.raises(AnalyticsError, match="its checksum is wrong"):
+        files.update(some(4), path)
+    with pytest.raises(AnalyticsError, match="its checksum is wrong"):
+        files.slices_of(path, 40)
+    with h5py.File(path, "w") as file:
+        file["summary"] = 1
+    with pytest.raises(AnalyticsError, match="it has no checksum in front"):
+        files.read(path)
 
 
 def test_sqlite_has_an_index_and_units(tmp_path: pathlib.Path) -> None:

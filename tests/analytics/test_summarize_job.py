@@ -486,6 +486,24 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
     assert run(log, empty).exit_code == 0
 
 
+@pytest.mark.parametrize(("seconds", "missing", "factor"), [(100, 0.0, 0.5), (90, 0.1, 10 / 18), (50, 0.5, None)])
+def test_a_period_that_samples_cover_in_part(
+    tmp_path: pathlib.Path, seconds: int, missing: float, factor: float | None
+) -> None:
+    """Of the servers are samples of so many of 100 s; the job has half of what they would have moved in all of it."""
+    record = posix(7, 0, {BYTES_WRITTEN: 50, BYTES_READ: 50, WRITES: 1, READS: 1})
+    log, series = log_at(tmp_path / "x.darshan", [record], start=START, end=START + 95), tmp_path / "io.csv"
+    lines = [f"{START + at},5,5" for at in range(0, seconds, 5)]
+    series.write_text("\n".join(["time,bytes_read,bytes_written", *lines, ""]))
+    found = run(log, "--source", series, "--file-system", "x", "--json", "--strict", "--allow-missing")
+    assert found.exit_code == 0, found.output
+    (row,) = json.loads(found.stdout)
+    assert row["fs_frac_missing"] == pytest.approx(missing)
+    assert row["coverage_factor_bw"] == (None if factor is None else pytest.approx(factor))
+    assert (f"no value for {missing:.3%} of the targets and steps" in row["_notes"]) is (missing > 0)
+    assert ("too much for coverage factors" in row["_notes"]) is (factor is None)
+
+
 def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
     """The log is damaged, which would be told after the work."""
     log, folder = tmp_path / "x.darshan", tmp_path / "folder.csv"
