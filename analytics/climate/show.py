@@ -36,6 +36,8 @@ _MOST_PANELS, _MOST_ROWS = 16, 60
 _MOST_MOVED = 4
 #: Histories that have stopped, and changes, in the text.
 _MOST_QUIET, _MOST_CHANGES = 10, 24
+#: Slow jobs of the last days, in the text.
+_MOST_OUTLIERS = 8
 _LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
 
 
@@ -99,6 +101,21 @@ def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
     return lines
 
 
+def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each slow job of the last days, the newest first."""
+    newest = max((one.newest for one in made.watched), default=0.0)
+    days = made.options.within_days
+    slow = sorted(((one, job) for one in made.watched for job in one.outliers
+                   if job.worse and (days is None or newest - job.time <= days * 86400)),
+                  key=lambda pair: -pair[1].time)  # fmt: skip
+    target = made.options.target
+    lines = [f"outlier: job {job.job} of {one.motif}{f' on {one.system}' if one.system else ''}, "
+             f"{_day(job.time, zone)}: {_value(target, job.value)}, expected {_value(target, job.expected)}"
+             for one, job in slow[:_MOST_OUTLIERS]]  # fmt: skip
+    more = len(slow) - len(lines)
+    return [*lines, *([f"and {more:,} more slow jobs; --json has all"] if more > 0 else [])]
+
+
 def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
     quiet = stopped(made.every)
@@ -123,7 +140,7 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
         assert found.regression is not None
         lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
         lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
-    lines += [*_newest_changes(made, zone), *_silence(made, zone)]
+    lines += [*_newest_changes(made, zone), *_recent_outliers(made, zone), *_silence(made, zone)]
     changes = sum(len(one.shifts) for one in made.watched)
     span = "" if not len(made.table) else (
         f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip

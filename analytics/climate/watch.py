@@ -102,6 +102,7 @@ class Outlier:
     value: float
     expected: float
     score: float
+    worse: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,8 @@ class _Series:
         return cls(dataclasses.replace(history, jobs=jobs), values[known], jobs.times())
 
 
-def _outliers(one: _Series, changes: Sequence[Change]) -> list[Outlier]:
+def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outlier]:
+    good = metric(target).big_is_good is not False
     bounds = [0, *(change.place for change in changes), len(one.values)]
     out = []
     names = one.history.jobs.texts(ID)
@@ -143,7 +145,8 @@ def _outliers(one: _Series, changes: Sequence[Change]) -> list[Outlier]:
         scores = modified_z(part - np.median(part))
         for at in np.flatnonzero(np.abs(scores) > LIMIT).tolist():
             out.append(Outlier(time=float(one.times[begin + at]), job=str(names[begin + at]), value=float(part[at]),
-                               expected=float(np.median(part)), score=float(scores[at])))  # fmt: skip
+                               expected=float(np.median(part)), score=float(scores[at]),
+                               worse=bool(scores[at] < 0) is good))  # fmt: skip
     return out
 
 
@@ -191,7 +194,7 @@ def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Opti
     return Watched(
         system=one.history.system, motif=one.history.motif, jobs=len(one.values), newest=float(one.times[-1]),
         level=float(np.median(one.values[begin:])), shifts=shifts,
-        outliers=_outliers(one, [shift.change for shift in shifts]),
+        outliers=_outliers(one, [shift.change for shift in shifts], options.target),
         regression=last if last is not None and recent and last.worse else None,
     )  # fmt: skip
 

@@ -110,6 +110,19 @@ def test_single_slow_jobs_are_outliers_and_no_regression() -> None:
     assert not found.shifts and found.regression is None
     assert [(one.job, one.value) for one in found.outliers] == [("1050", 10.0), ("1099", 10.0)]
     assert found.outliers[0].expected == pytest.approx(100, rel=0.02) and found.outliers[0].score < -3.5
+    assert found.outliers[0].worse
+    (high,) = watch(_histories(history(np.r_[steps([(99, 100.0)]), 200.0])))
+    assert [one.worse for one in high.outliers] == [False]
+
+
+def test_slow_jobs_of_the_last_days_are_listed_with_what_was_expected(tmp_path: Path) -> None:
+    values = steps([(100, 100.0)])
+    values[[50, 98, 99]] = 10.0, 20.0, 300.0
+    write(history(values), tmp_path / "t.csv")
+    lines = [line for line in run(tmp_path / "t.csv").stdout.splitlines() if line.startswith("outlier: ")]
+    assert len(lines) == 1
+    assert "job 1098 of ior_fpp_write on scratch1, 2020-04-08: 21 MB/s, expected 105 MB/s" in lines[0]
+    assert "job 1050" in run(tmp_path / "t.csv", "--within", "0").stdout
 
 
 def test_what_is_watched_can_be_small_for_good() -> None:
