@@ -81,22 +81,20 @@ def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) ->
 def _effects(pairs: Mapping[str, tuple[Floats, Floats]]) -> dict[str, tuple[float, float]]:
     """Return effect and p-value of each pair of sets; those of equal sizes are tested together, which is quicker.
 
-    SciPy takes the exact distribution for eight values or fewer without ties, and decides that for all rows together:
-    such small sets are tested one by one.
+    The distribution is exact for eight values or fewer without ties, as SciPy has it; it would decide that for all rows
+    together.
     """
     import scipy.stats
 
-    sizes: dict[tuple[int, int], list[str]] = {}
+    alike: dict[tuple[int, int, str], list[str]] = {}
     for name, (one, two) in pairs.items():
-        sizes.setdefault((len(one), len(two)), []).append(name)
-    out = {}
-    for size, names in sizes.items():
-        if min(size) <= _EXACT:
-            out.update({name: effect_of(*pairs[name]) for name in names})
-            continue
+        exact = min(len(one), len(two)) <= _EXACT and len(np.unique(np.concatenate((one, two)))) == len(one) + len(two)
+        alike.setdefault((len(one), len(two), "exact" if exact else "asymptotic"), []).append(name)
+    out: dict[str, tuple[float, float]] = {}
+    for (first, second, method), names in alike.items():
         ones, twos = (np.array([pairs[name][side] for name in names]) for side in (0, 1))
-        found = scipy.stats.mannwhitneyu(twos, ones, axis=1)
-        effects = 2 * found.statistic / (size[0] * size[1]) - 1
+        found = scipy.stats.mannwhitneyu(twos, ones, axis=1, method=method)
+        effects = 2 * found.statistic / (first * second) - 1
         out.update(zip(names, zip(effects.tolist(), found.pvalue.tolist(), strict=True), strict=True))
     return out
 
