@@ -335,7 +335,8 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
     return Section(anchor="regimes", title="Variation explained", figures=figures, grids=grids, sentences=[
         f"A history changes its region where the moving averages over {rules.short_days:g} and {rules.long_days:g} "
         "days cross. A region that lasts and differs from the jobs around it is long-term; a single job far from those "
-        "around it is transient; the rest is normal. The second table names the metrics that differ from normal jobs.",
+        "around it is transient; the rest is normal. The second table names the metrics that differ from the normal "
+        "jobs beside them.",
     ])  # fmt: skip
 
 

@@ -89,6 +89,19 @@ def test_the_metrics_that_differ_are_named_and_no_others() -> None:
     assert slump.moved.after == pytest.approx(90, rel=0.02) and slump.jobs >= 26
 
 
+def test_a_metric_that_only_drifts_is_not_named() -> None:
+    """OSTs fill up all year: against all normal jobs they differ in any region but one in the middle."""
+    values = steps([(230, 100.0), (30, 70.0), (40, 100.0)], seed=3)
+    fullness = 40 + 0.1 * np.arange(300) + np.random.default_rng(4).normal(0, 0.5, 300)
+    made = history(values, {"fshealth_ost_most_full_pct": fullness, "fs_ave_mds_cpu": np.where(values < 85, 60.0, 5.0)})
+    found = partition(histories(select(made)[0])[0])
+    assert np.sum(found.regimes == LONG_LOW) >= 20
+    differences = [one for one in explain([found]) if one.regime == LONG_LOW]
+    assert {one.moved.metric for one in differences} == {"fshealth_ost_most_full_pct", "fs_ave_mds_cpu"}
+    assert {one.moved.metric for one in named(differences)} == {"fs_ave_mds_cpu"}
+    assert all(40 <= one.normal_jobs <= 2 * 28 for one in differences), "the normal ones beside it"
+
+
 def test_histories_without_variation_or_jobs_are_normal() -> None:
     same = histories(select(history([5.0] * 40))[0])[0]
     found = partition(same)
