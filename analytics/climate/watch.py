@@ -25,7 +25,7 @@ from mpiio_ext.analytics.histories.metrics import metric
 from mpiio_ext.analytics.histories.table import ID, PERFORMANCE
 from mpiio_ext.analytics.statistics.changes import Change
 from mpiio_ext.analytics.statistics.moved import Moved
-from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
+from mpiio_ext.analytics.statistics.outliers import LIMIT, sided_z
 from mpiio_ext.analytics.statistics.screening import sure_changes
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Shift:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A job far from its level: modified z-score beyond 3.5; `expected` is the median of the level."""
+    """A job far from its level: modified z-score beyond 3.5, by the spread on its side of `expected`, the median."""
 
     time: float
     job: str
@@ -142,7 +142,7 @@ def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outl
     names = one.history.jobs.texts(ID)
     for begin, end in itertools.pairwise(bounds):
         part = one.values[begin:end]
-        scores = modified_z(part - np.median(part))
+        scores = sided_z(part - np.median(part))
         for at in np.flatnonzero(np.abs(scores) > LIMIT).tolist():
             out.append(Outlier(time=float(one.times[begin + at]), job=str(names[begin + at]), value=float(part[at]),
                                expected=float(np.median(part)), score=float(scores[at]),

@@ -17,7 +17,7 @@ from mpiio_ext.analytics.statistics.correction import corrected
 from mpiio_ext.analytics.statistics.correlation import correlate, correlation_table
 from mpiio_ext.analytics.statistics.dependence import dependences, ranked, whitened
 from mpiio_ext.analytics.statistics.moved import adjusted, compared, effect_of
-from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z
+from mpiio_ext.analytics.statistics.outliers import LIMIT, modified_z, sided_z
 from support.job_histories import steps
 
 pytest.importorskip("ruptures", reason="needs ruptures")
@@ -169,6 +169,11 @@ def test_outliers_are_beyond_iglewicz_and_hoaglins_limit() -> None:
     scale = scipy.stats.median_abs_deviation(values, scale="normal")
     np.testing.assert_allclose(modified_z(distances), distances / scale, rtol=1e-4)
     assert np.flatnonzero(np.abs(modified_z(distances)) > LIMIT).tolist() == [7]
+    skewed = np.array([-40.0, -25.0, -10.0, -6.0, 0.0, 1.0, 2.0, 3.0, 9.0])
+    wanted = [*(skewed[:5] / (1.4826 * 10)), *(skewed[5:] / (1.4826 * 2))]
+    np.testing.assert_allclose(sided_z(skewed), wanted)
+    assert np.flatnonzero(np.abs(modified_z(skewed)) > LIMIT).tolist() == [0]
+    assert len(sided_z(np.array([]))) == 0 and sided_z(np.zeros(4)).tolist() == [0.0] * 4
     assert modified_z(np.zeros(5)).tolist() == [0.0] * 5 and len(modified_z(np.array([]))) == 0
     assert modified_z(np.array([1.0, 1.0]), np.array([0.0, 0.1])).tolist() == pytest.approx([0.0, 10 / 1.4826])
 
