@@ -160,6 +160,8 @@ class Cluster:
                 shutil.rmtree(self.private, ignore_errors=True)
                 shutil.rmtree(self.folder, ignore_errors=True)
             time.sleep(0.01)
+        while _has_keeper(self.private) and time.monotonic() < deadline_s:  # they end when the files are gone
+            time.sleep(0.01)
         left = [str(path) for path in (self.private, self.folder) if path.exists()]
         if left:
             raise ClusterError(f"the cluster '{self.name}' has ended and left {', '.join(left)}: remove them")
