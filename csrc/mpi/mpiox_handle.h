@@ -51,6 +51,7 @@ typedef struct mpiox_handle {
     mpiox_collective *collective; /* NULL as `file` is */
     mpiox_delegated *delegated;   /* NULL: accesses do not go through delegates... */
     const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
+    bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
     bool among_strangers;         /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
     bool reports_alone;           /* then: this rank reports on the file, without the others */

@@ -74,7 +74,8 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
     if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
         memcpy(out->text, *text, (size_t)out->text_bytes);
-    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) && access(path, F_OK) == 0;
+    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
+                    (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     out->run_stats = mpiox_mpi_run_wanted();
     if (out->hints.stats || out->run_stats) {
         mpiox_stats_identity identity;
@@ -151,13 +152,16 @@ static void discard(mpiox_handle *handle)
     free(handle);
 }
 
+/* After PMPI_File_open. */
 static mpiox_handle *new_file(MPI_Comm comm, const char *filename, int amode)
 {
+    const char *opened = mpiox_mpi_path_opened(filename);
     mpiox_handle *handle = calloc(1, sizeof *handle);
 
     if (handle == NULL)
         return NULL;
-    handle->path = strdup(mpiox_mpi_path(filename));
+    handle->path = strdup(opened != NULL ? opened : mpiox_mpi_path(filename));
+    handle->path_unknown = opened == NULL;
     handle->amode = amode;
     handle->opened = mpiox_stats_now();
     handle->comm = MPI_COMM_NULL;
@@ -207,6 +211,8 @@ static void attach_collective(mpiox_handle *handle, mpiox_file *file)
     attach_delegates(handle);
 }
 
+static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
+
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
  * without memory. Returns whether this rank shall keep its entry. */
 static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, bool opened)
@@ -217,12 +223,13 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         mpiox_file *file;
         const char *why_not;
 
-        mpiox_file_open(comm, &o->choice, handle != NULL ? handle->path : NULL, amode, &o->hints, opened, &all_opened,
-                        &file, &why_not);
+        const char *path = handle != NULL && !handle->path_unknown ? handle->path : NULL;
+
+        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &all_opened, &file, &why_not);
         if (file != NULL)
             attach_collective(handle, file);
         else if (handle != NULL)
-            handle->why_native = why_not;
+            handle->why_native = handle->path_unknown && opened ? which_file : why_not;
     }
     if (o->hints.stats && all_true(comm, all_opened && handle != NULL))
         if (PMPI_Comm_split(comm, 0, handle->rank, &handle->comm) != MPI_SUCCESS) /* no dup: it runs callbacks */

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_path.c - see mpiox_mpi_path.h. Only known prefixes are cut off: a ':' is legal in file names.
+ * mpiox_mpi_path.c - see mpiox_mpi_path.h. Only known prefixes are taken for some: a ':' is legal in file names.
  */
 #include "mpiox_mpi_path.h"
 
@@ -34,6 +34,15 @@ const char *mpiox_mpi_path(const char *filename)
 {
     const int index = find(filename);
     return index < 0 ? filename : filename + strlen(prefixes[index].prefix);
+}
+
+const char *mpiox_mpi_path_opened(const char *filename)
+{
+    const char *path = mpiox_mpi_path(filename);
+    if (path == filename)
+        return filename;
+    const bool with = access(filename, F_OK) == 0, without = access(path, F_OK) == 0;
+    return with == without ? NULL : with ? filename : path;
 }
 
 bool mpiox_mpi_path_is_posix(const char *filename)

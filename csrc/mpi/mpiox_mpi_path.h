@@ -8,6 +8,10 @@
 
 /* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
 const char *mpiox_mpi_path(const char *filename);
+/* After the MPI library has opened the file: the path of that file. NULL: not known. ROMIO cuts a prefix off, OMPIO
+ * keeps it in the name ("ufs:a" is a file of that name); where only one of both files is there, it is that one. Where
+ * both are, a guess would write to a file that the program has not named. Blocking (two calls of stat), local. */
+const char *mpiox_mpi_path_opened(const char *filename);
 /* False: the prefix names a file system that POSIX calls do not reach. */
 bool mpiox_mpi_path_is_posix(const char *filename);
 

@@ -60,6 +60,44 @@ if world.rank == 0:
     print("verified")
 """
 
+# MPI libraries cut a prefix off, or keep it in the name; a file of the other name must stay as it is.
+PREFIXES = """
+import os
+def state(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+for number, (name, others) in enumerate([
+    ("ufs:one", ()), ("UFS:two", ()), ("nfs:three", ()), ("ufs:four", ("four",)), ("ufs:five", ("ufs:five",)),
+    ("nfs:six", ("six", "nfs:six")), ("other:seven", ("seven",)), ("UFS:eight", ("eight",)),
+]):
+    states = []
+    for way in ("native", "ours"):
+        place = folder / f"{number}{way}"
+        if world.rank == 0:
+            place.mkdir()
+            for other in others:
+                (place / other).write_bytes(b"somebody's own")
+        world.Barrier()
+        os.chdir(place)
+        own = MPI.Info.Create()
+        own.Set("mpiox_enable", "true" if way == "ours" else "false")
+        try:
+            fh = MPI.File.Open(world, name, MPI.MODE_CREATE | MPI.MODE_RDWR, own)
+            fh.Write_at_all(3 * world.rank, np.full(3, 65 + world.rank, np.uint8))
+            if way == "ours" and not others:
+                assert mpiio_ext.stats.of(fh).collective_writes == 1, mpiio_ext.stats.of(fh).reason
+            fh.Close()
+        except MPI.Exception as error:
+            states.append(error.Get_error_class())
+        own.Free()
+        world.Barrier()
+        states.append(state(place))
+        world.Barrier()
+    half = len(states) // 2
+    assert states[:half] == states[half:], (name, states)
+if world.rank == 0:
+    print("verified")
+"""
+
 # Some rank cannot follow: all ranks leave the file to the MPI library, and the next file is ours again.
 FAILING = """
 comm = world
@@ -119,6 +157,18 @@ CASES |= {
     for ranks, rank, node in FAILING_ON
     for level in LEVELS
 }
+
+
+CASES |= {
+    f"prefixes {ranks}": Case(text=HEAD + PREFIXES, ranks=ranks, arguments=("{folder}", "serialized"))
+    for ranks in (1, 3)
+}
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_names_with_a_prefix(cases: Cases, ranks: int) -> None:
+    """Bytes go to the file that the MPI library has opened, and to no other."""
+    assert "verified" in cases.result(f"prefixes {ranks}").stdout[0]
 
 
 @pytest.mark.parametrize("level", LEVELS)
