@@ -30,8 +30,6 @@ __all__ = ["CHUNK_BYTES", "begin_of", "chunks_of", "files_of", "number_rank", "p
 
 #: Fits into a core's cache together with what is made of it: inflating into pieces of 4 MiB takes twice as long.
 CHUNK_BYTES = 1 << 19
-#: Bytes of a column of a Parquet file that are read at a time.
-_COLUMN_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 
 
@@ -100,9 +98,11 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
 
 
 def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
-    """Return a Parquet file whose batches are read as they are asked for, each column through a small buffer.
+    """Return a Parquet file whose row groups are read as they are asked for.
 
     PyArrow's own choice is to read ahead, and to hold what it has read of all parts of a file until the last is taken.
+    Reading through a buffer (`buffer_size`) would not even hold a row group; but then PyArrow takes the sizes of pages
+    as they stand in a damaged file, and asks for gigabytes.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
     OSError, pyarrow.ArrowInvalid
         It cannot be read; it is no whole Parquet file.
     """
-    return pq.ParquetFile(path, pre_buffer=False, buffer_size=_COLUMN_BYTES, **options)
+    return pq.ParquetFile(path, pre_buffer=False, **options)
 
 
 def begin_of(path: Path, count: int = 4096) -> bytes:
