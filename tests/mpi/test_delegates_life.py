@@ -297,7 +297,12 @@ def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Pat
     command = [str(starter()), "--host", "localhost:4", "-n", "2", "-x", "MPIOX_HINTS"]
     command += ["-x", f"LD_PRELOAD={library_path()}", *program]
     env = base_environment() | hints("spawn", "2") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
-    launch = run_bounded(command, env=env, timeout_s=60)
+    # While mpirun of Open MPI 4.1 reaps processes that were spawned it may lose the next spawn, about once in a hundred
+    # runs on a busy machine: rank 0 then waits in PMIx_Lookup for children that were never started.
+    launch = run_bounded(command, env=env, timeout_s=15, check=False)
+    if launch.timed_out:
+        launch = run_bounded(command, env=env, timeout_s=60)
+    assert launch.returncode == 0, launch.describe()
     assert failed_checks(launch.stdout, 5) == set(), launch.describe()
     assert mode_of(launch) == "spawn"
 
