@@ -6,6 +6,7 @@ import contextlib
 import json
 import pathlib
 import random
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -188,6 +189,7 @@ def test_a_reader_stays_for_further_files_and_comes_back_after_its_death(tmp_pat
         first.wait()
         assert reader.read(whole).equals(wanted) and reader._started.process is not first
         last = reader._started.process
+        last.send_signal(signal.SIGSTOP)  # it cannot have answered before the first look
         with pytest.raises(SourceError, match="has not ended after 0 s"):
             reader.read(whole, timeout_s=0)
         assert reader._started is None
