@@ -208,8 +208,11 @@ class Hints:
     stripe_size_io : at most one stripe per file-system request.
     exchange : "auto", "two_phase" or "direct".
     io_rank : "any" or "owner".
+    coherence : "auto", "refresh" or "native".
     buffers : collective buffers per aggregator.
     ranks_per_node : pretend that every n consecutive ranks are a node.
+    wait_limit : seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: any
+        time.
     coverage_map : mark every byte that is written (for tests).
     stats : print the file's statistics at close.
     storage : "auto", "posix" or "io_uring".
@@ -261,8 +264,10 @@ class Hints:
     stripe_size_io: bool | None = None
     exchange: str | None = None
     io_rank: str | None = None
+    coherence: str | None = None
     buffers: int | None = None
     ranks_per_node: int | None = None
+    wait_limit: int | None = None
     coverage_map: bool | None = None
     stats: bool | None = None
     storage: str | None = None

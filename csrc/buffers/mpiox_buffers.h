@@ -21,18 +21,19 @@ typedef struct mpiox_buffers {
     mpiox_file *file; /* borrowed */
 
     int n_aggregators;
-    int *aggregators;     /* [n_aggregators] ranks; owned */
+    int *aggregators;     /* [n_aggregators] ranks, in the order of the file domains of the call; owned */
     int n_local;          /* aggregators of this node... */
     int *local;           /* ...their indices, ascending; owned */
     int64_t window_bytes; /* size of one collective buffer */
     int per_aggregator;   /* collective buffers of an aggregator */
 
-    mpiox_call_state *state; /* NULL until mpiox_buffers_attach(); everything from here on lies in topology->segment */
-    mpiox_post *posts;       /* [node_size] */
-    mpiox_slot *slots;       /* [n_local * per_aggregator] */
-    char *buffers;           /* [n_local * per_aggregator][window_bytes] */
-    unsigned char *maps;     /* coverage, as large as the buffers; all zeros between windows */
-    void *transport_memory;  /* what the transport asked for */
+    mpiox_call_state *state;  /* NULL until mpiox_buffers_attach(); everything from here on lies in topology->segment */
+    mpiox_post *posts;        /* [node_size] */
+    mpiox_node_access *nodes; /* [n_nodes] */
+    mpiox_slot *slots;        /* [n_local * per_aggregator] */
+    char *buffers;            /* [n_local * per_aggregator][window_bytes] */
+    unsigned char *maps;      /* coverage, as large as the buffers; all zeros between windows */
+    void *transport_memory;   /* what the transport asked for */
 
     mpiox_plan *plan;         /* file domains of the last call; owned */
     mpiox_extent *extents[2]; /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
@@ -58,8 +59,9 @@ typedef struct mpiox_call {
     int64_t n_used;
     int64_t first, last; /* this rank's file range */
     bool write;
-    bool mark;        /* coverage is marked and scanned (writes) */
-    bool hold;        /* this rank's arrival at a window is the transport's to make */
+    bool mark; /* coverage is marked and scanned (writes) */
+    /* index among local aggregators of the one whose windows this rank's arrival at is the transport's to make; -1 */
+    int held;
     int64_t granule;  /* of the coverage map */
     int participants; /* arrivals that complete a window */
 } mpiox_call;

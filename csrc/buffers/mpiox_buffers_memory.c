@@ -45,7 +45,8 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
         return MPIOX_OK;
     const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
     const int64_t at_posts = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
-    const int64_t at_slots = round_up(at_posts + (int64_t)sizeof(mpiox_post) * topology->node_size, MPIOX_LINE);
+    const int64_t at_nodes = at_posts + (int64_t)sizeof(mpiox_post) * topology->node_size;
+    const int64_t at_slots = round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
     const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_slot) * slots, PAGE);
     const int64_t at_maps = round_up(at_buffers + slots * b->window_bytes, PAGE);
     const int64_t at_transport = round_up(at_maps + slots * b->window_bytes, PAGE);
@@ -57,6 +58,7 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
     char *base = topology->segment.base;
     b->state = (mpiox_call_state *)base;
     b->posts = (mpiox_post *)(base + at_posts);
+    b->nodes = (mpiox_node_access *)(base + at_nodes);
     b->slots = (mpiox_slot *)(base + at_slots);
     b->buffers = base + at_buffers;
     b->maps = (unsigned char *)base + at_maps;

@@ -2,8 +2,8 @@
  * mpiox_collective_memory.h - what the ranks of one node share during a collective: the content of the topology's
  * segment.
  *
- *   state | posts[node_size] | slots[local aggregators * buffers each] | collective buffers | coverage maps |
- *   transport's
+ *   state | posts[node_size] | nodes[n_nodes] | slots[local aggregators * buffers each] | collective buffers |
+ *   coverage maps | transport's
  *
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
  * A post belongs to one rank and is written before the first barrier of a call; the summary is written by the rank that
@@ -31,9 +31,11 @@ enum {
     MPIOX_POST_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
     MPIOX_POST_WRITE = 2,
     MPIOX_POST_READ = 4,
-    MPIOX_POST_NEW_VIEW = 8, /* the view changed since the last collective */
-    MPIOX_POST_EMPTY = 16,   /* this rank's view holds no data */
-    MPIOX_POST_ACROSS = 32   /* this rank's access crosses overlapping tiles of its view */
+    MPIOX_POST_NEW_VIEW = 8,  /* the view changed since the last collective */
+    MPIOX_POST_EMPTY = 16,    /* this rank's view holds no data */
+    MPIOX_POST_ACROSS = 32,   /* this rank's access crosses overlapping tiles of its view */
+    MPIOX_POST_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
+    MPIOX_POST_LIST = 128     /* this rank's view is a list too long for a post */
 };
 
 /* What one rank brings to a collective. */
@@ -43,6 +45,7 @@ typedef struct mpiox_post {
     int64_t pieces;           /* contiguous file pieces (estimate) */
     int64_t displacement;     /* of the view */
     int64_t granule;          /* divides every offset and length of its access */
+    uint64_t edges;           /* of its pieces (mpiox_typemap_edges.h) */
     int32_t flags;
     int32_t view_bytes; /* serialized view in view[], or 0 when it is too large */
     mpiox_error error;  /* a local error that all ranks must report */
@@ -60,6 +63,7 @@ typedef struct mpiox_summary {
     int64_t pieces;
     int64_t granule;
     int64_t longest; /* largest length of one rank */
+    uint64_t edges;  /* sum; says something unless flags have MPIOX_POST_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */
     int32_t disjoint;    /* 1: proven that no byte is accessed by two ranks */
@@ -68,6 +72,12 @@ typedef struct mpiox_summary {
     mpiox_error error;                           /* of the lowest rank that has one */
     mpiox_interval occupied[MPIOX_OCCUPIED_MAX]; /* ascending, disjoint; together they hold every access */
 } mpiox_summary;
+
+/* What the ranks of one node bring together; only where there are several nodes. */
+typedef struct mpiox_node_access {
+    mpiox_interval range; /* of the file; first > last when they access nothing */
+    int64_t bytes;
+} mpiox_node_access;
 
 /* A collective buffer's state. phase counts: 2k = use k may be filled (write) or loaded (read); 2k+1 = use k is full
  * (write: waits for its I/O) or loaded (read: may be copied out). */

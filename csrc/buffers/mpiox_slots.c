@@ -111,11 +111,13 @@ void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int
     if (phase == target || (!call->write && load(call, slot, sequence, window)))
         return;
     const double begun = mpiox_now(), io_before = call->b->file->stats.io_s;
+    mpiox_wait_for("other ranks to fill, write or read window", window);
     while ((phase = mpiox_word_get(&slot->phase)) != target) {
         if (!call->write && load(call, slot, sequence, window))
             break;
         mpiox_wait_while(&slot->phase, phase, &idle);
     }
+    mpiox_wait_for(NULL, -1);
     call->b->file->stats.wait_s += mpiox_now() - begun - (call->b->file->stats.io_s - io_before);
 }
 

@@ -4,7 +4,8 @@
  * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait: on a
  * coherent local file system when the pieces are large, or one a rank and not tiny, when they are read and not small,
  * or when so little is written that the rounds do not come to overlap; and anywhere when the accesses are so sparse
- * that windows would mostly hold bytes nobody asked for. On a file system that is shared by several nodes large pieces
+ * that windows would mostly hold bytes nobody asked for. Nodes that share a local file system are containers of one
+ * machine: only tiny pieces are worth their network. On a file system that is shared by several nodes large pieces
  * go direct only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most
  * (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A method named by hint
  * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
@@ -23,7 +24,10 @@ enum {
     OVERLAP_ROUNDS = 8,            /* an exchange that writes needs so many for its waits not to show */
     SHORT_PIECE_BYTES = 12 * 1024, /* of a write that has fewer */
     FEW_PIECES = 4,
-    FEW_PIECE_BYTES = 4096, /* or so few a rank */
+    FEW_PIECE_BYTES = 4096,         /* or so few a rank */
+    NODES_READ_PIECE_BYTES = 768,   /* between nodes of one page cache: 512 bytes are exchanged faster, 1 KiB not; */
+    NODES_WRITE_PIECE_BYTES = 3072, /* 2 KiB are, 4 KiB not */
+    NODES_LISTED_BYTES = 32,        /* of a list that is written: its description weighs as much as the data */
     SPARSE_FACTOR = 8,
     SPARSE_SPACING_BYTES = 4096
 };
@@ -47,6 +51,17 @@ static bool is_short(const mpiox_call *call, int64_t piece)
             (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
 }
 
+/* The same where the ranks lie on several nodes that share a local file system: containers of one machine. What an
+ * exchange moves goes through their network, so that it is worth its while for tiny pieces only. */
+static const char *nodes_reason(const mpiox_call *call, int64_t piece)
+{
+    if ((call->summary.flags & MPIOX_POST_LIST) && (!call->write || piece < NODES_LISTED_BYTES))
+        return "direct: lists of pieces, between nodes that share a page cache";
+    if (piece >= (call->write ? NODES_WRITE_PIECE_BYTES : NODES_READ_PIECE_BYTES))
+        return "direct: pieces that are not tiny, between nodes that share a page cache";
+    return NULL;
+}
+
 /* Why no exchange is needed on a local file system, or NULL. */
 static const char *local_reason(const mpiox_call *call, int64_t piece)
 {
@@ -56,7 +71,7 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
     if (call->summary.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
         return "direct: one piece a rank on a local file system";
     if (!mpiox_topology_one_node(b->file->topology))
-        return NULL;
+        return nodes_reason(call, piece);
     if (!call->write && piece >= READ_PIECE_BYTES)
         return "direct: reads of pieces that are not small on a local file system";
     if (call->write && is_short(call, piece))
@@ -186,7 +201,7 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
         const int64_t windows = mpiox_plan_windows(b->plan, a, b->window_bytes);
         call->rounds = windows > call->rounds ? windows : call->rounds;
     }
-    const bool full = s->disjoint && s->bytes == s->end - s->start;
+    const bool full = (s->disjoint && s->bytes == s->end - s->start) || mpiox_summary_is_filled(s);
     call->mark = call->write && (!full || b->file->hints.coverage_map);
     call->granule = call->mark ? coverage_granule(call) : 1;
     return MPIOX_OK;

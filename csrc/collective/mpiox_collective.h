@@ -6,6 +6,7 @@
  *   mpiox_summary.c          what all ranks together bring: agreement before the rounds and after them
  *   mpiox_choose.c           direct or two-phase, and over which file domains: measured rules
  *   mpiox_aggregators.c      which ranks are aggregators
+ *   mpiox_owners.c           which aggregator has which file domain
  *   mpiox_rounds_used.c      which rounds have anything to do
  *   mpiox_rounds.c           the rounds of a two-phase call
  *

@@ -57,8 +57,6 @@ static int set_up(mpiox_collective *collective)
     const int code = mpiox_aggregators_choose(b);
     if (code != MPIOX_OK)
         return code;
-    while (!ops->fits(b) && b->window_bytes > WINDOW_UNIT)
-        b->window_bytes = b->window_bytes / 2 / WINDOW_UNIT * WINDOW_UNIT;
     const bool closes = mpiox_topology_one_node(topology) ||
                         topology->node_rank == 0; /* may run a barrier's serial part */
     if (closes)
@@ -81,6 +79,8 @@ static void release(mpiox_collective *collective)
         collective->transport->ops->free(collective->transport);
     mpiox_buffers_free(&collective->buffers);
     free(collective->summaries);
+    free(collective->order);
+    free(collective->owners_nodes);
 }
 
 int mpiox_collective_create(mpiox_file *file, mpiox_collective **out, const char **why_not)
@@ -129,15 +129,28 @@ static int64_t run_direct(mpiox_call *call, const mpiox_request *request)
     return done;
 }
 
+/* What aggregators read or write may have been written by another node a moment ago; see mpiox_file_fence.c. */
+static void fence(mpiox_call *call)
+{
+    mpiox_error error;
+    if (mpiox_file_fence(call->b->file, &error) != MPIOX_OK && !mpiox_buffers_failed(call->b))
+        mpiox_buffers_fail(call->b, &error);
+}
+
 static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();
     call->participants = b->file->topology->node_size;
+    call->held = -1;
     collective->transport->ops->begin(collective->transport, call);
     int code = mpiox_choose_plan(collective, call);
     if (code == MPIOX_OK)
+        code = mpiox_owners_choose(collective);
+    if (code == MPIOX_OK)
         code = mpiox_rounds_used(call);
+    if (code == MPIOX_OK)
+        code = collective->transport->ops->start(collective->transport, call);
     call->progress = calloc((size_t)b->n_local + 1, sizeof *call->progress);
     /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's
      * arrivals, which it cannot compute without a plan. (A geometry that no planner takes was refused before: by
@@ -219,7 +232,7 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
     return call->summary.bytes > 0;
 }
 
-int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
+static int carry_out(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_buffers *b = &collective->buffers;
     mpiox_file *file = b->file;
@@ -238,8 +251,12 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     file->stats.pieces += request->length > 0 ? b->posts[file->topology->node_rank].pieces : 0;
     if (mpiox_choose_direct(collective, &call))
         done = run_direct(&call, request);
-    else
+    else {
+        fence(&call);
         run_two_phase(collective, &call);
+        if (call.write)
+            fence(&call);
+    }
     const double ended = mpiox_now();
     mpiox_summary_end(collective, outcome);
     file->stats.wait_s += mpiox_now() - ended;
@@ -253,6 +270,14 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
     if (event != 0)
         tell_tracer(&call, done >= 0, event, outcome);
     return outcome->error.code;
+}
+
+int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    const mpiox_wait_limit *before = mpiox_wait_set_limit(&collective->buffers.file->topology->limit);
+    const int code = carry_out(collective, request, outcome);
+    mpiox_wait_set_limit(before);
+    return code;
 }
 
 int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request,

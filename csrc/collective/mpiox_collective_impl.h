@@ -12,7 +12,10 @@ struct mpiox_collective {
     const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_summary *summaries; /* [n_nodes] scratch of the rank that closes the posts; NULL on ranks that never do */
-    bool native_only;         /* no shared memory is to be had; the same on every rank */
+    int *order;               /* [n_aggregators] aggregators as chosen first; NULL until needed */
+    mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */
+    const mpiox_partition_method *owners_plan; /* and the method */
+    bool native_only;                          /* no shared memory is to be had; the same on every rank */
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers. Collective, not agreed. */
@@ -20,10 +23,14 @@ int mpiox_aggregators_choose(mpiox_buffers *b);
 
 void mpiox_post_write(mpiox_call *call);                                 /* this rank's post. Local */
 int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->summary; its error's code */
+/* True when it is certain, but for 1 in 2^64, that every byte of the region is written by exactly one rank. */
+bool mpiox_summary_is_filled(const mpiox_summary *summary);
 void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
+/* b->aggregators and b->local in the order of the domains. 0 or MPIOX_E_NOMEM. Local, the same on all ranks. */
+int mpiox_owners_choose(mpiox_collective *collective);
 int mpiox_rounds_used(mpiox_call *call); /* call->used, the caller's to free, and n_used. 0 or MPIOX_E_NOMEM. Local */
 
 void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_typemap_edges.h"
 
 /* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
 static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length)
@@ -27,6 +28,26 @@ static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t
         end = run.offset + (run.count - 1) * run.stride + run.length;
     }
     return pieces;
+}
+
+/* Is the view a list; and the edges of the pieces, where the descriptions of views may not prove that no two ranks
+ * write the same byte: where this rank's is too large for its post. Of few pieces in any case: it may be another rank's
+ * that is too large. */
+static void describe_pieces(const mpiox_file *file, mpiox_post *post)
+{
+    enum { FEW = 256 };
+    const mpiox_range range = {file->view, file->displacement, post->position, post->length};
+    post->edges = 0;
+    if (post->length == 0)
+        return;
+    const bool list = mpiox_typemap_blob_bytes(file->view) > MPIOX_POST_VIEW_BYTES;
+    post->flags |= list ? MPIOX_POST_LIST : 0;
+    if (!(post->flags & MPIOX_POST_WRITE))
+        return;
+    if (post->pieces > FEW && !list)
+        post->flags |= MPIOX_POST_NO_EDGES;
+    else
+        post->edges = mpiox_typemap_edges(&range);
 }
 
 /* Everything about this rank's access that other ranks need. */
@@ -74,6 +95,7 @@ void mpiox_post_write(mpiox_call *call)
         }
         post->granule = granule;
     }
+    describe_pieces(file, post);
     call->first = post->first;
     call->last = post->last;
     if (file->new_view) {

@@ -27,7 +27,7 @@ static void work_window(mpiox_call *call, int local)
         mpiox_window_copy(call, slot, b->extents[0], n);
     if (call->write)
         atomic_store(&slot->window, call->round);
-    if (!call->hold)
+    if (local != call->held)
         mpiox_slot_arrive(call, slot);
 }
 
@@ -56,6 +56,7 @@ void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
         run_round(transport, call, turn);
         call->turn++;
     }
+    transport->ops->finish(transport, call);
     if (call->write)
         mpiox_slots_finish(call);
 }

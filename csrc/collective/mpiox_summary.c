@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_typemap_edges.h"
 
 static int by_first(const void *a, const void *b)
 {
@@ -73,6 +74,7 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
     into->pieces += s->pieces;
     into->granule = mpiox_common_divisor(into->granule, s->granule);
     into->longest = s->longest > into->longest ? s->longest : into->longest;
+    into->edges += s->edges;
     into->flags |= s->flags;
     into->active += s->active;
     into->disjoint &= s->disjoint;
@@ -140,6 +142,12 @@ static int32_t views_disjoint(mpiox_buffers *b)
     return proven;
 }
 
+bool mpiox_summary_is_filled(const mpiox_summary *s)
+{
+    return !(s->flags & MPIOX_POST_NO_EDGES) && s->bytes == s->end - s->start &&
+           s->edges == mpiox_typemap_edge(s->end) - mpiox_typemap_edge(s->start);
+}
+
 static void summarize_node(mpiox_buffers *b, mpiox_summary *s)
 {
     summary_clear(s);
@@ -155,6 +163,7 @@ static void summarize_node(mpiox_buffers *b, mpiox_summary *s)
             one.bytes = one.longest = post->length;
             one.pieces = post->pieces;
             one.granule = post->granule;
+            one.edges = post->edges;
             one.active = 1;
             one.n_occupied = 1;
             one.occupied[0] = (mpiox_interval){post->first, post->last};
@@ -163,7 +172,7 @@ static void summarize_node(mpiox_buffers *b, mpiox_summary *s)
     }
     if (s->flags & MPIOX_POST_NEW_VIEW)
         b->state->views_disjoint = -1;
-    if (s->interleaved && (s->flags & MPIOX_POST_WRITE))
+    if (s->interleaved && (s->flags & MPIOX_POST_WRITE) && !mpiox_summary_is_filled(s))
         s->disjoint = views_disjoint(b);
 }
 
@@ -178,6 +187,8 @@ static void combine_nodes(mpiox_collective *collective, mpiox_summary *s)
     /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
     if (!mpiox_topology_gather_nodes(topology, s, sizeof *s, all))
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
+    for (int n = 0; n < topology->n_nodes; n++)
+        collective->buffers.nodes[n] = (mpiox_node_access){{all[n].start, all[n].end}, all[n].bytes};
     *s = all[0];
     for (int n = 1; n < topology->n_nodes; n++)
         summary_add(s, &all[n], &overlap);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +43,14 @@ static bool strict_commitment(void)
     return bytes > 0 && text[0] == '2';
 }
 
+/* May a file be so long? The kernel ends a process that goes beyond ulimit -f by a signal, memfds not excepted. */
+static bool allowed(int64_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           (uint64_t)bytes <= (uint64_t)limit.rlim_cur;
+}
+
 /* The size, the pages if they are to be reserved, and the mark behind the shared bytes. 0 or an errno. */
 static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *address)
 {
@@ -54,6 +63,8 @@ static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *addr
         address->mark[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
         address->mark[1] = (uint64_t)getpid();
     }
+    if (!allowed(whole))
+        return EFBIG;
     if (ftruncate(fd, whole) != 0)
         return errno;
     if (reserve) {
@@ -129,7 +140,7 @@ int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_a
     *out = (mpiox_segment){.fd = -1};
     const int fd = kind == MPIOX_SEGMENT_MEMFD ? create_memfd(bytes, address) : create_file(bytes, address);
     if (fd < 0) {
-        const bool full = errno == ENOSPC || errno == EDQUOT;
+        const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
         return mpiox_error_set(error, full ? MPIOX_E_FULL : MPIOX_E_NOMEM, errno, -1, bytes, "creating shared memory");
     }
     const int code = map(fd, bytes, out, error);

@@ -37,7 +37,7 @@ typedef struct mpiox_segment_address {
     int64_t bytes;
 } mpiox_segment_address;
 
-/* Creator: zero-filled memory of `bytes` bytes. 0, MPIOX_E_FULL (no room) or MPIOX_E_NOMEM. */
+/* Creator: zero-filled memory of `bytes` bytes. 0, MPIOX_E_FULL (no room, or more than ulimit -f) or MPIOX_E_NOMEM. */
 int mpiox_segment_create(mpiox_segment_kind kind, int64_t bytes, mpiox_segment_address *address, mpiox_segment *out,
                          mpiox_error *error);
 /* 0, MPIOX_E_UNSUPPORTED (the address does not lead to the creator's memory from here) or MPIOX_E_NOMEM. */

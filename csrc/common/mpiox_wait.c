@@ -9,6 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
+/* One step counts for so much of a wait at most: between two steps the process sleeps for a millisecond, or is not on a
+ * core for a while; longer, it was stopped. */
+static const double step_s = 1.0;
+
+static _Thread_local struct {
+    const mpiox_wait_limit *limit;
+    const char *what;
+    int64_t number;
+} own = {.number = -1};
+
 enum { PAUSES = 64, YIELDS = 16, SLEEP_FIRST_NS = 50 * 1000, SLEEP_MAX_NS = 1000 * 1000 };
 
 double mpiox_now(void)
@@ -16,6 +26,34 @@ double mpiox_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const mpiox_wait_limit *mpiox_wait_set_limit(const mpiox_wait_limit *limit)
+{
+    const mpiox_wait_limit *before = own.limit;
+    own.limit = limit;
+    return before;
+}
+
+void mpiox_wait_for(const char *what, int64_t number)
+{
+    own.what = what;
+    own.number = number;
+}
+
+static void count_step(mpiox_waited *waited, double now)
+{
+    const mpiox_wait_limit *limit = own.limit;
+    if (waited->last != 0)
+        waited->seconds += now - waited->last < step_s ? now - waited->last : step_s;
+    waited->last = now;
+    if (waited->seconds >= limit->seconds)
+        limit->expired(limit->context, own.what, own.number, waited->seconds);
+}
+
+static bool is_limited(void)
+{
+    return own.limit && own.limit->seconds > 0;
 }
 
 static void pause_cpu(void)
@@ -40,6 +78,7 @@ static void sleep_on(mpiox_word *word, uint32_t seen, int64_t nanoseconds)
 uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle)
 {
     long sleep_ns = SLEEP_FIRST_NS;
+    mpiox_waited waited = {0};
     for (int step = 0;; step++) {
         uint32_t now = mpiox_word_get(word);
         if (now != old)
@@ -51,12 +90,15 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
         if (idle && idle->work && idle->work(idle->context)) {
             step = 0;
             sleep_ns = SLEEP_FIRST_NS;
+            waited = (mpiox_waited){0};
             continue;
         }
         if (step < PAUSES + YIELDS) {
             sched_yield();
             continue;
         }
+        if (is_limited())
+            count_step(&waited, mpiox_now());
         sleep_on(word, old, sleep_ns);
         if (sleep_ns < SLEEP_MAX_NS)
             sleep_ns *= 2;
@@ -96,6 +138,8 @@ void mpiox_wait_backoff(mpiox_backoff *backoff)
     const double now = mpiox_now();
     if (backoff->since == 0)
         backoff->since = now;
+    if (is_limited())
+        count_step(&backoff->waited, now);
     if (now - backoff->since < yielding_s)
         sched_yield();
     else

@@ -5,6 +5,9 @@
  *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
  *            steps (it makes MPI progress and does useful work). A waker uses mpiox_word_set() or mpiox_word_add().
+ * Limit.     A peer that is gone (a link that is cut, a process that hangs) never wakes anybody. A thread can have a
+ *            limit on a single wait; what happens then is the caller's business. Only time in which this process polls
+ *            counts: one that was stopped, by a scheduler or a debugger, has not waited.
  * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
  * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
  */
@@ -43,11 +46,34 @@ static inline uint32_t mpiox_word_get(mpiox_word *word)
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 
+/* How long something has been waited for. Start from {0}, and again when there was a sign of it. */
+typedef struct mpiox_waited {
+    double last;    /* seconds of the monotonic clock, of the last step; 0: none yet */
+    double seconds; /* so far */
+} mpiox_waited;
+
 /* One step of polling: yields the core, after 0.2 ms by sleeps of 20 microseconds. Start from {0}. */
 typedef struct mpiox_backoff {
-    double since; /* seconds; 0: not waiting yet */
+    double since;        /* seconds; 0: not waiting yet */
+    mpiox_waited waited; /* for the thread's limit */
 } mpiox_backoff;
 void mpiox_wait_backoff(mpiox_backoff *backoff);
+
+/* ---- a limit ----------------------------------------------------------------------------------------------------- */
+
+typedef struct mpiox_wait_limit {
+    double seconds; /* that one wait may take without a sign of what is waited for; 0: any time */
+    /* Called when it has; does not return. `what` and `number`: see mpiox_wait_for(). */
+    void (*expired)(void *context, const char *what, int64_t number, double seconds);
+    void *context;
+} mpiox_wait_limit;
+
+/* From now on mpiox_wait_while(), mpiox_wait_reach() and mpiox_wait_backoff() have this limit in the calling thread;
+ * NULL: none. Borrowed. Returns the one before, for the caller to set again when it is done. */
+const mpiox_wait_limit *mpiox_wait_set_limit(const mpiox_wait_limit *limit);
+/* What the calling thread waits for from now on, to be told should the limit be reached: static text and a number that
+ * belongs behind it (-1: none). NULL: other ranks, no more is known. */
+void mpiox_wait_for(const char *what, int64_t number);
 
 /* Seconds of the monotonic clock. */
 double mpiox_now(void);

@@ -3,7 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,9 +27,13 @@ static const double orders_s = 60;   /* so long a keeper waits for its orders */
 static const double verdict_s = 600; /* and for the verdict, should its starter hang */
 static const double stopping_s = 10; /* a delegate that is to end is killed after so long */
 
-/* What the starter had open, the launcher's pipes for one, must not stay open here. */
+/* What the starter had open, the launcher's pipes for one, must not stay open here, /proc or not. */
 static void close_others(void)
 {
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, MPIOX_DELEGATE_SOCKET + 1, UINT_MAX, 0) == 0)
+        return;
+#endif
     DIR *folder = opendir("/proc/self/fd");
     struct dirent *entry;
 
@@ -42,29 +47,15 @@ static void close_others(void)
         closedir(folder);
 }
 
+/* SIGXFSZ, too: a write beyond ulimit -f is an error that the ranks are told, as they were on their own. */
 static void ignore_warnings(void)
 {
-    static const int warnings[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGXCPU, SIGTSTP, SIGALRM};
+    static const int warnings[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,
+                                   SIGPIPE, SIGXCPU, SIGXFSZ, SIGTSTP, SIGALRM};
 
     for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
         signal(warnings[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-}
-
-/* The launcher keeps the rank's standard error open until the delegate has ended, too, and so waits for it. */
-static void speak_through(const mpiox_delegate_orders *orders)
-{
-    char path[64], host[64] = "";
-    int fd = -1;
-
-    gethostname(host, sizeof host - 1);
-    snprintf(path, sizeof path, "/proc/%lld/fd/2", (long long)orders->speaker);
-    if (orders->speaker > 0 && strcmp(host, orders->speaker_host) == 0)
-        fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY);
-    if (fd < 0)
-        return;
-    dup2(fd, STDERR_FILENO);
-    close(fd);
 }
 
 /* ---- the delegate ------------------------------------------------------------------------------------------------ */
@@ -259,7 +250,7 @@ int mpiox_delegate_keep(void)
     if (chdir("/") != 0 || !mpiox_delegate_receive(MPIOX_DELEGATE_SOCKET, &orders, sizeof orders, orders_s) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return EXIT_FAILED;
-    speak_through(&orders);
+    mpiox_delegate_speaker_use(&orders.speaker);
     k.pid = fork();
     if (k.pid == 0) {
         close(MPIOX_DELEGATE_SOCKET);

@@ -375,8 +375,12 @@ int mpiox_delegated_size(mpiox_delegated *delegated, int64_t *bytes, mpiox_error
         *bytes = end > *bytes ? end : *bytes;
     }
     /* After the delegates: what they flush meanwhile is seen here. */
-    if (fstat(delegated->file->storage->fd, &status) != 0)
-        return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "fstat");
+    if (mpiox_storage_pin(delegated->file->storage, error) != MPIOX_OK)
+        return error->code;
+    const int failed = fstat(delegated->file->storage->fd, &status) == 0 ? 0 : errno;
+    mpiox_storage_unpin(delegated->file->storage);
+    if (failed != 0)
+        return mpiox_error_set(error, MPIOX_E_IO, failed, -1, -1, "fstat");
     *bytes = status.st_size > *bytes ? status.st_size : *bytes;
     return error->code;
 }

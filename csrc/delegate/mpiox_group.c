@@ -262,6 +262,10 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
     if (PMPI_Bcast(word, sizeof *word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||
         mpiox_topology_join(comm, &word->choice, &topology) != MPIOX_OK)
         return NULL;
+    if (mpiox_topology_own_comm(topology, comm) != MPIOX_OK) {
+        mpiox_topology_release(topology);
+        return NULL;
+    }
     memcpy(own.id, word->id, sizeof own.id);
     own.nodes = topology->n_nodes;
     own.reason[0] = '\0';

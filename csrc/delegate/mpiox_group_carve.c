@@ -60,8 +60,7 @@ int mpiox_group_carve_start(const mpiox_group_plan *plan, int32_t index, mpiox_a
     mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, index, "split");
 
     orders.node = plan->topology->node;
-    orders.speaker = getpid();
-    gethostname(orders.speaker_host, sizeof orders.speaker_host - 1);
+    orders.speaker = mpiox_delegate_speaker_self();
     memset(&carved, 0, sizeof carved);
     if (mpiox_delegate_process_start(&orders, plan->seconds, &carved.process, said) != MPIOX_OK) {
         carved.in_process = true;

@@ -2,9 +2,11 @@
 #include "mpiox_group_check.h"
 
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* Numbers of the release that runs, which need not be the one that this library was compiled with. */
 static int release(const char *name, int *major, int *minor)
@@ -40,6 +42,17 @@ mpiox_group_launcher mpiox_group_check_launcher(const char **reason)
 
 #else
 
+/* Is this process in another process-id namespace than its proxy? The socket between them says who made it: nobody,
+ * seen from there. MPI_Comm_spawn of MPICH then ends with a segmentation fault. */
+static bool apart_from_proxy(void)
+{
+    const char *fd = getenv("PMI_FD");
+    struct ucred maker = {.pid = 1};
+    socklen_t bytes = sizeof maker;
+
+    return fd != NULL && getsockopt(atoi(fd), SOL_SOCKET, SO_PEERCRED, &maker, &bytes) == 0 && maker.pid == 0;
+}
+
 /* Hydra's proxies control their ranks by a pipe. Slurm's PMI-2 has the other variables, too. */
 mpiox_group_launcher mpiox_group_check_launcher(const char **reason)
 {
@@ -52,6 +65,8 @@ mpiox_group_launcher mpiox_group_check_launcher(const char **reason)
         *reason = "the program was not started by mpiexec, which would have to spawn";
     else if (getenv("HYDI_CONTROL_FD") == NULL || getenv("MPI_LOCALNRANKS") == NULL)
         *reason = "the program was not started by MPICH's own mpiexec (Hydra)";
+    else if (apart_from_proxy())
+        *reason = "the ranks have process ids of their own, with which MPI_Comm_spawn of MPICH fails";
     return *reason == NULL ? MPIOX_LAUNCHER_HYDRA : MPIOX_LAUNCHER_NONE;
 }
 

@@ -9,6 +9,7 @@
 #define MPIOX_GROUP_PLAN_H
 
 #include "mpiox_delegate.h"
+#include "mpiox_delegate_speaker.h"
 #include "mpiox_hints.h"
 #include "mpiox_server.h"
 #include "mpiox_topology.h"
@@ -17,11 +18,10 @@
 typedef struct mpiox_delegate_orders {
     mpiox_server_options server; /* .delegate is the delegate's own index */
     int32_t node;
-    double seconds;  /* that a step of its start may take */
-    bool listens;    /* clients of other nodes will connect */
-    bool loopback;   /* all of them are on this host: pretended nodes */
-    int64_t speaker; /* a rank on whose standard error it says what has to be said, if it is on that host; 0: none */
-    char speaker_host[64];
+    double seconds; /* that a step of its start may take */
+    bool listens;   /* clients of other nodes will connect */
+    bool loopback;  /* all of them are on this host: pretended nodes */
+    mpiox_delegate_speaker speaker;
     char group[64], mode[16];
 } mpiox_delegate_orders;
 

@@ -36,10 +36,10 @@ const char *mpiox_group_spawn_refusal(void)
 
 /* What rank 0 knows of the job's hosts. */
 typedef struct host_table {
-    char (*name)[HOST_BYTES];  /* [ranks] as gethostname() says */
-    char (*alias)[HOST_BYTES]; /* [ranks] as the launcher says */
-    int64_t *pid;              /* [ranks] */
-    int32_t *place;            /* [ranks] of its host among the job's hosts, in the order of their lowest ranks */
+    char (*name)[HOST_BYTES];        /* [ranks] as gethostname() says */
+    char (*alias)[HOST_BYTES];       /* [ranks] as the launcher says */
+    mpiox_delegate_speaker *speaker; /* [ranks] */
+    int32_t *place;                  /* [ranks] of its host among the job's hosts, in the order of their lowest ranks */
     int32_t hosts, ranks;
 } host_table;
 
@@ -48,7 +48,7 @@ static void free_hosts(host_table *table)
     free(table->name);
     free(table->alias);
     free(table->place);
-    free(table->pid);
+    free(table->speaker);
     *table = (host_table){.name = NULL};
 }
 
@@ -77,7 +77,7 @@ static void place_hosts(host_table *table)
 static int gather_hosts(const mpiox_topology *topology, host_table *table)
 {
     const size_t ranks = topology->rank == 0 ? (size_t)topology->size : 1;
-    const int64_t pid = getpid();
+    const mpiox_delegate_speaker own = mpiox_delegate_speaker_self();
     char name[HOST_BYTES], alias[HOST_BYTES];
     int code = MPI_SUCCESS;
 
@@ -85,15 +85,15 @@ static int gather_hosts(const mpiox_topology *topology, host_table *table)
     table->name = calloc(ranks, HOST_BYTES);
     table->alias = calloc(ranks, HOST_BYTES);
     table->place = calloc(ranks, sizeof *table->place);
-    table->pid = calloc(ranks, sizeof *table->pid);
-    if (!mpiox_topology_all((mpiox_topology *)topology, table->name && table->alias && table->place && table->pid))
+    table->speaker = calloc(ranks, sizeof *table->speaker);
+    if (!mpiox_topology_all((mpiox_topology *)topology, table->name && table->alias && table->place && table->speaker))
         return MPIOX_E_NOMEM;
     own_names(name, alias);
     code = PMPI_Gather(name, HOST_BYTES, MPI_CHAR, table->name, HOST_BYTES, MPI_CHAR, 0, topology->comm);
     if (code == MPI_SUCCESS)
         code = PMPI_Gather(alias, HOST_BYTES, MPI_CHAR, table->alias, HOST_BYTES, MPI_CHAR, 0, topology->comm);
     if (code == MPI_SUCCESS)
-        code = PMPI_Gather(&pid, 1, MPI_INT64_T, table->pid, 1, MPI_INT64_T, 0, topology->comm);
+        code = PMPI_Gather(&own, sizeof own, MPI_BYTE, table->speaker, sizeof own, MPI_BYTE, 0, topology->comm);
     if (code != MPI_SUCCESS)
         return MPIOX_E_MPI;
     if (topology->rank == 0)
@@ -278,10 +278,8 @@ static mpiox_delegate_orders orders_of(const mpiox_group_plan *plan, const host_
 {
     mpiox_delegate_orders orders = mpiox_group_plan_orders(plan, delegate, "spawn");
 
-    if (where->rank >= 0) {
-        orders.speaker = table->pid[where->rank];
-        memcpy(orders.speaker_host, table->name[where->rank], sizeof orders.speaker_host);
-    }
+    if (where->rank >= 0)
+        orders.speaker = table->speaker[where->rank];
     return orders;
 }
 

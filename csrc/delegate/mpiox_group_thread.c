@@ -163,7 +163,7 @@ void mpiox_group_thread_cancel(void)
 void mpiox_group_thread_await(void)
 {
     mpiox_backoff backoff = {0};
-    int flag;
+    int flag = 0;
 
     for (int32_t i = 0; i < own_count; i++) {
         while (mpiox_word_get(&own[i].stage) != ENDED) {

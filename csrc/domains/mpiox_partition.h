@@ -72,6 +72,9 @@ struct mpiox_partition_method {
     int32_t (*adjust)(const mpiox_geometry *geometry);
     int (*plan)(const mpiox_geometry *geometry, mpiox_plan *plan);
     int32_t (*owner)(const mpiox_plan *plan, int64_t offset);
+    /* Does it make no difference to the file's servers which aggregator has which domain, and do domains lie in
+     * different places? NULL: it does. */
+    bool (*any_owner)(const mpiox_plan *plan);
 };
 
 int mpiox_partition_count(void);                                      /* number of methods, "auto" not counted */

@@ -60,4 +60,5 @@ const mpiox_partition_method mpiox_partition_aligned = {
     .description = "contiguous parts cut at the stripe boundaries nearest to the even cuts",
     .plan = aligned_plan,
     .owner = aligned_owner,
+    .any_owner = mpiox_plan_any_owner,
 };

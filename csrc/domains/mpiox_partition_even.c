@@ -31,4 +31,5 @@ const mpiox_partition_method mpiox_partition_even = {
     .description = "equal contiguous parts of the region, whatever the stripes",
     .plan = even_plan,
     .owner = even_owner,
+    .any_owner = mpiox_plan_any_owner,
 };

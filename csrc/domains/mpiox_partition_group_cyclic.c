@@ -62,10 +62,17 @@ static int32_t group_cyclic_owner(const mpiox_plan *plan, int64_t offset)
     return (int32_t)(group * size + stripe % size);
 }
 
+/* An aggregator has one server wherever it works: those of the nodes that access a sub-region may have its domains. */
+static bool group_cyclic_any_owner(const mpiox_plan *plan)
+{
+    return plan->aggregators_used > group_size(plan);
+}
+
 const mpiox_partition_method mpiox_partition_group_cyclic = {
     .name = "group_cyclic",
     .description = "groups of as many aggregators as servers, each cyclic in a sub-region of its own",
     .adjust = group_cyclic_adjust,
     .plan = group_cyclic_plan,
     .owner = group_cyclic_owner,
+    .any_owner = group_cyclic_any_owner,
 };

@@ -2,7 +2,9 @@
  * mpiox_file.h - an open file: this library's own path to the bytes of a file that PMPI_File_open has opened.
  *
  *   mpiox_file_open.c       open and close, agreed by all ranks; sync, preallocation; counters
+ *   mpiox_file_abort.c      ending the job where the only other end is a hang
  *   mpiox_file_view.c       the view of this rank, and positions in it
+ *   mpiox_file_fence.c      several nodes whose caches nothing keeps coherent
  *   mpiox_shared_pointer.c  the shared file pointer
  *   mpiox_independent.c     data access of one rank: data sieving, mappings, lists of requests
  *
@@ -38,6 +40,8 @@ typedef struct mpiox_file {
     int64_t set_displacement; /* as set */
     int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
     bool atomic;              /* MPI's atomic mode; the same on every rank */
+    bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_fence.c); the same on every rank */
+    int64_t settled; /* write requests up to the last flush of this descriptor; -1: somebody else's */
 
     mpiox_storage *pointer_file;  /* shared file pointer of several nodes; NULL before its first use */
     pthread_mutex_t threads_lock; /* of this process, where a file lock excludes only processes */
@@ -56,7 +60,7 @@ typedef struct mpiox_outcome {
 typedef struct mpiox_file_choice {
     mpiox_topology_choice topology;
     uint64_t nonce;
-    int32_t foreground; /* set by the caller: no thread of this library shall carry out collectives */
+    int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
 } mpiox_file_choice;
 
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
@@ -75,6 +79,8 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error);
 /* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other
  * end is a hang. Local; does not return. */
 void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what);
+/* The same for a rank that has waited for others for as long as mpiox_wait_limit allows; context: the mpiox_file. */
+void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, double seconds);
 /* Why there is no shared memory, from the code that all ranks have; static text. */
 const char *mpiox_file_memory_reason(int code);
 /* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or
@@ -85,11 +91,25 @@ int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
  * or ranks differ) or MPIOX_E_IO. */
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
 
+/* ---- caches that nothing keeps coherent (mpiox_file_fence.c) ------------------------------------------------------
+ *
+ * All of them do nothing, and return 0, unless file->refreshes. 0 or MPIOX_E_IO; *error is set in any case. */
+
+/* What this rank has written is at the server. Local, blocking. */
+int mpiox_file_settle(mpiox_file *file, mpiox_error *error);
+/* The MPI library writes by a descriptor of its own: the next mpiox_file_settle() counts that as this rank's. Local. */
+void mpiox_file_unsettle(mpiox_file *file);
+/* What was at the server before is seen by all ranks. Collective, blocking; the same *error on all ranks. */
+int mpiox_file_refresh(mpiox_file *file, mpiox_error *error);
+/* Both, where several nodes have the file and any rank has written. Collective, blocking; the same *error likewise. */
+int mpiox_file_fence(mpiox_file *file, mpiox_error *error);
+
 /* ---- the view (mpiox_file_view.c) -------------------------------------------------------------------------------- */
 
 /* A new view is coming: can this library do everything with it? `usable` on every rank, agreed (collective,
- * blocking); false at once where mpiox_topology_background() is false. The shared file pointer starts at 0. */
-bool mpiox_file_agree_view(mpiox_file *file, bool usable);
+ * blocking); false at once where mpiox_topology_takes_all() is false. *any becomes whether some rank brought true. The
+ * shared file pointer starts at 0. */
+bool mpiox_file_agree_view(mpiox_file *file, bool usable, bool *any);
 /* After mpiox_file_agree_view(): the view stays as it was after all, on every rank. Local. */
 void mpiox_file_keep_view(mpiox_file *file);
 /* New view on this rank: file byte of stream position p = displacement + offset(view, p). The reference is taken over.
@@ -98,6 +118,7 @@ void mpiox_file_keep_view(mpiox_file *file);
 void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement);
 bool mpiox_file_takes_view(const mpiox_typemap *view); /* local; without data, or monotonic */
 bool mpiox_file_view_usable(const mpiox_file *file);   /* local; false: this rank's accesses are not for this library */
+bool mpiox_file_view_is_fine(const mpiox_file *file);  /* local; so many small pieces that ranks should exchange them */
 /* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
  * that lie before a file byte. */
 int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position);

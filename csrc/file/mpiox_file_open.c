@@ -14,6 +14,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "mpiox_storage_refresh.h"
 #include "mpiox_wait.h"
 
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
@@ -36,14 +37,24 @@ static int open_storage(mpiox_file *file, const char *path)
     return code;
 }
 
-/* What cannot be taken over on the file system that holds the file: several nodes that write one file through page
- * caches that nothing keeps coherent (NFS, FUSE, SMB...). ROMIO locks there, and so it shall. Ranks that open the
- * file by themselves, or those of one node, may share it with ranks of other nodes all the same. */
-static bool safe_across_nodes(const mpiox_file *file)
+/* Do several nodes access the file through caches that nothing keeps coherent (NFS, FUSE, SMB...)? Ranks that open it
+ * by themselves, or those of one node, may share it with ranks of other nodes all the same. */
+static bool is_incoherent(const mpiox_file *file)
 {
     const mpiox_topology *topology = file->topology;
-    return file->layout.coherent || file->layout.lock != MPIOX_LOCK_NONE ||
-           (mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
+    return !file->layout.coherent && file->layout.lock == MPIOX_LOCK_NONE &&
+           !(mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
+}
+
+/* Then the MPI library has the file, unless the caches can be brought into line and that was tried, or is asked for.
+ * Sieved writes, which put back what a cache may have had, are out of the question. */
+static bool can_be_ours(mpiox_file *file)
+{
+    if (!is_incoherent(file))
+        return true;
+    file->refreshes = file->hints.coherence == MPIOX_COHERENCE_REFRESH ||
+                      (file->hints.coherence == MPIOX_COHERENCE_AUTO && file->layout.refreshable);
+    return file->refreshes;
 }
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
@@ -58,17 +69,21 @@ static int open_here(mpiox_file *file, const char *path)
         return code;
     if (!mpiox_topology_one_node(file->topology)) /* the program may change its folder */
         file->real_path = realpath(path, NULL);
+    if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
+        return MPIOX_E_IO;
     if (file->topology->rank == 0)
         mpiox_layout_detect(file->storage->fd, file->hints.striping_unit, file->hints.striping_factor, &file->layout);
     else
         mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
-    if (!safe_across_nodes(file))
+    mpiox_storage_unpin(file->storage);
+    if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
 }
 
 static void discard(mpiox_file *file)
 {
+    file->topology->limit = (mpiox_wait_limit){.seconds = 0};
     mpiox_storage_close(file->storage);
     mpiox_shared_pointer_free(file);
     mpiox_typemap_free(file->view);
@@ -91,15 +106,21 @@ static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const cha
 {
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     mpiox_layout layout = {.stripe_size = 0};
-    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path) : MPIOX_E_IO, opened};
+    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path) : MPIOX_E_IO, opened, true};
+    values[2] = !file || !file->refreshes; /* one such rank is enough: fences are collective */
     if (values[0] == MPIOX_OK && topology->rank == 0)
         layout = file->layout;
-    const int code = mpiox_topology_min(topology, 2, values, &layout, sizeof layout);
+    const int code = mpiox_topology_min(topology, 3, values, &layout, sizeof layout);
     *all_opened = code == MPIOX_OK && values[1] != 0;
     if (code != MPIOX_OK || values[0] != MPIOX_OK)
         return code != MPIOX_OK ? code : values[0];
     if (topology->size > 1)
         file->layout = layout;
+    file->refreshes = !values[2];
+    if (file->refreshes) {
+        file->hints.ds_write = MPIOX_OFF;
+        mpiox_storage_read_exactly(file->storage);
+    }
     return MPIOX_OK;
 }
 
@@ -108,10 +129,13 @@ static int start_at_end(mpiox_file *file)
 {
     mpiox_error error = {.code = MPIOX_OK};
     struct stat status;
-    if (!(file->amode & MPI_MODE_APPEND) || !mpiox_topology_background(file->topology))
+    if (!(file->amode & MPI_MODE_APPEND) || !mpiox_topology_takes_all(file->topology))
         return MPIOX_OK;
-    if (file->topology->rank == 0 && fstat(file->storage->fd, &status) == 0)
-        mpiox_shared_pointer_set(file, status.st_size, &error);
+    if (file->topology->rank == 0 && mpiox_storage_pin(file->storage, &error) == MPIOX_OK) {
+        if (fstat(file->storage->fd, &status) == 0)
+            mpiox_shared_pointer_set(file, status.st_size, &error);
+        mpiox_storage_unpin(file->storage);
+    }
     return mpiox_topology_all(file->topology, error.code == MPIOX_OK) ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
@@ -127,6 +151,7 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     file->hints = *hints;
     file->nonce = choice->nonce;
     topology->foreground = choice->foreground != 0;
+    topology->limit = (mpiox_wait_limit){hints->wait_limit, mpiox_file_end_of_waiting, file};
     file->new_view = true; /* what is known of the last file's views on this topology does not hold */
     mpiox_shared_pointer_clear_next(file);
     return file;
@@ -136,7 +161,7 @@ const char *mpiox_file_memory_reason(int code)
 {
     switch (code) {
     case MPIOX_E_FULL:
-        return "native: shared memory is full";
+        return "native: shared memory is full, or limited by ulimit -f";
     case MPIOX_E_UNSUPPORTED:
         return "native: ranks of a node cannot share memory";
     default:
@@ -153,7 +178,7 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     *all_opened = false;
     int code = mpiox_topology_join(comm, &choice->topology, &topology);
     if (code != MPIOX_OK) { /* on every rank */
-        *why_not = code == MPIOX_E_MPI ? NULL : mpiox_file_memory_reason(code);
+        *why_not = code == MPIOX_E_MPI ? "native: no communicator is left" : mpiox_file_memory_reason(code);
         return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
                                                                                                  : MPIOX_E_MPI;
     }
@@ -162,6 +187,9 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     topology->views++;
     if (code == MPIOX_E_UNSUPPORTED)
         *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";
+    mpiox_error error;
+    if (code == MPIOX_OK)
+        code = mpiox_file_refresh(file, &error);
     if (code == MPIOX_OK)
         code = start_at_end(file);
     if (code == MPIOX_OK) {
@@ -174,33 +202,27 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     return MPIOX_E_UNSUPPORTED;
 }
 
-void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what)
-{
-    char text[512];
-    mpiox_error error = {.code = MPIOX_OK};
-    const int sys_errno = code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0;
-    mpiox_error_set(&error, code, sys_errno, offset, length, what);
-    error.rank = file->topology->rank;
-    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, file->path, text, sizeof text));
-    PMPI_Abort(file->topology->comm, 1);
-}
-
 int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
 {
     *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_storage_sync(file->storage, error);
-    return mpiox_topology_agree_error(file->topology, error);
+    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK)
+        return error->code;
+    file->settled = file->storage->counters.write_requests;
+    return mpiox_file_refresh(file, error);
 }
 
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error)
 {
-    int64_t bounds[2] = {bytes, -bytes};
+    int64_t first = bytes;
     *error = (mpiox_error){.code = MPIOX_OK};
-    if (PMPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT64_T, MPI_MAX, file->topology->comm) != MPI_SUCCESS)
+    if (mpiox_topology_spread(file->topology, 0, &first, sizeof first) != MPIOX_OK)
         mpiox_error_set(error, MPIOX_E_MPI, 0, -1, bytes, "agreeing on the size to preallocate");
-    else if (bounds[0] != -bounds[1] || bytes < 0)
+    else if (first != bytes || bytes < 0)
         mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, bytes, "preallocate (sizes negative or different)");
-    else if (file->topology->rank == 0)
+    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK)
+        return error->code;
+    if (file->topology->rank == 0)
         mpiox_storage_reserve(file->storage, bytes, error);
     return mpiox_topology_agree_error(file->topology, error);
 }
@@ -226,9 +248,9 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error)
 
 mpiox_independent_file mpiox_file_independent(mpiox_file *file)
 {
-    return (mpiox_independent_file){file->storage,      file->view,         file->set_displacement, file->tile_extent,
-                                    &file->layout,      &file->hints,       file->atomic,           false,
-                                    &file->independent, &file->threads_lock};
+    return (mpiox_independent_file){file->storage,      file->view,          file->set_displacement, file->tile_extent,
+                                    &file->layout,      &file->hints,        file->atomic,           false,
+                                    &file->independent, &file->threads_lock, file->refreshes};
 }
 
 int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome)

@@ -37,20 +37,29 @@ bool mpiox_file_view_usable(const mpiox_file *file)
     return file->view || file->empty_view;
 }
 
-bool mpiox_file_agree_view(mpiox_file *file, bool usable)
+bool mpiox_file_view_is_fine(const mpiox_file *file)
 {
-    if (!mpiox_topology_background(file->topology))
+    enum { FINE_PIECE_BYTES = 64 * 1024 }; /* from here on a piece is a request of its own (mpiox_independent.c) */
+    return file->view && !mpiox_typemap_is_contiguous(file->view) &&
+           mpiox_typemap_size(file->view) / mpiox_typemap_pieces(file->view) < FINE_PIECE_BYTES;
+}
+
+bool mpiox_file_agree_view(mpiox_file *file, bool usable, bool *any)
+{
+    int values[] = {usable, !*any};
+    if (!mpiox_topology_takes_all(file->topology))
         return false;
     mpiox_shared_pointer_clear_next(file);
-    usable = mpiox_topology_all(file->topology, usable);
+    const int code = mpiox_topology_min(file->topology, 2, values, NULL, 0);
     file->topology->views++;
-    return usable;
+    *any = code == MPIOX_OK && !values[1];
+    return code == MPIOX_OK && values[0];
 }
 
 /* The pointer of the old view is the one that was in use before. */
 void mpiox_file_keep_view(mpiox_file *file)
 {
-    if (mpiox_topology_background(file->topology))
+    if (mpiox_topology_takes_all(file->topology))
         file->topology->views--;
 }
 

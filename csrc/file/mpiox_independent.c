@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "mpiox_independent_methods.h"
+#include "mpiox_storage_refresh.h"
 #include "mpiox_wait.h"
 
 enum {
@@ -183,17 +184,36 @@ static int move_tiles(const mpiox_independent_file *file, const mpiox_request *r
     return MPIOX_OK;
 }
 
+/* The lock of the atomic mode: whoever holds it sees what was written under it before, on other nodes, too. */
+static int hold(const mpiox_independent_file *file, bool write, int64_t offset, int64_t length, mpiox_error *error)
+{
+    if (!file->atomic || mpiox_independent_lock(file, write, offset, length, error) != MPIOX_OK)
+        return error->code;
+    if (file->refreshes && mpiox_storage_refresh(file->storage, error) != MPIOX_OK)
+        mpiox_independent_unlock(file, offset, length);
+    return error->code;
+}
+
+static int let_go(const mpiox_independent_file *file, bool write, int64_t offset, int64_t length, int code,
+                  mpiox_error *error)
+{
+    if (!file->atomic)
+        return code;
+    if (file->refreshes && write && code == MPIOX_OK)
+        code = mpiox_storage_sync(file->storage, error);
+    mpiox_independent_unlock(file, offset, length);
+    return code;
+}
+
 /* In atomic mode under a lock on the whole file. */
 static int access_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                         mpiox_error *error)
 {
     *done = 0;
-    if (file->atomic && mpiox_independent_lock(file, request->write, 0, 0, error) != MPIOX_OK)
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (hold(file, request->write, 0, 0, error) != MPIOX_OK)
         return error->code;
-    const int code = move_tiles(file, request, done, error);
-    if (file->atomic)
-        mpiox_independent_unlock(file, 0, 0);
-    return code;
+    return let_go(file, request->write, 0, 0, move_tiles(file, request, done, error), error);
 }
 
 /* One run of memory and of the file that no lock and no hint cuts, as most small accesses are: nothing need be looked
@@ -236,14 +256,12 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
-    if (file->atomic && mpiox_independent_lock(file, request->write, first, last - first, error) != MPIOX_OK)
+    if (hold(file, request->write, first, last - first, error) != MPIOX_OK)
         return error->code;
     if (file->atomic)
         atomic_fetch_add_explicit(&file->counters->locks, 1, memory_order_relaxed);
     held.locked = file->locked || file->atomic;
-    const int code = move_all(&call, done, error);
-    if (file->atomic)
-        mpiox_independent_unlock(file, first, last - first);
+    const int code = let_go(file, request->write, first, last - first, move_all(&call, done, error), error);
     free(call.staging);
     count(file, request->write, *done, begun);
     return code;

@@ -7,7 +7,7 @@
  *            by whoever first needs it and removed at close. A new view starts at zero while other ranks may still be
  *            using the old pointer: there are two of them, and each view uses the one that its predecessor did not.
  *            Its name holds random bits of rank 0, so that no other job, and nothing that a killed one left, is met.
- * Guarantee. Additions of different ranks never overlap. Needs mpiox_topology_background().
+ * Guarantee. Additions of different ranks never overlap. Needs mpiox_topology_takes_all().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 
 #include "mpiox_file.h"
 #include "mpiox_storage_lock.h"
+#include "mpiox_storage_refresh.h"
 
 static bool in_memory(const mpiox_file *file)
 {
@@ -68,13 +69,17 @@ static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *ol
     int64_t value = 0, done;
     if (open_hidden(file, error) != MPIOX_OK || mpiox_storage_lock(file->pointer_file, true, at, 8, error) != MPIOX_OK)
         return error->code;
-    int code = mpiox_storage_read(file->pointer_file, &value, 8, at, &done, error);
-    if (code == MPIOX_OK && done < 8)
+    int code = file->refreshes ? mpiox_storage_refresh(file->pointer_file, error) : MPIOX_OK;
+    if (code == MPIOX_OK)
+        code = mpiox_storage_read(file->pointer_file, &value, 8, at, &done, error);
+    if (code != MPIOX_OK || done < 8)
         value = 0; /* nobody has moved it yet */
     *old = value;
     value = set ? change : value + change;
     if (code == MPIOX_OK && (set || change != 0))
         code = mpiox_storage_write(file->pointer_file, &value, 8, at, error);
+    if (code == MPIOX_OK && file->refreshes)
+        code = mpiox_storage_sync(file->pointer_file, error);
     mpiox_storage_unlock(file->pointer_file, at, 8);
     return code;
 }

@@ -38,6 +38,12 @@ typedef enum mpiox_exchange_mode {
 
 typedef enum mpiox_backend { MPIOX_BACKEND_AUTO = 0, MPIOX_BACKEND_POSIX, MPIOX_BACKEND_IO_URING } mpiox_backend;
 
+/* Files of several nodes whose caches nothing keeps coherent. */
+typedef enum mpiox_coherence {
+    MPIOX_COHERENCE_AUTO = 0,
+    MPIOX_COHERENCE_REFRESH,
+    MPIOX_COHERENCE_NATIVE
+} mpiox_coherence;
 typedef enum mpiox_io_rank { MPIOX_IO_ANY = 0, MPIOX_IO_OWNER } mpiox_io_rank;
 
 typedef enum mpiox_delegate_start {
@@ -67,9 +73,11 @@ typedef struct mpiox_hints {
     char partition[24];             /* mpiox_partition: auto or a method's name */
     bool stripe_size_io;            /* mpiox_stripe_size_io: one stripe per file-system request at most */
     mpiox_exchange_mode exchange;   /* mpiox_exchange: auto, two_phase, direct (no exchange) */
+    mpiox_coherence coherence;      /* mpiox_coherence: auto, refresh (bring caches into line), native */
     mpiox_io_rank io_rank;          /* mpiox_io_rank: any rank of the aggregator's node, or owner only */
     int32_t buffers;                /* mpiox_buffers: collective buffers per aggregator, 2.. */
     int32_t ranks_per_node;         /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
+    int32_t wait_limit;             /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
     bool coverage_map;              /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
     int32_t stats;                  /* mpiox_stats: 0 off, 1 print at close (MPIOX_STATS sets the default) */
     mpiox_backend storage;          /* mpiox_storage: how requests reach the file system */

@@ -35,6 +35,10 @@ static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
+static const choice coherence_words[] = {{"auto", MPIOX_COHERENCE_AUTO},
+                                         {"refresh", MPIOX_COHERENCE_REFRESH},
+                                         {"native", MPIOX_COHERENCE_NATIVE},
+                                         {NULL, 0}};
 static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
                                      {"split", MPIOX_START_SPLIT},
                                      {"thread", MPIOX_START_THREAD},
@@ -162,8 +166,10 @@ BOOLEAN(enabled)
 BOOLEAN(stripe_size_io)
 CHOICE(exchange, exchange_words)
 CHOICE(io_rank, io_rank_words)
+CHOICE(coherence, coherence_words)
 INTEGER(buffers, 2, 64)
 INTEGER(ranks_per_node, 0, INT32_MAX)
+INTEGER(wait_limit, 0, 1000000)
 BOOLEAN(coverage_map)
 BOOLEAN(stats)
 CHOICE(storage, storage_words)
@@ -317,11 +323,18 @@ static const mpiox_hint_spec specs[] = {
      parse_exchange, format_exchange},
     {"mpiox_io_rank", "choice", "any | owner", "any",
      "which ranks of a node issue the file-system requests of an aggregator on it", parse_io_rank, format_io_rank},
+    {"mpiox_coherence", "choice", "auto | refresh | native", "auto",
+     "files of several nodes on NFS, FUSE and the like: refresh flushes and drops caches as MPI's rules need it, "
+     "native leaves them to the MPI library; auto refreshes on GlusterFS alone",
+     parse_coherence, format_coherence},
     {"mpiox_buffers", "integer", "2 .. 64", "2",
      "collective buffers per aggregator: one is filled while another is written", parse_buffers, format_buffers},
     {"mpiox_ranks_per_node", "integer", COUNT_VALUES, "0",
      "pretend that every n consecutive ranks are a node; 0 means the real nodes", parse_ranks_per_node,
      format_ranks_per_node},
+    {"mpiox_wait_limit", "integer", "0 .. 1000000", "0",
+     "seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: any time",
+     parse_wait_limit, format_wait_limit},
     {"mpiox_coverage_map", "boolean", FLAG_VALUES, "false",
      "mark every byte that is written instead of proving that all are (for tests)", parse_coverage_map,
      format_coverage_map},

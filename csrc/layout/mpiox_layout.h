@@ -49,6 +49,7 @@ typedef struct mpiox_layout {
     int32_t servers;     /* I/O servers the file is striped over, >= 1 */
     bool stripe_known;   /* false: stripe_size is only the default for this file system */
     bool coherent;       /* all processes of all nodes that can see the file see one page cache (a local fs) */
+    bool refreshable;    /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS' FUSE client */
 } mpiox_layout;
 
 /* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call; never fails. */

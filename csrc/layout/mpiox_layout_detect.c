@@ -15,7 +15,8 @@
 #include <sys/xattr.h>
 
 #define LOV_XATTR "lustre.lov"
-#define LOV_XATTR_MAX_BYTES 65536 /* limit of the kernel's xattr interface */
+#define GLUSTER_XATTR "glusterfs.gfid.string" /* GlusterFS' client answers it for every file */
+#define LOV_XATTR_MAX_BYTES 65536             /* limit of the kernel's xattr interface */
 
 typedef struct fs_row {
     uint32_t magic; /* statfs(2) f_type, low 32 bits */
@@ -102,6 +103,7 @@ static bool detect_family(int fd, mpiox_layout *out)
         rc = fstatfs(fd, &status);
     while (rc != 0 && errno == EINTR);
     mpiox_layout_from_magic(rc == 0 ? (uint64_t)status.f_type : 0, out);
+    out->refreshable = out->fs == MPIOX_FS_FUSE && fgetxattr(fd, GLUSTER_XATTR, NULL, 0) > 0;
     return rc == 0;
 }
 

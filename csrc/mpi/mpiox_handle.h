@@ -43,7 +43,8 @@ typedef struct mpiox_split { /* the one split collective that may be under way *
 typedef struct mpiox_handle {
     struct mpiox_handle *next; /* in the table's bucket */
     MPI_File fh;
-    MPI_Comm comm; /* duplicate for summing the statistics; MPI_COMM_NULL when they are off */
+    MPI_Comm comm;  /* for summing the statistics; MPI_COMM_NULL when they are off */
+    bool owns_comm; /* else it is the topology's */
     int rank, ranks, amode;
     char *path; /* without ROMIO's file-system prefix */
     mpiox_hints hints;
@@ -55,13 +56,15 @@ typedef struct mpiox_handle {
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
     bool among_strangers;         /* nothing may be asked of the other ranks: some lack the library (mpiox_members.h) */
     bool reports_alone;           /* then: this rank reports on the file, without the others */
-    bool all_ours;                /* the library carries out every access; the same on all ranks */
+    bool all_ours;                /* the library carries out every access (see shares_views); the same on all ranks */
     bool view_handed_over;        /* the MPI library has the view in force; always, unless all_ours */
-    MPI_Datatype etype, filetype; /* of the view in force; to be freed unless predefined */
+    MPI_Datatype etype, filetype; /* of the view in force: themselves if predefined, else held (mpiox_mpi_view.c) */
     MPI_Offset displacement;
     bool native_view;    /* the view's data representation is "native"; the same on all ranks */
     bool has_view;       /* managed, `file` has this rank's view, and etype_bytes > 0 */
     int64_t etype_bytes; /* unit of offsets and positions */
+    bool alone_was_dear; /* this rank's part of nonblocking collectives was many small pieces (mpiox_mpi_access.c)... */
+    bool shares_views;   /* ...on some rank: they are the MPI library's, which gets every view; the same on all ranks */
     bool waits_hidden;   /* a tool keeps MPI_Wait from the library: nonblocking accesses are the MPI library's */
     mpiox_split split;
     pthread_mutex_t pointer_lock; /* guards the next two, and the creation of the workers */

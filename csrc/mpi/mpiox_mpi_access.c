@@ -14,6 +14,10 @@
  * A nonblocking call leaves access and report to a worker thread and to the completion of the request
  * (mpiox_nonblocking.c). The begin of a split collective takes all steps and keeps the status for the end.
  * MPI orders the collectives of a file, so a blocking one first waits for the nonblocking ones.
+ *
+ * A nonblocking collective between nodes needs a thread that calls MPI. Where the MPI library was initialised without
+ * MPI_THREAD_MULTIPLE every rank accesses its own part by itself instead, as OMPIO always does: that waits for no other
+ * rank. Small pieces are better exchanged, so the MPI library gets the next views and carries out such calls.
  */
 #include "mpiox_mpi_access.h"
 
@@ -40,7 +44,9 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
 {
     if (!mpiox_handle_is_managed(handle) || (!blocking && handle->waits_hidden))
         return false;
-    if (call->positioning == MPIOX_SHARED_POINTER || (call->collective && !blocking))
+    if (call->collective && !blocking)
+        return handle->all_ours && !handle->shares_views;
+    if (call->positioning == MPIOX_SHARED_POINTER)
         return handle->all_ours;
     return call->collective || handle->has_view;
 }
@@ -58,6 +64,8 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
         mpiox_mpi_raise(handle, &deferred);
     if (handle->delegated)
         mpiox_delegated_pass_by(handle->delegated);
+    if (handle->file && call->write)
+        mpiox_file_unsettle(handle->file);
     if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */
         if (call->collective && blocking) {
             mpiox_nonblocking_drain(handle);
@@ -174,6 +182,15 @@ bool mpiox_mpi_access_end(MPI_File fh, bool write, mpiox_positioning positioning
     return true;
 }
 
+/* Does a nonblocking call run as the collective that it is? */
+static bool runs_together(mpiox_handle *handle, const mpiox_mpi_call *call)
+{
+    if (!call->collective || mpiox_topology_background(handle->file->topology))
+        return call->collective;
+    handle->alone_was_dear |= mpiox_file_view_is_fine(handle->file);
+    return false;
+}
+
 bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request *request, int *result)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
@@ -184,15 +201,18 @@ bool mpiox_mpi_access_start(MPI_File fh, const mpiox_mpi_call *call, MPI_Request
         hand_over(handle, call, false);
         return false;
     }
+    const bool together = runs_together(handle, call);
+    mpiox_mpi_call as_run = *call;
     prepare(handle, call, &prepared);
-    if (!call->collective && prepared.request.local_error.code != MPIOX_OK) /* reported now, not by MPI_Wait */
-        return perform(handle, call, false, &prepared, MPI_STATUS_IGNORE, result);
-    if (mpiox_nonblocking_start(handle, &prepared, call->collective, request)) {
+    as_run.collective = together;
+    if (!together && prepared.request.local_error.code != MPIOX_OK) /* reported now, not by MPI_Wait */
+        return perform(handle, &as_run, false, &prepared, MPI_STATUS_IGNORE, result);
+    if (mpiox_nonblocking_start(handle, &prepared, together, request)) {
         atomic_fetch_add_explicit(&handle->nonblocking_calls, 1, memory_order_relaxed);
         *result = MPI_SUCCESS;
         return true;
     }
-    if (call->collective) { /* no thread or no request: this rank runs it now, unnoticed by the others */
+    if (together) { /* no thread or no request: this rank runs it now, unnoticed by the others */
         *request = MPI_REQUEST_NULL;
         mpiox_nonblocking_drain(handle);
         return perform(handle, call, false, &prepared, MPI_STATUS_IGNORE, result);

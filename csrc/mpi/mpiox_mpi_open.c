@@ -7,13 +7,16 @@
 #include "mpiox_mpi_open.h"
 
 #include <stdatomic.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
+#include "mpiox_mpi_pointer.h"
 #include "mpiox_mpi_report.h"
 #include "mpiox_handle.h"
 #include "mpiox_mpi_view.h"
@@ -32,11 +35,17 @@ static void print_problem(const char *message, void *context)
 
 enum { TEXT_INLINE_BYTES = 1024 };
 
+/* Descriptors that opening a file takes: a page's, those of libraries that the MPI library loads, the file's; and so
+ * few on rank 0 that others, which hold a few more or less, may have fewer than that. */
+enum { DESCRIPTORS = 8, SCARCE_DESCRIPTORS = 24 };
+
 /* What rank 0 tells the others before the file is opened. */
 typedef struct opening {
     mpiox_hints hints;
     mpiox_file_choice choice;
     bool wanted;                     /* the file is to be taken over */
+    bool few_descriptors;            /* it is not, so that there are enough for the MPI library */
+    bool scarce_descriptors;         /* the ranks see whether all have enough for it */
     bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     bool run_stats;                  /* MPI_Finalize shall report on the run */
@@ -84,6 +93,9 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         memcpy(out->run, identity.run, sizeof out->run);
     }
     out->wanted = is_wanted(filename, amode, &out->hints) && !is_hidden();
+    out->few_descriptors = out->wanted && !mpiox_storage_has_room(DESCRIPTORS);
+    out->scarce_descriptors = mpiox_storage_is_scarce(SCARCE_DESCRIPTORS) && !mpiox_topology_world_on_one_node(0);
+    out->wanted = out->wanted && !out->few_descriptors;
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
         out->choice = mpiox_file_choose(comm, &out->hints);
@@ -96,7 +108,7 @@ static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_
                             MPI_Info *merged)
 {
     char *text = NULL;
-    int rank, result;
+    int rank = -1, result;
 
     memset(out, 0, sizeof *out);
     PMPI_Comm_rank(comm, &rank);
@@ -183,20 +195,41 @@ static bool all_true(MPI_Comm comm, bool mine)
 }
 
 /* On all ranks or on none. The hints are rank 0's on every rank. */
-static void attach_delegates(mpiox_handle *handle)
+static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
 {
     mpiox_group *group;
 
     if (!mpiox_group_wanted(&handle->hints))
         return;
+    if (handle->file->refreshes) {
+        handle->why_no_delegates = "nothing keeps the nodes' caches coherent";
+        return;
+    }
+    if (mpiox_topology_own_comm(handle->file->topology, comm) != MPIOX_OK) {
+        handle->why_no_delegates = "no communicator is left";
+        return;
+    }
     group = mpiox_group_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
     if (group != NULL)
         mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
     mpiox_delegated_follow(handle->delegated);
 }
 
+/* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
+static void start_at_end(mpiox_handle *handle)
+{
+    mpiox_storage *storage = handle->file->storage;
+    struct stat status;
+
+    if (!handle->file->refreshes || !(handle->amode & MPI_MODE_APPEND) || mpiox_storage_pin(storage, NULL) != MPIOX_OK)
+        return;
+    if (fstat(storage->fd, &status) == 0)
+        mpiox_mpi_pointer_set(handle, status.st_size);
+    mpiox_storage_unpin(storage);
+}
+
 /* On all ranks or on none: without collectives the file stays with the MPI library. */
-static void attach_collective(mpiox_handle *handle, mpiox_file *file)
+static void attach_collective(mpiox_handle *handle, MPI_Comm comm, mpiox_file *file)
 {
     mpiox_topology *topology = file->topology;
     mpiox_error error;
@@ -208,7 +241,25 @@ static void attach_collective(mpiox_handle *handle, mpiox_file *file)
     }
     handle->file = file;
     mpiox_mpi_view_begin(handle);
-    attach_delegates(handle);
+    start_at_end(handle);
+    attach_delegates(handle, comm);
+}
+
+/* What the statistics are summed by, on all ranks or on none: without it the file has none. */
+static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_opened)
+{
+    if (mpiox_handle_is_managed(handle)) { /* on all ranks */
+        if (mpiox_topology_own_comm(handle->file->topology, comm) == MPIOX_OK)
+            handle->comm = handle->file->topology->comm;
+        return;
+    }
+    if (!all_true(comm, all_opened && handle != NULL))
+        return;
+    handle->owns_comm = mpiox_topology_copy_comm(comm, &handle->comm) == MPIOX_OK;
+    if (!all_true(comm, handle->owns_comm) && handle->owns_comm) {
+        PMPI_Comm_free(&handle->comm);
+        handle->owns_comm = false;
+    }
 }
 
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
@@ -227,14 +278,34 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
 
         mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &all_opened, &file, &why_not);
         if (file != NULL)
-            attach_collective(handle, file);
+            attach_collective(handle, comm, file);
         else if (handle != NULL)
             handle->why_native = handle->path_unknown && opened ? which_file : why_not;
     }
-    if (o->hints.stats && all_true(comm, all_opened && handle != NULL))
-        if (PMPI_Comm_split(comm, 0, handle->rank, &handle->comm) != MPI_SUCCESS) /* no dup: it runs callbacks */
-            handle->comm = MPI_COMM_NULL;
+    if (o->few_descriptors && handle != NULL)
+        handle->why_native = "native: few descriptors are left (ulimit -n)";
+    if (o->hints.stats)
+        attach_statistics(handle, comm, all_opened);
     return opened && handle != NULL;
+}
+
+/* Should the MPI library find no descriptor left on one rank, and one on another, they would wait for each other for
+ * ever (OMPIO, between nodes). Alone it runs out on all ranks at the same file; this library's descriptors differ by a
+ * few. */
+static bool may_open(MPI_Comm comm, const opening *o)
+{
+    mpiox_storage_make_way();
+    return !o->scarce_descriptors || all_true(comm, mpiox_storage_has_room(DESCRIPTORS));
+}
+
+static int refuse_open(MPI_Comm comm, const char *filename, MPI_File *fh)
+{
+    mpiox_error error;
+
+    *fh = MPI_FILE_NULL;
+    mpiox_error_set(&error, MPIOX_E_IO, EMFILE, -1, -1, "open (a rank has hardly any descriptors left)");
+    PMPI_Comm_rank(comm, &error.rank);
+    return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
 /* The MPI library's error with the file and errno added, where they can be found out. Its class stays. */
@@ -296,6 +367,11 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         mpiox_mpi_run_agreed(o.run_stats);
     if (o.run[0] != '\0')
         mpiox_stats_identity_adopt(o.run, members.whole_world);
+    if (!may_open(comm, &o)) {
+        if (merged != MPI_INFO_NULL)
+            PMPI_Info_free(&merged);
+        return refuse_open(comm, filename, fh);
+    }
     /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
     result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
                             merged != MPI_INFO_NULL ? merged : info, fh);
@@ -360,7 +436,7 @@ int mpiox_mpi_close(MPI_File *fh)
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_view_release(handle);
-        if (handle->comm != MPI_COMM_NULL)
+        if (handle->owns_comm)
             PMPI_Comm_free(&handle->comm);
         discard(handle);
         if (deferred != MPI_SUCCESS) { /* last: a handler may leave by longjmp */

@@ -37,22 +37,20 @@ void mpiox_mpi_shared_reserve(mpiox_handle *handle, mpiox_request *request)
 
 void mpiox_mpi_shared_reserve_ordered(mpiox_handle *handle, mpiox_request *request)
 {
-    const MPI_Comm comm = handle->file->topology->comm;
-    const int64_t etypes = whole_etypes(handle, request);
-    int64_t mine[2] = {etypes, request->local_error.code == MPIOX_OK}, sums[2] = {0, 0}, before = 0, start = -1;
+    mpiox_topology *topology = handle->file->topology;
+    const int64_t mine[MPIOX_TOPOLOGY_SUMS] = {whole_etypes(handle, request), request->local_error.code == MPIOX_OK};
+    int64_t before[MPIOX_TOPOLOGY_SUMS], sums[MPIOX_TOPOLOGY_SUMS], start = -1;
     mpiox_error error = {.code = MPIOX_OK};
-    bool placed = PMPI_Exscan(&etypes, &before, 1, MPI_INT64_T, MPI_SUM, comm) == MPI_SUCCESS;
-    placed &= PMPI_Reduce(mine, sums, 2, MPI_INT64_T, MPI_SUM, 0, comm) == MPI_SUCCESS;
+    bool placed = mpiox_topology_sums(topology, mine, before, sums) == MPIOX_OK;
     if (handle->rank == 0 && placed) {
         const int64_t all = sums[1] == handle->ranks ? sums[0] : 0; /* no rank has an error */
         if (mpiox_shared_pointer_add(handle->file, all, &start, &error) != MPIOX_OK) {
             request->local_error = error;
             start = -1;
         }
-        before = 0; /* MPI_Exscan leaves it undefined */
     }
-    placed &= PMPI_Bcast(&start, 1, MPI_INT64_T, 0, comm) == MPI_SUCCESS;
+    placed &= mpiox_topology_spread(topology, 0, &start, sizeof start) == MPIOX_OK;
     if (!placed)
         mpiox_error_set(&request->local_error, MPIOX_E_MPI, 0, -1, -1, "placing an ordered access");
-    set_position(handle, start < 0 ? 0 : start + before, request);
+    set_position(handle, start < 0 ? 0 : start + before[0], request);
 }

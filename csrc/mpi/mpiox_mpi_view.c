@@ -17,23 +17,39 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-/* A predefined type is itself; of any other one element of it with the same bounds, committed. Not a duplicate:
- * that would run the program's attribute callbacks. Not MPI_Type_contiguous: Open MPI 4.1 forgets the bounds of a
- * type without data. MPI_DATATYPE_NULL: there is none. */
-static MPI_Datatype keep(MPI_Datatype type)
+/* A predefined type is itself; any other is held by a struct of no elements of it: MPI keeps what a type is made of for
+ * as long as that type lives, and gives it back (keep). A copy of a long list would take Open MPI longer than this
+ * library takes to describe it. Not a duplicate: that would run the program's attribute callbacks. MPI_DATATYPE_NULL:
+ * there is none. */
+static MPI_Datatype hold(MPI_Datatype type)
 {
-    MPI_Datatype copy = type;
-    MPI_Count lb = 0, extent = 0;
+    const int none = 0;
+    const MPI_Aint at = 0;
+    MPI_Datatype holder = MPI_DATATYPE_NULL;
 
     if (mpiox_contents_is_predefined(type))
         return type;
-    if (PMPI_Type_get_extent_x(type, &lb, &extent) != MPI_SUCCESS ||
-        PMPI_Type_create_resized(type, (MPI_Aint)lb, (MPI_Aint)extent, &copy) != MPI_SUCCESS)
+    return PMPI_Type_create_struct(1, &none, &at, &type, &holder) == MPI_SUCCESS ? holder : MPI_DATATYPE_NULL;
+}
+
+/* What is held, committed, the caller's to free unless it is predefined. MPI_DATATYPE_NULL: MPI does not give it. */
+static MPI_Datatype keep(MPI_Datatype holder)
+{
+    mpiox_contents contents;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+
+    if (holder == MPI_DATATYPE_NULL || mpiox_contents_is_predefined(holder))
+        return holder;
+    if (mpiox_contents_get(holder, &contents) != MPIOX_OK)
         return MPI_DATATYPE_NULL;
-    if (PMPI_Type_commit(&copy) == MPI_SUCCESS)
-        return copy;
-    PMPI_Type_free(&copy);
-    return MPI_DATATYPE_NULL;
+    if (contents.n_types == 1) {
+        type = contents.types[0];
+        contents.n_types = 0; /* not to be freed */
+    }
+    mpiox_contents_free(&contents);
+    if (type != MPI_DATATYPE_NULL && PMPI_Type_commit(&type) != MPI_SUCCESS)
+        PMPI_Type_free(&type);
+    return type;
 }
 
 static void drop(MPI_Datatype *type)
@@ -49,7 +65,7 @@ void mpiox_mpi_view_begin(mpiox_handle *handle)
     handle->displacement = 0;
     handle->etype_bytes = 1;
     handle->native_view = handle->has_view = true;
-    handle->all_ours = mpiox_topology_background(handle->file->topology);
+    handle->all_ours = mpiox_topology_takes_all(handle->file->topology);
     handle->view_handed_over = true;
 }
 
@@ -63,7 +79,10 @@ void mpiox_mpi_view_hand_over(mpiox_handle *handle)
 {
     if (!mpiox_handle_is_managed(handle) || handle->view_handed_over || !handle->native_view)
         return;
-    PMPI_File_set_view(handle->fh, handle->displacement, handle->etype, handle->filetype, "native", MPI_INFO_NULL);
+    MPI_Datatype etype = keep(handle->etype), filetype = keep(handle->filetype);
+    PMPI_File_set_view(handle->fh, handle->displacement, etype, filetype, "native", MPI_INFO_NULL);
+    drop(&etype);
+    drop(&filetype);
     handle->view_handed_over = true;
 }
 
@@ -99,8 +118,8 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
         out->access = NULL;
         return false;
     }
-    out->etype = keep(etype);
-    out->filetype = keep(filetype);
+    out->etype = hold(etype);
+    out->filetype = hold(filetype);
     return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL && !reaches_back(out->access) &&
            mpiox_file_takes_view(out->access);
 }
@@ -116,7 +135,7 @@ static void adopt(mpiox_handle *handle, new_view *view, MPI_Offset disp, bool na
     handle->native_view = native;
     mpiox_file_set_view(handle->file, view->access, disp);
     handle->has_view = view->etype_bytes > 0 && mpiox_file_view_usable(handle->file);
-    handle->view_handed_over = !handle->all_ours;
+    handle->view_handed_over = !handle->all_ours || handle->shares_views;
     mpiox_mpi_pointer_reset(handle);
 }
 
@@ -136,7 +155,7 @@ static int keep_old(mpiox_handle *handle, new_view *view, bool was_ours, int res
 {
     put_back(handle, view, was_ours);
     handle->view_handed_over = false;
-    if (!was_ours && handle->native_view)
+    if ((!was_ours || handle->shares_views) && handle->native_view)
         mpiox_mpi_view_hand_over(handle);
     if (result != MPI_SUCCESS)
         return result;
@@ -160,13 +179,16 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
     const bool native = datarep != NULL && strcasecmp(datarep, "native") == 0, was_ours = handle->all_ours;
     const bool good = examine(disp, etype, filetype, native, &view);
 
-    handle->all_ours = mpiox_file_agree_view(handle->file, good);
+    handle->shares_views |= handle->alone_was_dear;
+    handle->all_ours = mpiox_file_agree_view(handle->file, good, &handle->shares_views);
     if (!handle->all_ours) {
         mpiox_mpi_view_judge(handle, disp, etype, filetype, datarep, &error);
         if (!mpiox_mpi_view_agreed(handle, datarep, &error)) {
             put_back(handle, &view, was_ours);
             return mpiox_mpi_error_raise(fh, handle->path, &error);
         }
+    }
+    if (!handle->all_ours || handle->shares_views) {
         result = PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
         if (!mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS))
             return keep_old(handle, &view, was_ours, result);

@@ -94,7 +94,7 @@ void mpiox_mpi_view_judge(const mpiox_handle *handle, MPI_Offset disp, MPI_Datat
     const bool current = disp == MPI_DISPLACEMENT_CURRENT && (handle->amode & MPI_MODE_SEQUENTIAL);
     MPI_Count etype_bytes = 0, filetype_bytes = 0;
     const char *wrong;
-    int error_class;
+    int error_class = 0;
 
     memset(error, 0, sizeof *error);
     if (disp < 0 && !current) {

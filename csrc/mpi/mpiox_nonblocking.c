@@ -58,7 +58,7 @@ _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "MPI_Request does not fi
 /* Lets MPI move messages while this thread waits: other ranks may need them to finish the same access. */
 static bool mpi_progress(void *context)
 {
-    int flag;
+    int flag = 0;
     (void)context;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
     return false;

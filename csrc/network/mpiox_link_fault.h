@@ -1,8 +1,9 @@
 /*
  * mpiox_link_fault.h - connections that are slow or break on purpose, for tests.
  *
- * The environment variable MPIOX_NETWORK_FAULT holds KEY=VALUE pairs separated by ':', which act on every connection
- * that carries data and that this process opens or accepts afterwards:
+ * The environment variable MPIOX_NETWORK_FAULT, which counts with MPIOX_TESTING=1 only (mpiox_testing.h), holds
+ * KEY=VALUE pairs separated by ':', which act on every connection that carries data and that this process opens or
+ * accepts afterwards:
  *
  *   delay_ms=N      each message sleeps so long before it is sent: latency, in one direction
  *   drop_after=N    the connection breaks when N bytes have passed, both directions together

@@ -1,9 +1,9 @@
 /*
  * mpiox_fault.c - the back end that fails on purpose (rules: mpiox_fault.h).
  *
- * It stands between the transfer loops of mpiox_storage.c and a real back end, so what is tested is the code that
- * production runs: a short transfer really moves its first bytes, a failed call moves none. In a list every piece is a
- * call (the rules would otherwise count what happens to be merged), and the pieces that no rule is about go to the
+ * It stands between the transfer loops of mpiox_storage_transfer.c and a real back end, so what is tested is the code
+ * that production runs: a short transfer really moves its first bytes, a failed call moves none. In a list every piece
+ * is a call (the rules would otherwise count what happens to be merged), and the pieces that no rule is about go to the
  * inner back end together, as in production.
  */
 #include "mpiox_fault.h"

@@ -52,7 +52,9 @@ typedef struct mpiox_storage_counters { /* since open */
 
 struct mpiox_storage {
     const mpiox_storage_backend *backend;
-    int fd; /* of the posix back end (wrapped or not), else -1 */
+    int fd; /* of the posix back end (wrapped or not), else -1; may change while the handle is not pinned */
+    struct mpiox_storage_pooled *pooled; /* where the descriptor can be had again; NULL: it stays open */
+    bool exact;                          /* nothing is read ahead (mpiox_storage_refresh.h) */
     void *state;
     mpiox_storage_counters counters;
 };
@@ -78,6 +80,19 @@ int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storag
                        mpiox_error *error);
 /* Frees the handle in any case. NULL-safe; 0 or MPIOX_E_IO (errno is set). */
 int mpiox_storage_close(mpiox_storage *storage);
+
+/* From here to mpiox_storage_unpin() storage->fd is the file's descriptor and stays so (mpiox_storage_pool.h). The
+ * functions below do this by themselves. Blocking; 0, or MPIOX_E_IO: then it is not pinned. */
+int mpiox_storage_pin(mpiox_storage *storage, mpiox_error *error);
+void mpiox_storage_unpin(mpiox_storage *storage);
+/* The program, or its MPI library, is about to open a file: when few descriptors are left, those of handles that are
+ * not in use are closed. Local. */
+void mpiox_storage_make_way(void);
+/* Are there hardly more than so many descriptors left? An estimate, by one that is opened. Local. */
+bool mpiox_storage_is_scarce(int descriptors);
+/* Can the process open so many more (at most 32), if those of handles that are not in use are closed for them? Local.
+ * */
+bool mpiox_storage_has_room(int descriptors);
 
 /* All of `length` bytes or an error: goes on after short writes and EINTR, keeps to IOV_MAX vectors and the kernel's
  * limit of 0x7ffff000 bytes per call; a write of 0 bytes is ENOSPC. error->offset/length is what did not arrive.

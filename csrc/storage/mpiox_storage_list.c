@@ -109,15 +109,12 @@ static void name_piece(const mpiox_storage_piece *pieces, int64_t from, int64_t 
     }
 }
 
-static int list_transfer(mpiox_storage *storage, bool write, const mpiox_storage_piece *pieces, int64_t count,
-                         int64_t *end, mpiox_error *error)
+/* Of legal pieces. */
+static int move_pieces(mpiox_storage *storage, bool write, const mpiox_storage_piece *pieces, int64_t count,
+                       int64_t *end, mpiox_error *error)
 {
     batch b;
-    int64_t bad = first_bad(pieces, count), done;
-    *end = INT64_MAX;
-    if (count < 0 || bad < count)
-        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, count < 0 ? -1 : pieces[bad].offset,
-                               count < 0 ? -1 : pieces[bad].length, write ? "write" : "read");
+    int64_t done;
     for (int64_t from = 0, next; from < count; from = next) {
         next = fill(&b, !storage->backend->separate, pieces, count, from, *end);
         if (storage->backend->many != NULL && b.count > 1)
@@ -133,6 +130,24 @@ static int list_transfer(mpiox_storage *storage, bool write, const mpiox_storage
         }
     }
     return MPIOX_OK;
+}
+
+static int list_transfer(mpiox_storage *storage, bool write, const mpiox_storage_piece *pieces, int64_t count,
+                         int64_t *end, mpiox_error *error)
+{
+    const int64_t bad = first_bad(pieces, count);
+    *end = INT64_MAX;
+    if (count < 0 || bad < count)
+        return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, count < 0 ? -1 : pieces[bad].offset,
+                               count < 0 ? -1 : pieces[bad].length, write ? "write" : "read");
+    if (count == 0)
+        return MPIOX_OK;
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK)
+        return mpiox_error_set(error, MPIOX_E_IO, error ? error->sys_errno : 0, pieces[0].offset, pieces[0].length,
+                               write ? "write" : "read");
+    const int code = move_pieces(storage, write, pieces, count, end, error);
+    mpiox_storage_unpin(storage);
+    return code;
 }
 
 int mpiox_storage_write_list(mpiox_storage *storage, const mpiox_storage_piece *pieces, int64_t count,

@@ -32,17 +32,22 @@ static int set_lock(int fd, short type, int64_t offset, int64_t length, bool wai
 
 int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, int64_t length, mpiox_error *error)
 {
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK) /* until it is unlocked */
+        return MPIOX_E_IO;
     if (storage->fd < 0)
         return MPIOX_OK;
     const int mode = fcntl(storage->fd, F_GETFL) & O_ACCMODE;
     const short type = mode == O_RDONLY || (!exclusive && mode != O_WRONLY) ? F_RDLCK : F_WRLCK;
     if (set_lock(storage->fd, type, offset, length, true) == 0)
         return MPIOX_OK;
-    return mpiox_error_set(error, MPIOX_E_IO, errno, offset, length, "lock");
+    const int code = errno;
+    mpiox_storage_unpin(storage);
+    return mpiox_error_set(error, MPIOX_E_IO, code, offset, length, "lock");
 }
 
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length)
 {
     if (storage->fd >= 0)
         set_lock(storage->fd, F_UNLCK, offset, length, false);
+    mpiox_storage_unpin(storage);
 }

@@ -16,7 +16,8 @@
 
 #include "mpiox_storage_internal.h"
 
-int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out)
+/* Of a pinned handle. */
+static int map(const mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out)
 {
     struct stat status;
     const int64_t page = sysconf(_SC_PAGESIZE), start = offset / page * page;
@@ -33,6 +34,15 @@ int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bo
         return MPIOX_E_UNSUPPORTED;
     out->data = (char *)out->base + (offset - start);
     return MPIOX_OK;
+}
+
+int mpiox_storage_map(mpiox_storage *storage, int64_t offset, int64_t length, bool populate, mpiox_storage_mapping *out)
+{
+    if (mpiox_storage_pin(storage, NULL) != MPIOX_OK)
+        return MPIOX_E_UNSUPPORTED;
+    const int code = map(storage, offset, length, populate, out);
+    mpiox_storage_unpin(storage);
+    return code;
 }
 
 void mpiox_storage_unmap(mpiox_storage *storage, mpiox_storage_mapping *mapping, int64_t written)

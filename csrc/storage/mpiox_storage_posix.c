@@ -10,24 +10,9 @@
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
+#include "mpiox_storage_pool.h"
 
 _Static_assert(sizeof(off_t) == 8, "file offsets have 64 bits");
-
-int mpiox_storage_descriptor(const char *path, int flags)
-{
-    int fd;
-    do
-        fd = open(path, (flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_CLOEXEC);
-    while (fd < 0 && errno == EINTR);
-    if (fd >= 0 && fd <= STDERR_FILENO) { /* the program has closed one of its streams, and may still write to it */
-        const int standard = fd;
-        fd = fcntl(standard, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-        const int saved = errno;
-        close(standard);
-        errno = saved;
-    }
-    return fd >= 0 ? fd : -errno;
-}
 
 int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, struct iovec *out, int room)
 {
@@ -60,7 +45,7 @@ int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const s
 static int posix_close(mpiox_storage *storage)
 {
     /* Linux releases the descriptor even when close() is interrupted: trying again could close somebody else's. */
-    return close(storage->fd) == 0 || errno == EINTR ? 0 : -errno;
+    return storage->fd < 0 || close(storage->fd) == 0 || errno == EINTR ? 0 : -errno;
 }
 
 static const mpiox_storage_backend posix_backend = {
@@ -76,7 +61,7 @@ int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, m
     mpiox_storage *storage = calloc(1, sizeof *storage);
     if (storage == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
-    storage->fd = mpiox_storage_descriptor(path, flags);
+    storage->fd = mpiox_storage_pool_open(path, flags);
     if (storage->fd < 0) {
         int saved = -storage->fd;
         free(storage);

@@ -4,9 +4,12 @@
  * A topology is made for a group of ranks once and then reused: opening a second file on the same group costs nothing
  * here. Rank 0 chooses the topology, so that all ranks use the same one even when several threads open files. Beside
  * the maps of ranks and nodes it owns
- *   - the communicators of this library,
  *   - a small shared page per node for barriers, agreements and the shared file pointer (mpiox_topology_page.c),
- *   - one shared segment per node, which the collective buffers of the file in use lie in.
+ *   - one shared segment per node, which the collective buffers of the file in use lie in,
+ *   - where the group spans several nodes, communicators of this library. Those of one node need none: communicators
+ *     are scarce (MPICH has 2048 in all), and each that this library held, the program could not have.
+ *
+ * A process keeps the topologies that it used last, for the next file of the same group (mpiox_topology_keep.c).
  * MPIOX_RANKS_PER_NODE (hint mpiox_ranks_per_node) splits a node into pretended ones for tests.
  *
  * Every function takes the number of nodes into account, so that callers need not: between nodes the leader (rank 0 of
@@ -23,25 +26,28 @@
 
 #include "mpiox_error.h"
 #include "mpiox_segment.h"
+#include "mpiox_wait.h"
 
 typedef struct mpiox_topology_page mpiox_topology_page; /* in shared memory */
 
 typedef struct mpiox_topology {
-    MPI_Comm comm;        /* only this library uses it; MPI_COMM_SELF when there is one rank */
-    MPI_Comm node_comm;   /* the ranks of this node, in rank order; comm itself when there is one node */
-    MPI_Comm leader_comm; /* rank 0 of every node, in node order; MPI_COMM_NULL on other ranks and with one node */
+    MPI_Group group;      /* its ranks, in their order */
+    MPI_Comm comm;        /* only this library uses it; with one node MPI_COMM_NULL until mpiox_topology_own_comm() */
+    MPI_Comm node_comm;   /* several nodes: the ranks of this one, in rank order; else MPI_COMM_NULL */
+    MPI_Comm leader_comm; /* several nodes: rank 0 of every node, in node order; MPI_COMM_NULL on other ranks */
     int rank, size;
     int node, n_nodes;
     int node_rank, node_size;
-    int *node_of;       /* [size] node of a rank */
-    int *local_of;      /* [size] rank within its node */
-    int *node_start;    /* [n_nodes + 1] into node_ranks */
-    int *node_ranks;    /* [size] ranks, grouped by node, ascending */
-    char *node_name;    /* processor name of this node; NULL without memory */
-    int ranks_per_node; /* the hint it was made for */
-    bool threads;       /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
-    bool one_opener;    /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
-    bool foreground;    /* of the file in use: no thread of this library shall carry out its collectives */
+    int *node_of;           /* [size] node of a rank */
+    int *local_of;          /* [size] rank within its node */
+    int *node_start;        /* [n_nodes + 1] into node_ranks */
+    int *node_ranks;        /* [size] ranks, grouped by node, ascending */
+    char *node_name;        /* processor name of this node; NULL without memory */
+    int ranks_per_node;     /* the hint it was made for */
+    bool threads;           /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
+    bool one_opener;        /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
+    bool foreground;        /* of the file in use: a tool hides MPI_Wait, so that nonblocking accesses are not ours */
+    mpiox_wait_limit limit; /* of the file in use, on waiting for other ranks; none without a file */
     mpiox_segment page_segment;
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
     uint32_t told;             /* calls of mpiox_topology_bcast() so far; the same on every rank */
@@ -49,19 +55,21 @@ typedef struct mpiox_topology {
     bool segment_placed;       /* its pages have been touched by those who use them most */
     uint64_t segment_layout;   /* what the segment was laid out for */
     uint64_t id;
-    bool temporary; /* goes with the file that it was made for; the same on every rank */
+    uint64_t last_used; /* on this rank: counts uses of all topologies */
+    bool temporary;     /* goes with the file that it was made for; the same on every rank */
     bool in_use;
     uint32_t views; /* views of all its files, opening included, counted on: selects the shared file pointer in use */
     struct mpiox_topology *next;
 } mpiox_topology;
 
-/* ---- making one (mpiox_topology_make.c) -------------------------------------------------------------------------- */
+/* ---- making one and keeping it (mpiox_topology_make.c, ..._keep.c, ..._memory.c) --------------------------------- */
 
 /* Rank 0's choice, which the caller brings to the other ranks. */
 typedef struct mpiox_topology_choice {
     uint64_t id;
     int32_t fresh; /* no free topology of this group: a new one has to be made */
     int32_t ranks_per_node;
+    mpiox_segment_address page; /* fresh: of a page for the whole group on one node; bytes 0: none */
 } mpiox_topology_choice;
 
 /* Rank 0 only, local: a free topology of this group, now reserved, or a fresh one. mpiox_topology_join() must follow on
@@ -71,6 +79,12 @@ mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node);
  * MPIOX_E_FULL (no room for shared memory), MPIOX_E_UNSUPPORTED (ranks of a node do not see the memory of each other),
  * MPIOX_E_NOMEM or MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
 int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out);
+/* Make topology->comm where there is none yet. Collective over comm, which has the same ranks, blocking. 0 or
+ * MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
+int mpiox_topology_own_comm(mpiox_topology *topology, MPI_Comm comm);
+/* A communicator of the same ranks for this library alone, which returns its errors. Collective over comm, blocking. 0,
+ * or MPIOX_E_MPI and *out == MPI_COMM_NULL; not agreed. */
+int mpiox_topology_copy_comm(MPI_Comm comm, MPI_Comm *out);
 /* Each rank releases once every rank is done with the topology. Local; NULL-safe. */
 void mpiox_topology_release(mpiox_topology *topology);
 /* Collective over the node, blocking: make topology->segment `bytes` bytes laid out as `layout` says (any number
@@ -87,6 +101,12 @@ static inline bool mpiox_topology_background(const mpiox_topology *topology)
 {
     return !topology->foreground && (topology->n_nodes == 1 || topology->threads);
 }
+/* May every access be this library's, so that the MPI library need not know views and pointers? The same on all
+ * ranks; local. */
+static inline bool mpiox_topology_takes_all(const mpiox_topology *topology)
+{
+    return !topology->foreground;
+}
 /* Do all ranks share memory? Local. */
 static inline bool mpiox_topology_one_node(const mpiox_topology *topology)
 {
@@ -102,7 +122,12 @@ bool mpiox_topology_world_on_one_node(int ranks_per_node);
  * As MPI's collectives: every rank calls the same ones in the same order, one at a time; while a collective runs in the
  * background, none of them may be called by another thread. */
 
-enum { MPIOX_TOPOLOGY_VALUES = 3, MPIOX_TOPOLOGY_NOTE_BYTES = 256, MPIOX_TOPOLOGY_TEXT_BYTES = 8192 };
+enum {
+    MPIOX_TOPOLOGY_VALUES = 3,
+    MPIOX_TOPOLOGY_SUMS = 2,
+    MPIOX_TOPOLOGY_NOTE_BYTES = 512,
+    MPIOX_TOPOLOGY_TEXT_BYTES = 8192
+};
 
 /* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
  * leaves: with several nodes on the leader, which may talk to the other leaders there. */
@@ -114,6 +139,11 @@ int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note,
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);
 /* The lowest code of all ranks; at most MPIOX_E_MPI when that cannot be found out. */
 int mpiox_topology_lowest(mpiox_topology *topology, int code);
+/* The `bytes` <= MPIOX_TOPOLOGY_NOTE_BYTES bytes of rank `root` reach every rank. 0 or MPIOX_E_MPI. */
+int mpiox_topology_spread(mpiox_topology *topology, int root, void *data, int64_t bytes);
+/* before[i] = sum of mine[i] of all lower ranks; total[i]: of all ranks. 0 or MPIOX_E_MPI. */
+int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOLOGY_SUMS],
+                        int64_t before[MPIOX_TOPOLOGY_SUMS], int64_t total[MPIOX_TOPOLOGY_SUMS]);
 /* Every rank gets the error of the lowest rank that has one, with the rank filled in; returns its code. */
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
@@ -149,9 +179,34 @@ int mpiox_topology_finish(int code, MPI_Request *request);
 /* ---- inside this folder ------------------------------------------------------------------------------------------ */
 
 int64_t mpiox_topology_page_bytes(int node_size);
-/* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). */
-void mpiox_topology_tell(mpiox_topology *topology, void *data, int64_t bytes);
+/* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). False, on a rank other than 0:
+ * rank 0 has given the topology up, and tells its choices in another way. */
+bool mpiox_topology_tell(mpiox_topology *topology, void *data, int64_t bytes);
+/* One node, not in use. Rank 0: give it up, if every rank has read what was told; whether it has. */
+bool mpiox_topology_page_give_up(mpiox_topology *topology);
+/* Other ranks: has rank 0 given it up? May it, please? Rank 0: would another rank like it to? */
+bool mpiox_topology_page_given_up(const mpiox_topology *topology);
+void mpiox_topology_page_ask(mpiox_topology *topology, bool give_up);
+bool mpiox_topology_page_asked(const mpiox_topology *topology);
+
+/* How many more topologies of this process may be kept for later, with communicators and without, and how many
+ * communicators may be made. Those that were not used for longest go. Local. */
+typedef struct mpiox_topology_room {
+    int plain, with_comms, comms;
+} mpiox_topology_room;
+mpiox_topology_room mpiox_topology_make_room(void);
+/* One that may be reused, from now on; in use. */
+void mpiox_topology_keep(mpiox_topology *topology);
+/* The topology that rank 0 has chosen; NULL when it is fresh. */
+mpiox_topology *mpiox_topology_find(MPI_Comm comm, const mpiox_topology_choice *choice);
+/* Rank 0, once: the memory that choice->page leads to. False: there is none. */
+bool mpiox_topology_take_page(const mpiox_topology_choice *choice, mpiox_segment *out);
 /* The topology of `comm` whose page carries mpiox_topology_bcast(), NULL when there is none; the same on every rank. */
 mpiox_topology *mpiox_topology_of(MPI_Comm comm);
+/* Local; takes it out of those that are kept. NULL-safe. */
+void mpiox_topology_free(mpiox_topology *topology);
+
+/* Collective over the node: zero-filled memory of all its ranks. Codes as of mpiox_topology_join(). */
+int mpiox_topology_share(mpiox_topology *topology, int64_t bytes, mpiox_segment *out, mpiox_error *error);
 
 #endif

@@ -9,6 +9,9 @@
  *            in the page.
  * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have
  *            arrived: one set of words is enough.
+ *            Rank 0 alone gives a page up, as the last thing that it tells there, and only when the others have read
+ *            all before it: whoever waits for rank 0's next choice on a page that is given up learns of that, and looks
+ *            for it elsewhere, as rank 0 does.
  */
 #include <limits.h>
 #include <stdatomic.h>
@@ -21,18 +24,24 @@ enum { LINE = 64 };
 
 typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
+    int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* what it brings to mpiox_topology_sums()... */
+    int64_t before[MPIOX_TOPOLOGY_SUMS]; /* ...and what that of the lower ranks comes to */
 } rank_values;
 
 struct mpiox_topology_page {
     _Alignas(LINE) mpiox_word told;                   /* times that rank 0 has put something into `text` */
     _Alignas(LINE) mpiox_word read;                   /* times that somebody has read it */
+    _Alignas(LINE) _Atomic uint32_t given_up;         /* rank 0 will not use it any more */
+    _Atomic uint32_t asked;                           /* somebody would rather not keep it */
     _Alignas(LINE) _Atomic uint32_t arrived;          /* ranks at the barrier */
     _Alignas(LINE) mpiox_word generation;             /* barriers completed */
     _Alignas(LINE) mpiox_word gathered;               /* barriers whose ranks have all arrived (leaders wait on it) */
     _Alignas(LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (file/mpiox_shared_pointer.c) */
     _Alignas(LINE) int lowest[MPIOX_TOPOLOGY_VALUES]; /* of the last mpiox_topology_min() */
     int code;                                         /* of the last mpiox_topology_min() */
-    char root_note[MPIOX_TOPOLOGY_NOTE_BYTES];        /* rank 0's, until the barrier */
+    int64_t totals[MPIOX_TOPOLOGY_SUMS];              /* of the last mpiox_topology_sums() */
+    char root_note[MPIOX_TOPOLOGY_NOTE_BYTES];        /* rank 0's (of mpiox_topology_spread(): the root's), until the
+                                                         barrier */
     char note[MPIOX_TOPOLOGY_NOTE_BYTES];             /* the same for all to read, after it */
     _Alignas(LINE) char text[MPIOX_TOPOLOGY_TEXT_BYTES];
     rank_values ranks[]; /* [node_size] */
@@ -50,7 +59,7 @@ _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view)
 
 /* ---- barrier ----------------------------------------------------------------------------------------------------- */
 
-void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *context)
+static void barrier(mpiox_topology *t, void (*serial)(void *), void *context)
 {
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
@@ -67,13 +76,24 @@ void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *con
         mpiox_word_set(&page->gathered, next);
     }
     if (by_leader && t->node_rank == 0) {
+        mpiox_wait_for("the other ranks of this node to arrive", -1);
         mpiox_wait_reach(&page->gathered, next, &idle);
         if (serial)
             serial(context);
         mpiox_word_set(&page->generation, next);
     } else {
+        mpiox_wait_for(by_leader ? "this node's lowest rank, which agrees with the other nodes" : "all ranks to arrive",
+                       -1);
         mpiox_wait_reach(&page->generation, next, &idle);
     }
+}
+
+void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *context)
+{
+    const mpiox_wait_limit *before = mpiox_wait_set_limit(&t->limit);
+    barrier(t, serial, context);
+    mpiox_wait_for(NULL, -1);
+    mpiox_wait_set_limit(before);
 }
 
 bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all)
@@ -83,6 +103,7 @@ bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t byt
         memcpy(all, mine, bytes);
         return true;
     }
+    mpiox_wait_for("an answer of the other nodes", -1);
     const int code = PMPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, t->leader_comm, &request);
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
@@ -93,6 +114,7 @@ bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t byt
 static int spread_lowest(mpiox_topology *t)
 {
     MPI_Request request;
+    mpiox_wait_for("an answer of the other nodes", -1);
     int code = PMPI_Iallreduce(MPI_IN_PLACE, t->page->lowest, MPIOX_TOPOLOGY_VALUES, MPI_INT, MPI_MIN, t->leader_comm,
                                &request);
     if (mpiox_topology_finish(code, &request) != MPIOX_OK)
@@ -131,6 +153,62 @@ int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_
     return page->code;
 }
 
+static void copy_note(void *context)
+{
+    mpiox_topology_page *page = ((mpiox_topology *)context)->page;
+    memcpy(page->note, page->root_note, sizeof page->note);
+}
+
+int mpiox_topology_spread(mpiox_topology *t, int root, void *data, int64_t bytes)
+{
+    if (t->size == 1)
+        return MPIOX_OK;
+    if (t->n_nodes > 1)
+        return PMPI_Bcast(data, (int)bytes, MPI_BYTE, root, t->comm) == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    if (t->rank == root)
+        memcpy(t->page->root_note, data, (size_t)bytes);
+    mpiox_topology_barrier(t, copy_note, t);
+    memcpy(data, t->page->note, (size_t)bytes);
+    return MPIOX_OK;
+}
+
+static void add_up(void *context)
+{
+    const mpiox_topology *t = context;
+    mpiox_topology_page *page = t->page;
+    for (int i = 0; i < MPIOX_TOPOLOGY_SUMS; i++) {
+        int64_t sum = 0;
+        for (int r = 0; r < t->size; r++) {
+            page->ranks[r].before[i] = sum;
+            sum += page->ranks[r].sums[i];
+        }
+        page->totals[i] = sum;
+    }
+}
+
+int mpiox_topology_sums(mpiox_topology *t, const int64_t mine[MPIOX_TOPOLOGY_SUMS], int64_t before[MPIOX_TOPOLOGY_SUMS],
+                        int64_t total[MPIOX_TOPOLOGY_SUMS])
+{
+    const size_t bytes = sizeof *mine * MPIOX_TOPOLOGY_SUMS;
+    memset(before, 0, bytes);
+    memcpy(total, mine, bytes);
+    if (t->size == 1)
+        return MPIOX_OK;
+    if (t->n_nodes > 1) {
+        int code = PMPI_Exscan(mine, before, MPIOX_TOPOLOGY_SUMS, MPI_INT64_T, MPI_SUM, t->comm);
+        if (t->rank == 0)
+            memset(before, 0, bytes); /* MPI_Exscan leaves it undefined */
+        if (code == MPI_SUCCESS)
+            code = PMPI_Allreduce(mine, total, MPIOX_TOPOLOGY_SUMS, MPI_INT64_T, MPI_SUM, t->comm);
+        return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    }
+    memcpy(t->page->ranks[t->rank].sums, mine, bytes);
+    mpiox_topology_barrier(t, add_up, t);
+    memcpy(before, t->page->ranks[t->rank].before, bytes);
+    memcpy(total, t->page->totals, bytes);
+    return MPIOX_OK;
+}
+
 bool mpiox_topology_all(mpiox_topology *t, bool mine)
 {
     int value = mine;
@@ -151,6 +229,7 @@ int mpiox_topology_agree_error(mpiox_topology *t, mpiox_error *error)
 
 int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *values)
 {
+    _Static_assert(sizeof *error <= MPIOX_TOPOLOGY_NOTE_BYTES, "an error is a note");
     int lowest[MPIOX_TOPOLOGY_VALUES];
     error->rank = t->rank;
     const int own = error->code;
@@ -158,7 +237,7 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
     for (int i = 0; i < n; i++)
         lowest[1 + i] = values[i];
     if (mpiox_topology_min(t, 1 + n, lowest, NULL, 0) != MPIOX_OK ||
-        (lowest[0] < t->size && PMPI_Bcast(error, sizeof *error, MPI_BYTE, lowest[0], t->comm) != MPI_SUCCESS))
+        (lowest[0] < t->size && mpiox_topology_spread(t, lowest[0], error, sizeof *error) != MPIOX_OK))
         return mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
     for (int i = 0; i < n; i++)
         values[i] = lowest[1 + i];
@@ -167,7 +246,7 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
 
 /* ---- before a topology is chosen --------------------------------------------------------------------------------- */
 
-void mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
+bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
 {
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
@@ -176,9 +255,40 @@ void mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
         mpiox_wait_reach(&page->read, t->told * others, &idle);
         memcpy(page->text, data, (size_t)bytes);
         mpiox_word_set(&page->told, ++t->told);
-    } else {
-        mpiox_wait_reach(&page->told, ++t->told, &idle);
-        memcpy(data, page->text, (size_t)bytes);
-        mpiox_word_add(&page->read);
+        return true;
     }
+    mpiox_wait_reach(&page->told, ++t->told, &idle);
+    if (mpiox_topology_page_given_up(t))
+        return false;
+    memcpy(data, page->text, (size_t)bytes);
+    mpiox_word_add(&page->read);
+    return true;
+}
+
+/* ---- giving it up ------------------------------------------------------------------------------------------------ */
+
+/* The last thing that is told: who waits for rank 0's next choice here must not wait for ever. */
+bool mpiox_topology_page_give_up(mpiox_topology *t)
+{
+    mpiox_topology_page *page = t->page;
+    if (mpiox_word_get(&page->read) != t->told * ((uint32_t)t->size - 1))
+        return false;
+    atomic_store(&page->given_up, 1);
+    mpiox_word_set(&page->told, ++t->told);
+    return true;
+}
+
+bool mpiox_topology_page_given_up(const mpiox_topology *t)
+{
+    return atomic_load(&t->page->given_up) != 0;
+}
+
+void mpiox_topology_page_ask(mpiox_topology *t, bool give_up)
+{
+    atomic_store(&t->page->asked, give_up);
+}
+
+bool mpiox_topology_page_asked(const mpiox_topology *t)
+{
+    return atomic_load(&t->page->asked) != 0;
 }

@@ -1,236 +1,232 @@
 /*
- * mpiox_message_views.c - before the rounds: what leaders know of all ranks.
+ * mpiox_message_views.c - the views that every node knows, so that messages need not list pieces.
  *
- * Views travel only after one was changed: every rank's serialized view goes to its leader, the leaders spread them.
- * Per call a rank's position, length and range. Where something cannot be gathered, every node learns of it and the
- * collective ends with an error: a missing view must not be taken for one without data.
+ * Problem.   A view of a regular pattern is some hundred bytes, whatever its pieces; one of a mesh is as large as its
+ *            list, and with thousands of ranks no node has room for all of those.
+ * Algorithm. After a view has changed the leaders exchange the views of their ranks, if they are small enough for a
+ *            post and for the node's share of the store. Views that differ in where they begin only are one. They are
+ *            checked once and lie in the memory of the node, used where they lie. A view that is not there is no
+ *            error: that rank's entries list their pieces.
+ * Guarantee. All nodes hold the same views. At most MPIOX_STORE_BYTES, and 16 bytes a rank.
  */
+#include "mpiox_message_views.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_messages.h"
+#include "mpiox_message_sends.h"
 
-/* counts[] and displs[] of a gather over nodes of one item per rank, in node order. */
-static void node_counts(const mpiox_topology *topology, int item_bytes, int *counts, int *displs)
+enum { SHARE_BYTES = 4 * 1024 * 1024, SHARE_LEAST = 4096, SLOTS = 8192, BLOCK_BYTES = 2048 };
+
+typedef struct told_view { /* of one rank, in what a node tells */
+    int64_t at;            /* in the node's views; MPIOX_VIEW_UNKNOWN, MPIOX_VIEW_EMPTY */
+    int64_t displacement;
+} told_view;
+
+/* ---- sets of views ----------------------------------------------------------------------------------------------- */
+
+typedef struct view_set { /* different views, one behind the other */
+    char *bytes;
+    int64_t used, max;
+    int64_t *slots; /* [SLOTS] hash table of their positions + 1, 0: free */
+    int n;
+} view_set;
+
+static uint64_t hash_of(const char *bytes, int64_t n)
 {
-    for (int n = 0; n < topology->n_nodes; n++) {
-        counts[n] = (topology->node_start[n + 1] - topology->node_start[n]) * item_bytes;
-        displs[n] = topology->node_start[n] * item_bytes;
+    uint64_t hash = UINT64_C(1469598103934665603), word; /* FNV-1a, by words */
+    for (int64_t i = 0; i + 8 <= n; i += 8) {
+        memcpy(&word, bytes + i, sizeof word);
+        hash = (hash ^ word) * UINT64_C(1099511628211);
+        hash ^= hash >> 32;
     }
+    return hash;
 }
 
-/* Leaders: everyone's range and position of this call, from the posts in shared memory. */
-static void gather_ranges(mpiox_messages *m)
+/* Where the view lies in the set, added if it is new; MPIOX_VIEW_UNKNOWN: no room. */
+static int64_t add_view(view_set *set, const char *blob, int64_t bytes)
 {
-    mpiox_topology *topology = m->base.b->file->topology;
-    for (int i = 0; i < topology->node_size; i++) {
-        const mpiox_post *post = &m->base.b->posts[i];
-        m->by_node[topology->node_start[topology->node] + i] = (mpiox_rank_access){
-            post->position, post->length, post->first, post->last, post->displacement};
+    if (!set->slots || bytes <= 0)
+        return MPIOX_VIEW_UNKNOWN;
+    uint64_t slot = hash_of(blob, bytes) % SLOTS;
+    for (; set->slots[slot] != 0; slot = (slot + 1) % SLOTS) {
+        const char *other = set->bytes + set->slots[slot] - 1;
+        const mpiox_typemap *view = (const mpiox_typemap *)(const void *)other;
+        if (mpiox_typemap_blob_bytes(view) == bytes && memcmp(other, blob, (size_t)bytes) == 0)
+            return set->slots[slot] - 1;
     }
-    node_counts(topology, (int)sizeof *m->by_node, m->counts, m->counts + topology->n_nodes);
-    MPI_Request request;
-    if (mpiox_topology_finish(PMPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, m->by_node, m->counts,
-                                               m->counts + topology->n_nodes, MPI_BYTE, topology->leader_comm,
-                                               &request),
-                              &request) != MPIOX_OK)
-        mpiox_file_give_up(m->base.b->file, MPIOX_E_MPI, -1, -1, "agreeing on who sends to whom");
-    for (int i = 0; i < topology->size; i++)
-        m->ranks[topology->node_ranks[i]] = m->by_node[i];
-    for (int n = 0; n < topology->n_nodes; n++) {
-        m->nodes[n] = (mpiox_interval){INT64_MAX, INT64_MIN};
-        for (int i = topology->node_start[n]; i < topology->node_start[n + 1]; i++) {
-            if (m->by_node[i].length == 0)
-                continue;
-            m->nodes[n].first = m->by_node[i].first < m->nodes[n].first ? m->by_node[i].first : m->nodes[n].first;
-            m->nodes[n].last = m->by_node[i].last > m->nodes[n].last ? m->by_node[i].last : m->nodes[n].last;
-        }
-    }
+    if (set->used + bytes > set->max || set->n == SLOTS / 2)
+        return MPIOX_VIEW_UNKNOWN;
+    memcpy(set->bytes + set->used, blob, (size_t)bytes);
+    set->slots[slot] = set->used + 1;
+    set->n++;
+    set->used += bytes;
+    return set->slots[slot] - 1;
 }
 
-/* This rank's serialized view, to be freed. *bytes: its size, 0 for a view without data, -1 if it cannot be sent. */
-static char *serialize_view(const mpiox_file *file, int *bytes)
+/* ---- what a node tells ------------------------------------------------------------------------------------------- */
+
+static told_view tell(const mpiox_post *post, view_set *set)
 {
-    const int64_t size = file->view ? mpiox_typemap_blob_bytes(file->view) : 0;
-    char *blob = file->view && size > 0 && size <= INT32_MAX ? malloc((size_t)size) : NULL;
-    *bytes = file->empty_view ? 0 : blob && mpiox_typemap_to_blob(file->view, blob, size) == MPIOX_OK ? (int)size : -1;
-    return blob;
+    told_view told = {MPIOX_VIEW_UNKNOWN, post->displacement};
+    mpiox_typemap *view = NULL, *moved = NULL;
+    int64_t shift = 0;
+    if (post->flags & MPIOX_POST_EMPTY)
+        told.at = MPIOX_VIEW_EMPTY;
+    else if (post->view_bytes > 0 && mpiox_typemap_from_blob(post->view, post->view_bytes, &view) == MPIOX_OK &&
+             mpiox_typemap_at_zero(view, &shift, &moved) == MPIOX_OK &&
+             !__builtin_add_overflow(post->displacement, shift, &told.displacement)) {
+        _Alignas(8) char blob[2 * MPIOX_POST_VIEW_BYTES];
+        const int64_t bytes = mpiox_typemap_blob_bytes(moved);
+        if (mpiox_typemap_to_blob(moved, blob, (int64_t)sizeof blob) == MPIOX_OK)
+            told.at = add_view(set, blob, bytes);
+    }
+    mpiox_typemap_free(view);
+    mpiox_typemap_free(moved);
+    return told;
 }
 
-/* At the leader: where the node's views go, and room for them; NULL when one of them, or memory, is missing. */
-static char *room_for_views(const mpiox_topology *topology, const int *sizes, int *displs, int64_t *total)
-{
-    *total = 0;
-    for (int i = 0; displs && i < topology->node_size; *total += sizes[i++]) {
-        if (sizes[i] < 0 || *total > INT32_MAX)
-            return NULL;
-        displs[i] = (int)*total;
-    }
-    return displs && *total <= INT32_MAX ? malloc((size_t)*total + 8) : NULL;
-}
-
-/* Every rank's serialized view to its leader, back to back; the leader gets them in *all and their sizes in
- * m->sizes[0 .. node_size - 1], others NULL. If a view cannot be sent, or the leader has no memory, nothing is
- * gathered, *total is -1. */
-static int gather_node_views(mpiox_messages *m, char **all, int64_t *total)
-{
-    mpiox_topology *topology = m->base.b->file->topology;
-    MPI_Request request;
-    int mine, *sizes = m->sizes, *displs = NULL, go = 1;
-    char *blob = serialize_view(m->base.b->file, &mine);
-    *all = NULL;
-    *total = 0;
-    int code = mpiox_topology_finish(
-        PMPI_Igather(&mine, 1, MPI_INT, sizes, 1, MPI_INT, 0, topology->node_comm, &request), &request);
-    if (topology->node_rank == 0) {
-        displs = calloc((size_t)topology->node_size, sizeof *displs);
-        *all = code == MPIOX_OK ? room_for_views(topology, sizes, displs, total) : NULL;
-        go = *all != NULL;
-    }
-    const int told = mpiox_topology_finish(PMPI_Ibcast(&go, 1, MPI_INT, 0, topology->node_comm, &request), &request);
-    if (told != MPIOX_OK && topology->node_rank != 0)
-        go = 1; /* most likely */
-    code = code == MPIOX_OK ? told : code;
-    if (go) {
-        const int moved = mpiox_topology_finish(PMPI_Igatherv(blob, mine < 0 ? 0 : mine, MPI_BYTE, *all, sizes, displs,
-                                                              MPI_BYTE, 0, topology->node_comm, &request),
-                                                &request);
-        code = code == MPIOX_OK ? moved : code;
-    }
-    if (!go || (topology->node_rank == 0 && code != MPIOX_OK))
-        *total = -1;
-    free(displs);
-    free(blob);
-    return code == MPIOX_OK && *total < 0 ? MPIOX_E_NOMEM : code;
-}
-
-/* Leaders: fine on all of them? *code becomes MPIOX_E_NOMEM if not; after a failure the others are taken to be fine. */
-static bool all_leaders(const mpiox_messages *m, int fine, int *code)
+/* The ranks' told_views, then their different views; to be freed, NULL without memory. */
+static char *tell_node(const mpiox_messages *m, int64_t *bytes)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
-    MPI_Request request;
-    int all = fine;
-    if (mpiox_topology_finish(PMPI_Iallreduce(&fine, &all, 1, MPI_INT, MPI_MIN, topology->leader_comm, &request),
-                              &request) != MPIOX_OK) {
-        *code = MPIOX_E_MPI;
-        all = fine;
-    }
-    if (!all && *code == MPIOX_OK)
-        *code = MPIOX_E_NOMEM;
-    return all != 0;
+    const int64_t head = topology->node_size * (int64_t)sizeof(told_view), share = SHARE_BYTES / topology->n_nodes,
+                  most = share < SHARE_LEAST ? SHARE_LEAST : share;
+    char *all = malloc((size_t)(head + most));
+    view_set set = {all ? all + head : NULL, 0, most, calloc(SLOTS, sizeof(int64_t)), 0};
+    *bytes = 0;
+    for (int i = 0; all && i < topology->node_size; i++)
+        ((told_view *)(void *)all)[i] = tell(&m->base.b->posts[i], &set);
+    if (all)
+        *bytes = head + set.used;
+    free(set.slots);
+    return all;
 }
 
-/* Leaders: every rank's description from the blobs of all nodes. */
-static int rebuild_views(mpiox_messages *m, const char *blobs, const int *sizes)
+/* ---- what all nodes tell ----------------------------------------------------------------------------------------- */
+
+static void hear_node(mpiox_messages *m, int node, const char *told, int64_t bytes, view_set *set)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
-    int64_t at = 0;
-    int code = MPIOX_OK;
-    for (int i = 0; i < topology->size; at += sizes[i++]) {
-        mpiox_typemap **view = &m->views[topology->node_ranks[i]];
-        mpiox_typemap_free(*view);
-        *view = NULL;
-        if (sizes[i] && code == MPIOX_OK) /* blob sizes are multiples of 8, so every blob is aligned */
-            code = mpiox_typemap_from_blob(blobs + at, sizes[i], view);
+    const int first = topology->node_start[node], n = topology->node_start[node + 1] - first;
+    const int64_t head = n * (int64_t)sizeof(told_view);
+    for (int i = 0; i < n; i++) {
+        mpiox_known_view *known = &m->known[topology->node_ranks[first + i]];
+        told_view one = {MPIOX_VIEW_UNKNOWN, 0};
+        if (bytes >= head)
+            memcpy(&one, told + i * (int64_t)sizeof one, sizeof one);
+        *known = (mpiox_known_view){one.at == MPIOX_VIEW_EMPTY ? MPIOX_VIEW_EMPTY : MPIOX_VIEW_UNKNOWN,
+                                    one.displacement};
+        if (one.at < 0 || one.at + (int64_t)sizeof(int64_t) * 4 > bytes - head)
+            continue;
+        const char *blob = told + head + one.at;
+        mpiox_typemap *checked = NULL;
+        const int64_t size = mpiox_typemap_blob_bytes((const mpiox_typemap *)(const void *)blob);
+        if (size <= 0 || size > bytes - head - one.at)
+            continue;
+        const int64_t used = set->used, at = add_view(set, blob, size);
+        if (at == used && mpiox_typemap_from_blob(blob, size, &checked) != MPIOX_OK)
+            mpiox_file_give_up(m->base.b->file, MPIOX_E_CORRUPT, -1, size, "the view of another node");
+        mpiox_typemap_free(checked);
+        known->at = at;
     }
-    return code;
 }
 
-/* Leaders: spread the blobs of all nodes and rebuild every rank's description. node_total < 0: this leader has none. */
-static int spread_views(mpiox_messages *m, const char *node_blobs, int64_t node_total)
+typedef struct block { /* what most nodes have to tell, so that one operation is enough */
+    int64_t bytes;
+    char first[BLOCK_BYTES - sizeof(int64_t)];
+} block;
+
+/* Leaders: what all nodes tell, one behind the other, by blocks alone where all fit into them. */
+static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const block *blocks, char *all)
+{
+    const mpiox_topology *topology = m->base.b->file->topology;
+    int *counts = calloc(2 * (size_t)topology->n_nodes, sizeof *counts), *displs = counts + topology->n_nodes;
+    bool fit = true;
+    MPI_Request request;
+    if (!counts)
+        mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, -1, "exchanging views");
+    for (int n = 0, at = 0; n < topology->n_nodes; at += counts[n++]) {
+        counts[n] = (int)sizes[n];
+        displs[n] = at;
+        fit = fit && sizes[n] <= (int64_t)sizeof blocks->first;
+    }
+    for (int n = 0; fit && n < topology->n_nodes; n++)
+        memcpy(all + displs[n], blocks[n].first, (size_t)sizes[n]);
+    if (!fit && mpiox_topology_finish(PMPI_Iallgatherv(mine, counts[topology->node], MPI_BYTE, all, counts, displs,
+                                                       MPI_BYTE, topology->leader_comm, &request),
+                                      &request) != MPIOX_OK)
+        mpiox_file_give_up(m->base.b->file, MPIOX_E_MPI, -1, -1, "exchanging views");
+    free(counts);
+}
+
+/* Leaders: exchange blocks; the sizes of all, and room for all. */
+static char *exchange_blocks(mpiox_messages *m, const char *mine, int64_t bytes, int64_t *sizes)
 {
     mpiox_topology *topology = m->base.b->file->topology;
-    MPI_Request request;
-    int *sizes = calloc((size_t)topology->size, sizeof *sizes), *displs = m->counts + topology->n_nodes,
-        code = MPIOX_OK;
+    block *blocks = malloc(sizeof *blocks * ((size_t)topology->n_nodes + 1)), *own = blocks + topology->n_nodes;
     int64_t total = 0;
-    if (!all_leaders(m, sizes != NULL && node_total >= 0, &code)) {
-        free(sizes);
-        return code;
+    if (blocks) {
+        own->bytes = bytes;
+        memcpy(own->first, mine, (size_t)(bytes < (int64_t)sizeof own->first ? bytes : (int64_t)sizeof own->first));
     }
-    node_counts(topology, 1, m->counts, displs);
-    const int sized = mpiox_topology_finish(PMPI_Iallgatherv(m->sizes, topology->node_size, MPI_INT, sizes, m->counts,
-                                                             displs, MPI_INT, topology->leader_comm, &request),
-                                            &request);
-    for (int n = 0; n < topology->n_nodes; n++) {
-        displs[n] = (int)total;
-        m->counts[n] = 0;
-        for (int i = topology->node_start[n]; i < topology->node_start[n + 1]; total += sizes[i++])
-            m->counts[n] += sizes[i];
-    }
-    /* counts of MPI_Allgatherv are ints */
-    char *all = sized == MPIOX_OK && total <= INT32_MAX ? malloc((size_t)total + 8) : NULL;
-    code = code == MPIOX_OK ? sized : code;
-    if (all_leaders(m, all != NULL, &code)) {
-        const int moved = mpiox_topology_finish(PMPI_Iallgatherv(node_blobs, (int)node_total, MPI_BYTE, all, m->counts,
-                                                                 displs, MPI_BYTE, topology->leader_comm, &request),
-                                                &request);
-        code = code == MPIOX_OK ? moved : code;
-        if (code == MPIOX_OK)
-            code = rebuild_views(m, all, sizes);
-    }
-    free(all);
-    free(sizes);
-    return code;
+    if (!blocks || !mpiox_topology_gather_nodes(topology, own, sizeof *own, blocks))
+        mpiox_file_give_up(m->base.b->file, blocks ? MPIOX_E_MPI : MPIOX_E_NOMEM, -1, -1, "exchanging views");
+    for (int n = 0; n < topology->n_nodes; n++)
+        total += sizes[n] = blocks[n].bytes;
+    char *all = total <= INT32_MAX ? malloc((size_t)total + 8) : NULL;
+    if (!all)
+        mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, total, "exchanging views");
+    exchange(m, mine, sizes, blocks, all);
+    free(blocks);
+    return all;
 }
 
-/* Leaders: is it proven that no two ranks' views share a byte, wherever they are accessed? About a microsecond a
- * pair. */
-static int all_views_disjoint(const mpiox_messages *m)
+/* Is it proven that no two ranks' views share a byte, wherever they are accessed? About a microsecond a pair. */
+static int all_disjoint(const mpiox_messages *m)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
     enum { RANKS_MAX = 128 };
-    for (int i = 0; i < topology->size && topology->size <= RANKS_MAX; i++)
-        for (int j = i + 1; m->views[i] && j < topology->size; j++)
-            if (m->views[j] &&
-                !mpiox_typemap_disjoint(m->views[i], m->ranks[i].displacement, m->views[j], m->ranks[j].displacement))
+    for (int i = 0; i < topology->size && topology->size <= RANKS_MAX; i++) {
+        const mpiox_known_view *one = &m->known[i];
+        if (one->at == MPIOX_VIEW_UNKNOWN)
+            return 0;
+        for (int j = i + 1; one->at >= 0 && j < topology->size; j++) {
+            const mpiox_known_view *other = &m->known[j];
+            if (other->at == MPIOX_VIEW_UNKNOWN ||
+                (other->at >= 0 &&
+                 !mpiox_typemap_disjoint((const mpiox_typemap *)(const void *)(m->store + one->at), one->displacement,
+                                         (const mpiox_typemap *)(const void *)(m->store + other->at),
+                                         other->displacement)))
                 return 0;
+        }
+    }
     return topology->size <= RANKS_MAX;
 }
 
-/* Leaders get the present views of all ranks; the same proof of their being disjoint on all ranks of a node. */
-static int renew_views(mpiox_messages *m)
+/* The leader, while the ranks of its node wait. */
+static void renew(void *context)
 {
+    mpiox_messages *m = context;
     const mpiox_topology *topology = m->base.b->file->topology;
-    const bool leader = topology->node_rank == 0;
-    MPI_Request request;
-    int64_t total;
-    char *blobs;
-    int code = gather_node_views(m, &blobs, &total);
-    if (leader) {
-        const int spread = spread_views(m, blobs, code == MPIOX_OK ? total : -1);
-        code = code == MPIOX_OK ? spread : code;
-    }
-    free(blobs);
-    m->views_spread = true; /* taken back when the collective fails */
-    if (leader)
-        gather_ranges(m); /* with the displacements */
-    m->views_disjoint = leader && code == MPIOX_OK && all_views_disjoint(m);
-    const int told = mpiox_topology_finish(
-        PMPI_Ibcast(&m->views_disjoint, 1, MPI_INT, 0, topology->node_comm, &request), &request);
-    if (told != MPIOX_OK)
-        m->views_disjoint = 0;
-    return code == MPIOX_OK ? told : code;
+    int64_t bytes, *sizes = calloc((size_t)topology->n_nodes, sizeof *sizes);
+    view_set set = {m->store, 0, MPIOX_STORE_BYTES, calloc(SLOTS, sizeof(int64_t)), 0};
+    char *mine = tell_node(m, &bytes);
+    if (!sizes || !set.slots)
+        mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, -1, "exchanging views");
+    char *all = exchange_blocks(m, mine, bytes, sizes);
+    int64_t at = 0;
+    for (int n = 0; n < topology->n_nodes; at += sizes[n++])
+        hear_node(m, n, all + at, sizes[n], &set);
+    m->exchange->disjoint = all_disjoint(m);
+    free(all);
+    free(mine);
+    free(set.slots);
+    free(sizes);
 }
 
-void mpiox_messages_begin(mpiox_transport *transport, mpiox_call *call)
+void mpiox_message_views_renew(mpiox_messages *m)
 {
-    mpiox_messages *m = (mpiox_messages *)transport;
-    const mpiox_topology *topology = m->base.b->file->topology;
-    const bool leader = topology->node_rank == 0;
-    int code = MPIOX_OK;
-    if (!m->views_spread)
-        code = renew_views(m);
-    else if (leader)
-        gather_ranges(m);
-    if (code != MPIOX_OK) {
-        mpiox_messages_fail(m, code, -1, "gathering the views of other nodes");
-        for (int r = 0; r < topology->size; r++) { /* old views would put data in wrong places */
-            mpiox_typemap_free(m->views[r]);
-            m->views[r] = NULL;
-        }
-    }
-    call->summary.disjoint |= m->views_disjoint;
-    call->hold = leader && !call->write; /* the leader keeps a window until it has served the other nodes from it */
-    call->participants += call->write;   /* the leader arrives for the other nodes, too */
+    mpiox_topology_barrier(m->base.b->file->topology, renew, m);
+    m->views_spread = true; /* taken back when the collective fails */
 }

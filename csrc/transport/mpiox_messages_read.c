@@ -1,142 +1,165 @@
 /*
- * mpiox_messages_read.c - a round that reads: gather from loaded windows, send, receive, unpack. See
- * mpiox_transport_messages.c.
+ * mpiox_messages_read.c - a round that reads: ask, answer, take. See mpiox_transport_messages.c.
+ *
+ * A step is asked for before the one before it has come, where the node's ranks are ready: its windows are loaded and
+ * its pieces collected meanwhile. The reply to an area takes the place of its portions in the pool; what is sent are
+ * their entries alone, one behind the other.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_copy.h"
-#include "mpiox_messages.h"
+#include "mpiox_message_directions.h"
+#include "mpiox_message_entries.h"
+#include "mpiox_message_inbox.h"
+#include "mpiox_message_turns.h"
+#include "mpiox_message_sends.h"
 
-static bool append(mpiox_messages *m, int node, int64_t *used, const mpiox_entry *head, const mpiox_side *file)
+/* Entries and runs of the portions in [bytes, bytes + length), without the room for data; returns their size. */
+static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
 {
-    const int64_t need = *used + (int64_t)sizeof *head + mpiox_entry_padded(head->length);
-    if (need > m->room[node]) {
-        const int64_t room = need + need / 2 + 4096;
-        char *larger = realloc(m->outgoing[node], (size_t)room);
-        if (!larger)
-            return false;
-        m->outgoing[node] = larger;
-        m->room[node] = room;
-    }
-    memcpy(m->outgoing[node] + *used, head, sizeof *head);
-    const mpiox_side target = {m->outgoing[node] + *used + sizeof *head, NULL, 0, 0};
-    mpiox_copy(&target, file, head->length);
-    *used = need;
-    return true;
-}
-
-/* Append what one rank of another node wants of one loaded window. */
-static bool gather_rank(mpiox_messages *m, int rank, int local, mpiox_slot *slot, int64_t n, int64_t *used)
-{
-    mpiox_buffers *b = m->base.b;
-    const mpiox_rank_access *want = &m->ranks[rank];
-    const int64_t eof = atomic_load(&slot->eof);
-    if (want->length > 0 && !m->views[rank]) /* it has a view, which has not come here */
-        return false;
-    for (int64_t i = 0, at = 0; i < n && want->length > 0; at += b->extents[0][i++].length) {
-        mpiox_extent extent = b->extents[0][i];
-        int64_t from, to;
-        if (extent.offset >= eof)
-            break;
-        if (extent.offset + extent.length > eof)
-            extent.length = eof - extent.offset;
-        if (!mpiox_window_overlap(m->views[rank], want->displacement, want->position, want->length, extent, &from, &to))
-            continue;
-        const mpiox_entry head = {rank, b->local[local], from, to - from};
-        const mpiox_side file = {mpiox_slot_buffer(b, slot) + at, m->views[rank], want->displacement - extent.offset,
-                                 from};
-        if (!append(m, b->file->topology->node_of[rank], used, &head, &file))
-            return false;
-    }
-    return true;
-}
-
-static void gather_node(mpiox_messages *m, mpiox_call *call, int node)
-{
-    mpiox_buffers *b = m->base.b;
-    const mpiox_topology *topology = b->file->topology;
     int64_t used = 0;
-    bool good = true;
-    for (int local = 0; local < b->n_local && good; local++) {
-        mpiox_slot *slot = mpiox_messages_slot(call, local); /* leaves the window's extents in extents[0] */
-        if (!slot)
-            continue;
-        const int64_t n = mpiox_window_extents(call, b->local[local], call->round, b->extents[0]);
-        for (int i = topology->node_start[node]; i < topology->node_start[node + 1] && good; i++)
-            good = gather_rank(m, topology->node_ranks[i], local, slot, n, &used);
+    *end = false;
+    for (int64_t at = 0; at < length;) {
+        mpiox_entry entry;
+        memcpy(&entry, bytes + at, sizeof entry);
+        const int64_t head = (int64_t)sizeof entry + entry.run_bytes;
+        if (out)
+            memcpy(out + used, bytes + at, (size_t)head);
+        used += head;
+        at += head + mpiox_entry_padded(entry.length);
+        *end = entry.rank == MPIOX_ENTRY_END;
     }
-    if (!good)
-        mpiox_messages_fail(m, MPIOX_E_NOMEM, used, "gathering data for another node");
-    mpiox_messages_send(m, call, node, m->outgoing[node], used, good);
+    return used;
 }
 
-static void leader_read(mpiox_messages *m, mpiox_call *call)
+/* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
+static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, const mpiox_item *item, bool last)
 {
     mpiox_buffers *b = m->base.b;
-    mpiox_area_state *state = mpiox_messages_state(m);
-    const mpiox_topology *topology = b->file->topology;
-    const int parity = (int)(call->turn & 1);
-    const uint32_t turn = (uint32_t)(call->turn / 2);
-    const mpiox_idle idle = {mpiox_slots_idle, call};
-    for (int node = 0; node < topology->n_nodes; node++) {
-        m->requests[node] = MPI_REQUEST_NULL;
-        if (node != topology->node && mpiox_messages_meet(m, topology->node, node))
-            gather_node(m, call, node);
-    }
-    for (int local = 0; local < b->n_local; local++) {
-        mpiox_slot *slot = mpiox_messages_slot(call, local);
-        if (slot)
-            mpiox_slot_arrive(call, slot);
-    }
-    /* The areas of this parity are free when all ranks have copied out of them two rounds ago. */
-    mpiox_wait_reach(&state->packed[parity], turn * (uint32_t)topology->node_size, &idle);
-    for (int node = 0; node < topology->n_nodes; node++) {
-        char *bytes;
-        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
-        atomic_store(&area->used, 0);
-        if (node != topology->node && mpiox_messages_meet(m, node, topology->node))
-            atomic_store(&area->used, mpiox_messages_receive(m, call, node, bytes));
-    }
-    mpiox_word_set(&state->shipped[parity], turn + 1);
-    mpiox_messages_finish_sending(m, call);
+    const MPI_Comm comm = b->file->topology->comm;
+    mpiox_area *area = mpiox_messages_area(m, turn, item->aggregator);
+    const int half = (int)(step & 1), to = b->aggregators[item->aggregator];
+    const int64_t before = atomic_load(&area->before[half]), first = m->half_bytes - before,
+                  length = atomic_load(&area->last[half]) - first;
+    char *bytes = mpiox_messages_half(m, step) + first;
+    bool end;
+    if (last)
+        atomic_store(&area->bytes, 0);
+    if (before == 0)
+        return;
+    atomic_store(&area->before[half], 0);
+    atomic_store(&area->last[half], 0);
+    const int64_t asked = compact(bytes, length, NULL, &end), data = length - (end ? (int64_t)sizeof(mpiox_entry) : 0);
+    char *request = malloc((size_t)asked);
+    if (!request)
+        mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
+    compact(bytes, length, request, &end);
+    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(turn), comm,
+                                mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
+        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(turn), comm,
+                   mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
+        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
+    b->file->stats.messages++;
+    b->file->stats.message_bytes += asked;
 }
 
-/* Copy this rank's entries out of the areas of the round. */
-static void unpack(mpiox_messages *m, mpiox_call *call)
+/* The turn that the next step to be asked for is of, the call's or the one after it; NULL: there is none, or (unless
+ * `wait`) not all ranks of the node are ready for it. */
+static mpiox_turn *turn_to_ask(mpiox_messages *m, int64_t *number, bool wait)
+{
+    for (*number = m->call->turn; *number <= m->call->turn + 1 && mpiox_turns_exists(m, *number); ++*number) {
+        mpiox_turn *turn = &m->turns[*number % MPIOX_TURNS];
+        if (*number == m->n_laid) {
+            if (!wait && !mpiox_turns_ready(m, *number))
+                return NULL;
+            mpiox_turns_lay_out(m, *number);
+        }
+        if (m->n_issued < turn->first_step + turn->n_steps)
+            return turn;
+    }
+    return NULL;
+}
+
+/* Ask for the next step; without `wait` only if its half of the pool is free. */
+static void ask(mpiox_messages *m, bool wait)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
-    const mpiox_request *request = call->request;
-    for (int node = 0; node < topology->n_nodes; node++) {
-        char *bytes;
-        const int64_t used = atomic_load(&mpiox_messages_area(m, call->turn, node, &bytes)->used);
-        for (int64_t at = 0; at + (int64_t)sizeof(mpiox_entry) <= used;) {
-            mpiox_entry head;
-            memcpy(&head, bytes + at, sizeof head);
-            if (head.rank == topology->rank) {
-                const mpiox_side source = {bytes + at + sizeof head, NULL, 0, 0};
-                const mpiox_side memory = {request->buffer, request->memory, 0, head.position - request->position};
-                mpiox_copy(&memory, &source, head.length);
-            }
-            at += (int64_t)sizeof head + mpiox_entry_padded(head.length);
-        }
+    const int64_t step = m->n_issued;
+    const int half = (int)(step & 1);
+    mpiox_exchange *exchange = m->exchange;
+    const uint32_t free_at = (uint32_t)(step / 2) * (uint32_t)topology->node_size,
+                   packed_at = free_at + (uint32_t)topology->node_size;
+    int64_t number;
+    if (!wait && (int32_t)(mpiox_word_get(&exchange->released[half]) - free_at) < 0)
+        return;
+    const mpiox_turn *turn = turn_to_ask(m, &number, wait);
+    if (!turn)
+        return;
+    mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
+    mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
+    mpiox_turns_pack(m, turn, number, step);
+    mpiox_word_add(&exchange->packed[half]);
+    m->n_issued++;
+    bool packed = false, end;
+    for (int i = 0; i < turn->n_items; i++) {
+        const mpiox_item *item = &turn->items[i];
+        if (mpiox_messages_channel(m, item->aggregator) != topology->node_rank ||
+            !mpiox_turns_in_step(m, turn, item, step, &end))
+            continue;
+        if (!packed)
+            mpiox_wait_reach(&exchange->packed[half], packed_at, &m->idle);
+        packed = true;
+        if (end)
+            mpiox_turns_end(m, turn, number, item, step);
+        ask_area(m, number, step, item, end);
+    }
+    mpiox_sends_complete(&m->sends[half]);
+    mpiox_sends_complete(&m->receives[half]);
+    mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
+}
+
+/* This rank's part of what has come in a step. */
+static void take(mpiox_messages *m, const mpiox_turn *turn, int64_t step)
+{
+    const int64_t begin = (step - turn->first_step) * m->step_bytes;
+    for (int i = 0; i < turn->n_items; i++) {
+        const mpiox_item *item = &turn->items[i];
+        const bool whole = m->exchange->whole;
+        int64_t at = item->base + (whole ? 0 : item->at), bytes = whole ? item->area_bytes : item->bytes;
+        mpiox_portions portions;
+        mpiox_entry entry;
+        if (bytes == 0 || at >= begin + m->step_bytes || at + bytes <= begin)
+            continue;
+        mpiox_portions_begin(m, &portions, item->aggregator, turn->round);
+        for (; at < begin + m->step_bytes && mpiox_portions_next(&portions, &entry); at += portions.bytes)
+            if (at >= begin)
+                mpiox_entry_take(m, mpiox_messages_half(m, step) + at - begin);
     }
 }
 
 void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
 {
     mpiox_messages *m = (mpiox_messages *)transport;
-    mpiox_area_state *state = mpiox_messages_state(m);
-    const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int)(call->turn & 1);
+    const mpiox_topology *topology = m->base.b->file->topology;
     const double begun = mpiox_now();
-    if (call->hold) { /* the leader */
-        mpiox_messages_span_windows(m, call);
-        leader_read(m, call);
+    mpiox_inbox_open(m);
+    const mpiox_turn *turn = &m->turns[call->turn % MPIOX_TURNS];
+    if (m->n_laid <= call->turn)
+        mpiox_turns_lay_out(m, call->turn);
+    for (int64_t step = turn->first_step; step < turn->first_step + turn->n_steps; step++) {
+        const int half = (int)(step & 1);
+        if (m->n_issued == step)
+            ask(m, true);
+        ask(m, false);
+        mpiox_sends_wait(m, &m->receives[half], &m->exchange->arrived[half]);
+        mpiox_wait_reach(&m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
+                         &m->idle);
+        if (!mpiox_buffers_failed(m->base.b))
+            take(m, turn, step);
+        mpiox_word_add(&m->exchange->released[half]);
     }
-    mpiox_wait_reach(&state->shipped[parity], (uint32_t)(call->turn / 2) + 1, &idle);
-    if (!mpiox_buffers_failed(m->base.b))
-        unpack(m, call);
-    mpiox_word_add(&state->packed[parity]);
+    if (turn->n_steps == 0)
+        ask(m, false);
+    mpiox_inbox_finish(m);
     m->base.b->file->stats.exchange_s += mpiox_now() - begun;
 }

@@ -1,174 +1,82 @@
 /*
  * mpiox_messages_write.c - a round that writes: pack, send, receive, place. See mpiox_transport_messages.c.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "mpiox_message_directions.h"
+#include "mpiox_message_inbox.h"
+#include "mpiox_message_turns.h"
+#include "mpiox_message_sends.h"
 
-#include "mpiox_copy.h"
-#include "mpiox_messages.h"
-
-static void pack_extent(mpiox_messages *m, mpiox_call *call, int aggregator, mpiox_extent extent, mpiox_area *area,
-                        char *bytes)
+/* This rank's channels: what the node has packed for an aggregator in this step, as one message. Synchronous: an
+ * aggregator that falls behind stops those who send to it. */
+static void send_area(mpiox_messages *m, int64_t turn, int64_t step, const mpiox_item *item, bool end)
 {
     mpiox_buffers *b = m->base.b;
-    const mpiox_request *request = call->request;
-    int64_t from, to;
-    if (extent.offset >= call->last || extent.offset + extent.length <= call->first ||
-        !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent, &from,
-                              &to))
+    mpiox_area *area = mpiox_messages_area(m, turn, item->aggregator);
+    const int half = (int)(step & 1);
+    const int64_t before = atomic_load(&area->before[half]), first = m->half_bytes - before,
+                  length = atomic_load(&area->last[half]) - first;
+    if (end)
+        atomic_store(&area->bytes, 0);
+    if (before == 0)
         return;
-    const int64_t room = (int64_t)sizeof(mpiox_entry) + mpiox_entry_padded(to - from),
-                  at = atomic_fetch_add(&area->used, room);
-    if (at + room > m->area_bytes) { /* cannot happen: areas are sized for the worst case */
-        mpiox_messages_fail(m, MPIOX_E_FULL, room, "packing for another node");
-        return;
-    }
-    const mpiox_entry head = {b->file->topology->rank, aggregator, from, to - from};
-    memcpy(bytes + at, &head, sizeof head);
-    const mpiox_side target = {bytes + at + sizeof head, NULL, 0, 0};
-    const mpiox_side source = {request->buffer, request->memory, 0, from - request->position};
-    mpiox_copy(&target, &source, to - from);
+    atomic_store(&area->before[half], 0);
+    atomic_store(&area->last[half], 0);
+    if (PMPI_Issend(mpiox_messages_half(m, step) + first, (int)length, MPI_BYTE, b->aggregators[item->aggregator],
+                    mpiox_messages_tag_data(turn), b->file->topology->comm,
+                    mpiox_sends_add(m, &m->sends[half], NULL)) != MPI_SUCCESS)
+        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, length, "sending a message to another node");
+    b->file->stats.messages++;
+    b->file->stats.message_bytes += length;
 }
 
-static void pack(mpiox_messages *m, mpiox_call *call)
+static void send_step(mpiox_messages *m, const mpiox_turn *turn, int64_t number, int64_t step)
 {
-    mpiox_buffers *b = m->base.b;
-    const mpiox_topology *topology = b->file->topology;
-    for (int a = 0; a < b->n_aggregators && call->first < call->last; a++) {
-        const int node = topology->node_of[b->aggregators[a]];
-        if (node == topology->node)
+    const mpiox_topology *topology = m->base.b->file->topology;
+    const int half = (int)(step & 1);
+    bool packed = false, end;
+    for (int i = 0; i < turn->n_items; i++) {
+        const mpiox_item *item = &turn->items[i];
+        if (mpiox_messages_channel(m, item->aggregator) != topology->node_rank ||
+            !mpiox_turns_in_step(m, turn, item, step, &end))
             continue;
-        char *bytes;
-        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
-        const int64_t n = mpiox_window_extents(call, a, call->round, b->extents[0]);
-        for (int64_t i = 0; i < n; i++)
-            pack_extent(m, call, a, b->extents[0][i], area, bytes);
+        if (!packed)
+            mpiox_wait_reach(&m->exchange->packed[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
+                             &m->idle);
+        packed = true;
+        if (end)
+            mpiox_turns_end(m, turn, number, item, step);
+        send_area(m, number, step, item, end);
     }
-}
-
-static int local_index(const mpiox_buffers *b, int aggregator)
-{
-    for (int i = 0; i < b->n_local; i++)
-        if (b->local[i] == aggregator)
-            return i;
-    return -1;
-}
-
-/* The window that entries are being placed into; its extents are in b->extents[0]. */
-typedef struct placement {
-    int aggregator; /* -1: none yet */
-    mpiox_slot *slot;
-    int64_t n;
-} placement;
-
-static bool begin_placement(mpiox_messages *m, mpiox_call *call, placement *to, int aggregator)
-{
-    mpiox_buffers *b = m->base.b;
-    const int local = local_index(b, aggregator);
-    to->aggregator = aggregator;
-    to->slot = local < 0 ? NULL : mpiox_messages_slot(call, local);
-    if (!to->slot)
-        return false;
-    to->n = mpiox_window_extents(call, aggregator, call->round, b->extents[0]);
-    if (to->n > m->offsets_max) {
-        int64_t *larger = realloc(m->buffer_offsets, sizeof *larger * (size_t)to->n);
-        if (!larger)
-            return false;
-        m->buffer_offsets = larger;
-        m->offsets_max = to->n;
-    }
-    for (int64_t i = 0, at = 0; i < to->n; at += b->extents[0][i++].length)
-        m->buffer_offsets[i] = at;
-    return true;
-}
-
-/* Place one entry: it lies inside one extent of the window, because it was cut there when it was packed. */
-static bool place(mpiox_messages *m, mpiox_call *call, placement *to, const mpiox_entry *head, const char *data)
-{
-    mpiox_buffers *b = m->base.b;
-    if (head->rank < 0 || head->rank >= b->file->topology->size || !m->views[head->rank] ||
-        (head->aggregator != to->aggregator && !begin_placement(m, call, to, head->aggregator)) || !to->slot)
-        return false;
-    const mpiox_typemap *view = m->views[head->rank];
-    const int64_t displacement = m->ranks[head->rank].displacement;
-    const int64_t first = displacement + mpiox_typemap_offset(view, head->position);
-    int64_t low = 0, high = to->n;
-    while (high - low > 1) { /* the extent that holds `first` */
-        const int64_t middle = low + (high - low) / 2;
-        if (b->extents[0][middle].offset <= first)
-            low = middle;
-        else
-            high = middle;
-    }
-    const mpiox_extent extent = b->extents[0][low];
-    const int64_t at = m->buffer_offsets[low];
-    if (first < extent.offset || first >= extent.offset + extent.length)
-        return false;
-    const mpiox_side file = {mpiox_slot_buffer(b, to->slot) + at, view, displacement - extent.offset, head->position};
-    const mpiox_side source = {(void *)data, NULL, 0, 0};
-    mpiox_copy(&file, &source, head->length);
-    if (call->mark)
-        mpiox_copy_mark(mpiox_slot_map(b, to->slot) + at / call->granule, 0, call->granule, &file, head->length);
-    return true;
-}
-
-static void place_message(mpiox_messages *m, mpiox_call *call, const char *message, int64_t bytes)
-{
-    placement to = {.aggregator = -1};
-    for (int64_t at = 0; at + (int64_t)sizeof(mpiox_entry) <= bytes;) {
-        mpiox_entry head;
-        memcpy(&head, message + at, sizeof head);
-        if (!place(m, call, &to, &head, message + at + sizeof head)) {
-            mpiox_messages_fail(m, MPIOX_E_CORRUPT, head.length, "placing data from another node");
-            return;
-        }
-        at += (int64_t)sizeof head + mpiox_entry_padded(head.length);
-    }
-}
-
-static void leader_write(mpiox_messages *m, mpiox_call *call)
-{
-    mpiox_buffers *b = m->base.b;
-    const mpiox_topology *topology = b->file->topology;
-    char *bytes;
-    for (int node = 0; node < topology->n_nodes; node++) {
-        m->requests[node] = MPI_REQUEST_NULL;
-        if (node == topology->node || !mpiox_messages_meet(m, node, topology->node))
-            continue;
-        mpiox_area *area = mpiox_messages_area(m, call->turn, node, &bytes);
-        const int64_t used = atomic_load(&area->used);
-        mpiox_messages_send(m, call, node, bytes, used, used <= m->area_bytes);
-    }
-    for (int node = 0; node < topology->n_nodes; node++)
-        if (node != topology->node && mpiox_messages_meet(m, topology->node, node))
-            place_message(m, call, m->incoming, mpiox_messages_receive(m, call, node, m->incoming));
-    for (int local = 0; local < b->n_local; local++) {
-        mpiox_slot *slot = mpiox_messages_slot(call, local);
-        if (slot)
-            mpiox_slot_arrive(call, slot);
-    }
-    mpiox_messages_finish_sending(m, call);
-    for (int node = 0; node < topology->n_nodes; node++)
-        atomic_store(&mpiox_messages_area(m, call->turn, node, &bytes)->used, 0);
+    mpiox_sends_complete(&m->sends[half]);
+    mpiox_sends_test(m, &m->sends[half], &m->exchange->released[half]);
 }
 
 void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
 {
     mpiox_messages *m = (mpiox_messages *)transport;
-    mpiox_area_state *state = mpiox_messages_state(m);
     const mpiox_topology *topology = m->base.b->file->topology;
-    const mpiox_idle idle = {mpiox_slots_idle, call};
-    const int parity = (int)(call->turn & 1);
-    const uint32_t turn = (uint32_t)(call->turn / 2);
     const double begun = mpiox_now();
-    mpiox_wait_reach(&state->shipped[parity], turn, &idle);
-    pack(m, call); /* after an error too: other nodes go on writing, and must not write windows with holes */
-    mpiox_word_add(&state->packed[parity]);
-    if (topology->node_rank == 0) {
-        mpiox_messages_span_windows(m, call);
-        mpiox_wait_reach(&state->packed[parity], (turn + 1) * (uint32_t)topology->node_size, &idle);
-        leader_write(m, call);
-        mpiox_word_set(&state->shipped[parity], turn + 1);
+    mpiox_inbox_open(m);
+    const mpiox_turn *turn = mpiox_turns_lay_out(m, call->turn);
+    for (int64_t step = turn->first_step; step < turn->first_step + turn->n_steps; step++) {
+        mpiox_word *released = &m->exchange->released[step & 1];
+        mpiox_sends_wait(m, &m->sends[step & 1], released); /* of two steps ago */
+        mpiox_wait_reach(released, (uint32_t)(step / 2) * (uint32_t)topology->node_size, &m->idle);
+        mpiox_turns_pack(m, turn, call->turn,
+                         step); /* after an error too: other nodes must not write windows with holes */
+        mpiox_word_add(&m->exchange->packed[step & 1]);
+        send_step(m, turn, call->turn, step);
     }
+    mpiox_inbox_finish(m);
+    m->base.b->file->stats.exchange_s += mpiox_now() - begun;
+}
+
+void mpiox_messages_finish(mpiox_transport *transport, mpiox_call *call)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
+    const double begun = mpiox_now();
+    for (int half = 0; half < 2; half++)
+        mpiox_sends_wait(m, &m->sends[half], call->write ? &m->exchange->released[half] : NULL);
+    mpiox_inbox_end(m);
     m->base.b->file->stats.exchange_s += mpiox_now() - begun;
 }

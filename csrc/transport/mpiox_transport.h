@@ -7,11 +7,11 @@
  * the windows of other aggregators. Rounds do not know which transport there is:
  *
  *   mpiox_transport_shm.c       all ranks share one node: nothing remains to be moved
- *   mpiox_transport_messages.c  several nodes: one combined MPI message per pair of nodes and round
+ *   mpiox_transport_messages.c  several nodes: one combined MPI message per node, aggregator of another node and round
  *
- * The calls of one collective, in order: forget, when a view is new; begin, then for each round deliver (write) or
- * fetch (read); forget, when it has ended with an error. Agreements before and after the rounds are the topology's
- * (mpiox_topology_gather_nodes()).
+ * The calls of one collective, in order: reset; forget, when a view is new; begin; start; for each round deliver
+ * (write) or fetch (read); finish; forget, when it has ended with an error. Agreements before and after the rounds are
+ * the topology's (mpiox_topology_gather_nodes()).
  */
 #ifndef MPIOX_TRANSPORT_H
 #define MPIOX_TRANSPORT_H
@@ -22,26 +22,27 @@ typedef struct mpiox_transport mpiox_transport;
 
 typedef struct mpiox_transport_ops {
     const char *name;
-    /* Can it work with buffers of this geometry (n_aggregators, window_bytes, ...)? If not, the caller makes the
-     * windows smaller. Local. */
-    bool (*fits)(const mpiox_buffers *b);
     /* A transport for these buffers, which must outlive it; NULL without memory. Local. */
     mpiox_transport *(*create)(mpiox_buffers *b);
     void (*free)(mpiox_transport *transport);
     /* Bytes that it needs in the memory that the node shares (b->transport_memory). Local, pure. */
     int64_t (*shared_bytes)(const mpiox_transport *transport);
-    /* A collective begins: fresh state in shared memory. One rank of the node, while the others wait. */
+    /* A collective begins, b->nodes is known: fresh state in shared memory. One rank of the node, while the others
+     * wait. */
     void (*reset)(mpiox_transport *transport);
-    /* After the summary: learn what the rounds will need of other ranks. May set call->hold and raise
-     * call->participants and call->summary.disjoint. Collective over the file, blocking; errors go to
-     * mpiox_buffers_fail(). */
+    /* After the summary: learn what the rounds will need of other ranks. May raise call->participants and
+     * call->summary.disjoint. Collective over the file, blocking; errors go to mpiox_buffers_fail(). */
     void (*begin)(mpiox_transport *transport, mpiox_call *call);
+    /* The file domains, whose they are and the rounds are known. May set call->held. 0 or MPIOX_E_NOMEM. Local. */
+    int (*start)(mpiox_transport *transport, mpiox_call *call);
     /* Write: after this rank's part of the local windows of call->round, bring pieces to the windows of other nodes
      * and place theirs in the windows of this one. Collective over the file, blocking. A node that has failed goes
      * on delivering. */
     void (*deliver)(mpiox_transport *transport, mpiox_call *call);
     /* Read: the other way round. */
     void (*fetch)(mpiox_transport *transport, mpiox_call *call);
+    /* The rounds are over: what this rank has sent has gone. Blocking. */
+    void (*finish)(mpiox_transport *transport, mpiox_call *call);
     /* What begin() has learnt no longer holds: a rank has a new view, or a collective has failed and it may not
      * have got through. Local, on all ranks. */
     void (*forget)(mpiox_transport *transport);

@@ -6,12 +6,6 @@
 
 #include "mpiox_transport.h"
 
-static bool fits(const mpiox_buffers *b)
-{
-    (void)b;
-    return true;
-}
-
 static mpiox_transport *create(mpiox_buffers *b)
 {
     mpiox_transport *transport = malloc(sizeof *transport);
@@ -36,6 +30,13 @@ static void nothing(mpiox_transport *transport)
     (void)transport;
 }
 
+static int nothing_to_start(mpiox_transport *transport, mpiox_call *call)
+{
+    (void)transport;
+    (void)call;
+    return MPIOX_OK;
+}
+
 static void nothing_of_call(mpiox_transport *transport, mpiox_call *call)
 {
     (void)transport;
@@ -44,13 +45,14 @@ static void nothing_of_call(mpiox_transport *transport, mpiox_call *call)
 
 const mpiox_transport_ops mpiox_transport_shm = {
     .name = "shm",
-    .fits = fits,
     .create = create,
     .free = release,
     .shared_bytes = shared_bytes,
     .reset = nothing,
     .begin = nothing_of_call,
+    .start = nothing_to_start,
     .deliver = nothing_of_call,
     .fetch = nothing_of_call,
+    .finish = nothing_of_call,
     .forget = nothing,
 };

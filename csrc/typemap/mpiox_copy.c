@@ -138,59 +138,8 @@ static char *flat_start(const mpiox_side *side)
     return at_address(side->base, at);
 }
 
-/* Whole items of a list leaf under the cursor, at most max_bytes; 0 when the cursor is not at one. */
-typedef struct list_batch {
-    const int64_t *displacements;
-    const int64_t *prefix; /* NULL: every item has `length` bytes */
-    int64_t length;
-    int64_t items;
-    int64_t bytes;
-    int64_t address;
-} list_batch;
-
-static bool take_list_batch(mpiox_cursor *cursor, int64_t max_bytes, list_batch *batch)
-{
-    mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
-    const mpiox_typemap *typemap = cursor->typemap;
-    if (s->levels == 0 || s->inside != 0) {
-        return false;
-    }
-    mpiox_cursor_level *leaf = s->level + s->levels - 1;
-    const mpiox_node *node = mpiox_typemap_nodes(typemap) + leaf->node;
-    if (node->kind != MPIOX_NODE_LIST) {
-        return false;
-    }
-    const int64_t *words = mpiox_typemap_pool(typemap) + node->pool;
-    const int64_t left = node->count - leaf->index;
-    batch->displacements = words + leaf->index;
-    batch->length = node->length;
-    batch->address = leaf->address;
-    if (node->length > 0) {
-        const int64_t fit = max_bytes / node->length;
-        batch->prefix = NULL;
-        batch->items = fit < left ? fit : left;
-        batch->bytes = batch->items * node->length;
-    } else {
-        batch->prefix = words + node->count + leaf->index;
-        /* An item that only starts within max_bytes is left to the cursor. */
-        batch->items = batch->prefix[left] - batch->prefix[0] <= max_bytes
-                           ? left
-                           : mpiox_search(batch->prefix, left + 1, batch->prefix[0] + max_bytes);
-        batch->bytes = batch->prefix[batch->items] - batch->prefix[0];
-    }
-    if (batch->items == 0) {
-        return false;
-    }
-    leaf->index += batch->items;
-    cursor->position += batch->bytes;
-    if (leaf->index == node->count) {
-        mpiox_cursor_next_leaf(cursor);
-    }
-    return true;
-}
-
 /* One loop for both directions: `to_list` is a constant at every call, and so is `length` when it is not 0. */
-static inline __attribute__((always_inline)) void copy_items(char *list, char *flat, const list_batch *batch,
+static inline __attribute__((always_inline)) void copy_items(char *list, char *flat, const mpiox_list_batch *batch,
                                                              bool to_list, int64_t length)
 {
     list = at_address(list, batch->address);
@@ -218,7 +167,7 @@ static inline __attribute__((always_inline)) void copy_items(char *list, char *f
     }
 }
 
-static void copy_list(char *list, char *flat, const list_batch *batch, bool to_list)
+static void copy_list(char *list, char *flat, const mpiox_list_batch *batch, bool to_list)
 {
     switch (to_list ? batch->length : -batch->length) {
     case 8:
@@ -257,10 +206,10 @@ static void copy_list(char *list, char *flat, const list_batch *batch, bool to_l
 static void scatter_stream(mpiox_cursor *cursor, char *base, const char *flat, int64_t length)
 {
     mpiox_run run;
-    list_batch batch;
+    mpiox_list_batch batch;
     while (length > 0) {
         int64_t bytes;
-        if (take_list_batch(cursor, length, &batch)) {
+        if (mpiox_cursor_next_list(cursor, length, &batch)) {
             copy_list(base, (char *)(uintptr_t)flat, &batch, true);
             bytes = batch.bytes;
         } else {
@@ -275,10 +224,10 @@ static void scatter_stream(mpiox_cursor *cursor, char *base, const char *flat, i
 static void gather_stream(char *flat, mpiox_cursor *cursor, char *base, int64_t length)
 {
     mpiox_run run;
-    list_batch batch;
+    mpiox_list_batch batch;
     while (length > 0) {
         int64_t bytes;
-        if (take_list_batch(cursor, length, &batch)) {
+        if (mpiox_cursor_next_list(cursor, length, &batch)) {
             copy_list(base, flat, &batch, false);
             bytes = batch.bytes;
         } else {
@@ -432,6 +381,25 @@ void mpiox_copy(const mpiox_side *target, const mpiox_side *source, int64_t leng
 
 /* ---- coverage ---------------------------------------------------------------------------------------------------- */
 
+static void mark_list(unsigned char *map, int64_t map_start, int64_t granule, const mpiox_list_batch *batch)
+{
+    const int64_t start = batch->address - map_start;
+    const int shift = (granule & (granule - 1)) == 0 ? __builtin_ctzll((uint64_t)granule) : -1;
+    for (int64_t i = 0; i < batch->items; i++) {
+        const int64_t at = start + batch->displacements[i];
+        const int64_t bytes = batch->prefix != NULL ? batch->prefix[i + 1] - batch->prefix[i] : batch->length;
+        unsigned char *cell = map + (shift >= 0 ? at >> shift : at / granule);
+        const int64_t cells = shift >= 0 ? bytes >> shift : bytes / granule;
+        if (cells <= 8) { /* as most are, where there are many */
+            for (int64_t k = 0; k < cells; k++) {
+                cell[k] = 1;
+            }
+        } else {
+            memset(cell, 1, (size_t)cells);
+        }
+    }
+}
+
 void mpiox_copy_mark(unsigned char *map, int64_t map_start, int64_t granule, const mpiox_side *side, int64_t length)
 {
     if (length <= 0) {
@@ -442,9 +410,15 @@ void mpiox_copy_mark(unsigned char *map, int64_t map_start, int64_t granule, con
         return;
     }
     mpiox_cursor cursor;
+    mpiox_list_batch batch;
     mpiox_cursor_init(&cursor, side->typemap, side->origin, side->position);
     while (length > 0) {
         mpiox_run run;
+        if (mpiox_cursor_next_list(&cursor, length, &batch)) {
+            mark_list(map, map_start, granule, &batch);
+            length -= batch.bytes;
+            continue;
+        }
         length -= mpiox_cursor_next(&cursor, length, &run);
         unsigned char *at = map + (run.offset - map_start) / granule;
         const int64_t cells = run.length / granule, step = run.stride / granule;

@@ -1,5 +1,5 @@
 /*
- * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and the list loops of mpiox_copy.c.
+ * mpiox_cursor_impl.h - the inside of a cursor, shared by mpiox_typemap_cursor.c and those that pass through lists.
  */
 #ifndef MPIOX_CURSOR_IMPL_H
 #define MPIOX_CURSOR_IMPL_H
@@ -28,5 +28,19 @@ static inline mpiox_cursor_state *mpiox_cursor_state_of(mpiox_cursor *cursor)
 
 /* The leaf is used up (its index equals its count): go to the next one. */
 void mpiox_cursor_next_leaf(mpiox_cursor *cursor);
+
+/* Whole items of a list of blocks. */
+typedef struct mpiox_list_batch {
+    const int64_t *displacements;
+    const int64_t *prefix; /* NULL: every item has `length` bytes */
+    int64_t length;
+    int64_t items;
+    int64_t bytes;
+    int64_t address;
+} mpiox_list_batch;
+
+/* Yield the whole items of the list under the cursor, at most max_bytes of them, and advance past them. False, and
+ * nothing is done, when the cursor is not at the start of an item, or at one that is longer. */
+bool mpiox_cursor_next_list(mpiox_cursor *cursor, int64_t max_bytes, mpiox_list_batch *batch);
 
 #endif

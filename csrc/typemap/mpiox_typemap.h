@@ -87,6 +87,9 @@ int mpiox_typemap_to_blob(const mpiox_typemap *typemap, void *blob, int64_t blob
 /* Check everything (indices, sizes, sums, depth, overflow), then make an own copy. MPIOX_E_CORRUPT on any doubt.
  * Fuzzed: no input may crash, hang, or yield a description whose operations read out of bounds. */
 int mpiox_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiox_typemap **out);
+/* The same stream moved by -*shift bytes, so that its first byte lies at 0 and its lower bound is 0: views that differ
+ * in where they begin only become equal. *shift is its first byte's offset. Codes as of construction. */
+int mpiox_typemap_at_zero(const mpiox_typemap *typemap, int64_t *shift, mpiox_typemap **out);
 /* Equal content (same stream to offset mapping by structure; a false negative is allowed). */
 bool mpiox_typemap_equal(const mpiox_typemap *a, const mpiox_typemap *b);
 

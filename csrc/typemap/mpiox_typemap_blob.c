@@ -225,6 +225,26 @@ static void set_summary(mpiox_typemap *typemap, const mpiox_tree *tree)
     set_tiling(typemap);
 }
 
+void mpiox_tree_settle(const mpiox_tree *list, int64_t bytes, int64_t lb, int64_t extent, mpiox_typemap *typemap)
+{
+    mpiox_node *node = (mpiox_node *)(typemap + 1);
+    *typemap = (mpiox_typemap){.magic = MPIOX_TYPEMAP_MAGIC,
+                               .bytes = bytes,
+                               .references = 1,
+                               .lb = lb,
+                               .extent = extent,
+                               .node_count = 1,
+                               .pool_words = (bytes - (int64_t)(sizeof *typemap + sizeof *node)) / 8};
+    *node = (mpiox_node){.kind = MPIOX_NODE_LIST,
+                         .child = MPIOX_NO_CHILD,
+                         .size = list->size,
+                         .count = list->count,
+                         .length = list->length,
+                         .lo = list->lo,
+                         .hi = list->hi};
+    set_summary(typemap, list);
+}
+
 int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_typemap **out)
 {
     int64_t nodes = 0, words = 0;
@@ -335,4 +355,18 @@ int mpiox_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiox_typemap 
         *out = NULL;
     }
     return code == MPIOX_OK || code == MPIOX_E_NOMEM ? code : MPIOX_E_CORRUPT;
+}
+
+int mpiox_typemap_at_zero(const mpiox_typemap *typemap, int64_t *shift, mpiox_typemap **out)
+{
+    mpiox_tree *tree = NULL;
+    *out = NULL;
+    *shift = typemap->first;
+    int code = mpiox_tree_import(typemap, &tree);
+    if (code == MPIOX_OK)
+        code = mpiox_tree_shift(tree, -typemap->first);
+    if (code == MPIOX_OK)
+        code = mpiox_tree_export(tree, 0, typemap->extent, out);
+    mpiox_tree_free(tree);
+    return code;
 }

@@ -5,10 +5,12 @@
  * normalising constructors of mpiox_typemap_tree.c, and lays the result out in one allocation. Bounds (lower bound and
  * extent) follow the rules of MPI for type constructors without alignment: they span the bounds of all tiles.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_typemap_impl.h"
+#include "mpiox_typemap_items.h"
 
 /* Lower and upper bound of what has been placed so far. */
 typedef struct bounds {
@@ -119,6 +121,20 @@ static int list_items(int64_t n, int64_t *at, int64_t *prefix, const mpiox_typem
     return mpiox_tree_list(n, at, prefix, 0, child->extent, item, false, out);
 }
 
+static int index_contiguous(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_typemap *child,
+                            mpiox_typemap **out)
+{
+    mpiox_items items;
+    const int code = mpiox_items_room(n, &items);
+    if (code != MPIOX_OK) {
+        return code;
+    }
+    if (n > 0) {
+        memcpy(items.displacements, displacements, (size_t)n * sizeof *displacements);
+    }
+    return mpiox_items_describe(&items, (mpiox_item_lengths){.wide = counts}, child, out);
+}
+
 int mpiox_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displacements, const mpiox_typemap *child,
                           mpiox_typemap **out)
 {
@@ -127,6 +143,9 @@ int mpiox_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displ
     *out = NULL;
     if (n < 0 || n >= MPIOX_TYPEMAP_LIMIT / 16) {
         return MPIOX_E_ARG;
+    }
+    if (mpiox_items_fit(child)) {
+        return index_contiguous(n, counts, displacements, child, out);
     }
     int64_t *at = malloc((size_t)(n + 1) * sizeof(int64_t));
     int64_t *prefix = malloc((size_t)(n + 1) * sizeof(int64_t));
@@ -157,6 +176,69 @@ static int import_member(int64_t count, int64_t displacement, const mpiox_typema
     return code == MPIOX_OK ? mpiox_tree_shift(*out, displacement) : code;
 }
 
+/* Items of a member that is a block, a list of blocks, or seamless tiles of a block; 0 when it is anything else, or
+ * has items whose lengths are no int. */
+static int64_t listed_items(int64_t count, const mpiox_typemap *child)
+{
+    int64_t bytes;
+    if (child->node_count != 1 || !mpiox_mul(count, child->size, &bytes) || bytes > INT_MAX) {
+        return 0;
+    }
+    const mpiox_node *node = mpiox_typemap_nodes(child);
+    if (node->kind == MPIOX_NODE_LIST) {
+        return count == 1 ? node->count : 0;
+    }
+    return mpiox_items_fit(child) || (node->kind == MPIOX_NODE_BLOCK && count == 1) ? 1 : 0;
+}
+
+/* Items of all members; 0 when some member cannot be listed. */
+static int64_t listed_members(int64_t n, const int64_t *counts, const mpiox_typemap *const *children)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t items = counts[i] > 0 && children[i]->size > 0 ? listed_items(counts[i], children[i]) : 0;
+        if (items == 0 && counts[i] != 0 && (counts[i] < 0 || children[i]->size > 0)) {
+            return 0;
+        }
+        total += items;
+    }
+    return total;
+}
+
+/* A struct of lists, as PnetCDF makes one of all that is flushed, is one list: without a tree for each of them. */
+static int struct_of_lists(int64_t n, const int64_t *counts, const int64_t *displacements,
+                           const mpiox_typemap *const *children, int64_t total, const bounds *b, mpiox_typemap **out)
+{
+    mpiox_items items;
+    int64_t at, extent, kept = 0;
+    if (!mpiox_add(b->ub, -b->lb, &extent)) {
+        return MPIOX_E_ARG;
+    }
+    int code = mpiox_items_room(total, &items);
+    for (int64_t i = 0; i < n && code == MPIOX_OK; i++) {
+        if (counts[i] == 0 || children[i]->size == 0) {
+            continue;
+        }
+        const mpiox_node *node = mpiox_typemap_nodes(children[i]);
+        const int64_t *pool = mpiox_typemap_pool(children[i]);
+        code = mpiox_add(displacements[i], children[i]->first, &at) ? MPIOX_OK : MPIOX_E_ARG;
+        if (node->kind == MPIOX_NODE_BLOCK) {
+            items.displacements[kept] = at;
+            items.lengths[kept++] = (int)(counts[i] * node->length);
+            continue;
+        }
+        for (int64_t k = 0; k < node->count && code == MPIOX_OK; k++) {
+            items.displacements[kept] = at + pool[node->pool + k];
+            items.lengths[kept++] = (int)(mpiox_list_start(node, pool, k + 1) - mpiox_list_start(node, pool, k));
+        }
+    }
+    if (code != MPIOX_OK) {
+        mpiox_items_free(&items);
+        return code;
+    }
+    return mpiox_items_describe_bytes(&items, (mpiox_item_lengths){.narrow = items.lengths}, b->lb, extent, out);
+}
+
 int mpiox_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
                          const mpiox_typemap *const *children, mpiox_typemap **out)
 {
@@ -167,15 +249,22 @@ int mpiox_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displa
     if (n < 0 || n >= MPIOX_TYPEMAP_LIMIT / 16) {
         return MPIOX_E_ARG;
     }
+    for (int64_t i = 0; i < n; i++) {
+        if (counts[i] < 0 || !mpiox_fits(displacements[i]) ||
+            (counts[i] > 0 && !place(&b, counts[i], children[i]->extent, displacements[i], children[i]))) {
+            return MPIOX_E_ARG;
+        }
+    }
+    const int64_t total = listed_members(n, counts, children);
+    if (total > 0) {
+        return struct_of_lists(n, counts, displacements, children, total, &b, out);
+    }
     mpiox_tree **members = calloc((size_t)n + 1, sizeof *members);
     if (members == NULL) {
         return MPIOX_E_NOMEM;
     }
     for (int64_t i = 0; i < n && code == MPIOX_OK; i++) {
-        if (counts[i] < 0 || !mpiox_fits(displacements[i]) ||
-            (counts[i] > 0 && !place(&b, counts[i], children[i]->extent, displacements[i], children[i]))) {
-            code = MPIOX_E_ARG;
-        } else if (counts[i] > 0) {
+        if (counts[i] > 0) {
             code = import_member(counts[i], displacements[i], children[i], &members[i]);
         }
     }

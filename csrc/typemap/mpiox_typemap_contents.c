@@ -54,6 +54,20 @@ static int get_contents(MPI_Datatype datatype, mpiox_contents *c)
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
+/* Lists of addresses: MPI writes into the room that the description will have. */
+static bool make_room(mpiox_contents *c)
+{
+    _Static_assert(sizeof(MPI_Aint) == sizeof(int64_t), "addresses are displacements as they are");
+    const bool list = c->combiner == MPI_COMBINER_HINDEXED || c->combiner == MPI_COMBINER_HINDEXED_BLOCK;
+    if (!list || c->n_counts > 0 || c->n_addresses == 0 || c->n_integers > c->n_addresses + 1 ||
+        mpiox_items_room(c->n_addresses, &c->items) != MPIOX_OK) {
+        return false;
+    }
+    c->addresses = (MPI_Aint *)(void *)c->items.displacements;
+    c->integers = c->items.lengths;
+    return true;
+}
+
 int mpiox_contents_get(MPI_Datatype datatype, mpiox_contents *c)
 {
     *c = (mpiox_contents){.combiner = MPI_COMBINER_NAMED};
@@ -62,8 +76,10 @@ int mpiox_contents_get(MPI_Datatype datatype, mpiox_contents *c)
         c->n_types = 0;
         return code;
     }
-    c->integers = malloc((size_t)(c->n_integers + 1) * sizeof *c->integers);
-    c->addresses = malloc((size_t)(c->n_addresses + 1) * sizeof *c->addresses);
+    if (!make_room(c)) {
+        c->integers = malloc((size_t)(c->n_integers + 1) * sizeof *c->integers);
+        c->addresses = malloc((size_t)(c->n_addresses + 1) * sizeof *c->addresses);
+    }
     c->counts = malloc((size_t)(c->n_counts + 1) * sizeof *c->counts);
     c->types = malloc((size_t)(c->n_types + 1) * sizeof(MPI_Datatype));
     if (c->integers == NULL || c->addresses == NULL || c->counts == NULL || c->types == NULL) {
@@ -87,8 +103,12 @@ void mpiox_contents_free(mpiox_contents *c)
             PMPI_Type_free(&c->types[i]);
         }
     }
-    free(c->integers);
-    free(c->addresses);
+    if (c->items.n > 0) { /* they lie, or lay, in the room */
+        mpiox_items_free(&c->items);
+    } else {
+        free(c->integers);
+        free(c->addresses);
+    }
     free(c->counts);
     free(c->types);
     *c = (mpiox_contents){.combiner = MPI_COMBINER_NAMED};

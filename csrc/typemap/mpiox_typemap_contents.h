@@ -7,10 +7,12 @@
 #include <mpi.h>
 
 #include "mpiox_typemap.h"
+#include "mpiox_typemap_items.h"
 
 /* The arguments of the type's constructor. They are read in the order of the constructor's argument list: small counts
  * come from `integers`, addresses from `addresses`; of a type made by a large-count constructor both are in
- * `counts`. */
+ * `counts`. Of types that are lists with an address for each item, `addresses` and `integers` lie in `items`, the room
+ * for the description of that list. */
 typedef struct mpiox_contents {
     int combiner;
     int64_t n_integers, n_addresses, n_counts, n_types;
@@ -18,6 +20,7 @@ typedef struct mpiox_contents {
     MPI_Aint *addresses;
     MPI_Count *counts;
     MPI_Datatype *types;
+    mpiox_items items;
     int64_t next_integer, next_address, next_count;
     bool exhausted; /* more was read than there is: the MPI library disagrees with its standard */
 } mpiox_contents;

@@ -211,3 +211,44 @@ int64_t mpiox_cursor_next(mpiox_cursor *cursor, int64_t max_bytes, mpiox_run *ru
     }
     return bytes;
 }
+
+bool mpiox_cursor_next_list(mpiox_cursor *cursor, int64_t max_bytes, mpiox_list_batch *batch)
+{
+    mpiox_cursor_state *s = mpiox_cursor_state_of(cursor);
+    const mpiox_typemap *typemap = cursor->typemap;
+    if (s->levels == 0 || s->inside != 0) {
+        return false;
+    }
+    mpiox_cursor_level *leaf = s->level + s->levels - 1;
+    const mpiox_node *node = mpiox_typemap_nodes(typemap) + leaf->node;
+    if (node->kind != MPIOX_NODE_LIST) {
+        return false;
+    }
+    const int64_t *words = mpiox_typemap_pool(typemap) + node->pool;
+    const int64_t left = node->count - leaf->index;
+    batch->displacements = words + leaf->index;
+    batch->length = node->length;
+    batch->address = leaf->address;
+    if (node->length > 0) {
+        const int64_t fit = max_bytes / node->length;
+        batch->prefix = NULL;
+        batch->items = fit < left ? fit : left;
+        batch->bytes = batch->items * node->length;
+    } else {
+        batch->prefix = words + node->count + leaf->index;
+        /* An item that only starts within max_bytes is left to the cursor. */
+        batch->items = batch->prefix[left] - batch->prefix[0] <= max_bytes
+                           ? left
+                           : mpiox_search(batch->prefix, left + 1, batch->prefix[0] + max_bytes);
+        batch->bytes = batch->prefix[batch->items] - batch->prefix[0];
+    }
+    if (batch->items == 0) {
+        return false;
+    }
+    leaf->index += batch->items;
+    cursor->position += batch->bytes;
+    if (leaf->index == node->count) {
+        mpiox_cursor_next_leaf(cursor);
+    }
+    return true;
+}

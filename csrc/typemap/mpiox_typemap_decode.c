@@ -105,8 +105,28 @@ typedef struct item_style {
     bool in_bytes;   /* displacements in bytes, not in extents of the child */
 } item_style;
 
+/* A list whose addresses and lengths MPI has written into the room of its description. */
+static int decode_in_place(mpiox_contents *c, const mpiox_typemap *child, bool one_length, mpiox_typemap **out)
+{
+    const int64_t n = mpiox_contents_count(c);
+    mpiox_item_lengths lengths = {.narrow = NULL};
+    *out = NULL;
+    if (n != c->items.n || c->n_integers != (one_length ? 2 : n + 1)) {
+        return MPIOX_E_UNSUPPORTED;
+    }
+    if (one_length) {
+        lengths.all = mpiox_contents_count(c);
+    } else {
+        lengths.narrow = c->integers + 1;
+    }
+    return mpiox_items_describe(&c->items, lengths, child, out);
+}
+
 static int decode_indexed(mpiox_contents *c, const mpiox_typemap *child, item_style style, mpiox_typemap **out)
 {
+    if (c->items.room != NULL && mpiox_items_fit(child)) {
+        return decode_in_place(c, child, style.one_length, out);
+    }
     const int64_t n = mpiox_contents_count(c), extent = mpiox_typemap_extent(child);
     int64_t *at, *counts = new_items(n, &at);
     int code = MPIOX_OK;

@@ -165,6 +165,9 @@ int mpiox_tree_import(const mpiox_typemap *typemap, mpiox_tree **out);
 /* Lay the tree out in one allocation, with one reference. The tree stays the caller's. */
 int mpiox_tree_export(const mpiox_tree *tree, int64_t lb, int64_t extent, mpiox_typemap **out);
 
+/* Fill in all but the pool of a description that is one list of blocks, whose pool is already in its place. */
+void mpiox_tree_settle(const mpiox_tree *list, int64_t bytes, int64_t lb, int64_t extent, mpiox_typemap *typemap);
+
 /* Checked arithmetic: false when the result leaves +-2^62. */
 static inline bool mpiox_fits(int64_t value)
 {
@@ -185,6 +188,9 @@ static inline int64_t mpiox_gcd(int64_t a, int64_t b)
 {
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
     uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    if (x != 0 && (x & (x - 1)) == 0 && (y & (x - 1)) == 0) { /* mostly so, and divisions are slow */
+        return (int64_t)x;
+    }
     while (y != 0) {
         const uint64_t rest = x % y;
         x = y;

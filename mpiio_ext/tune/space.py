@@ -41,6 +41,7 @@ _NOT_OURS = frozenset(
         "mpiox_exchange",
         "mpiox_stats",
         "mpiox_ranks_per_node",
+        "mpiox_wait_limit",
         "mpiox_delegates",
         "mpiox_delegate_mode",
         "mpiox_delegate_ack",

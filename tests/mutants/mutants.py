@@ -80,11 +80,11 @@ MUTANTS = (
         tests=(SHORT_FILE, *RANDOM),
     ),
     Mutant(
-        name="leader_does_not_hold",
+        name="aggregator_does_not_hold",
         what="a window is written before the pieces of other nodes are in it",
         file="mpiox_rounds.c",
-        old="    if (!call->hold)\n",
-        new="    if (call->hold || true)\n",
+        old="    if (local != call->held)\n",
+        new="    if (local != call->held || true)\n",
         tests=("tests/mpi/test_overlapping_tiles.py",),
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = (
     Mutant(
         name="write_of_nothing",
         what="a write that moves nothing is a success",
-        file="mpiox_storage.c",
+        file="mpiox_storage_transfer.c",
         old="            moved = -ENOSPC;",
         new="            moved = 0;",
         tests=("tests/mpi/test_faults.py::test_writes_that_move_nothing",),
@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         name="short_transfers",
         what="the count of a request in several parts is that of the last one",
-        file="mpiox_storage.c",
+        file="mpiox_storage_transfer.c",
         old="        *done += moved;",
         new="        *done = moved;",
         tests=("tests/unit/test_storage.py",),

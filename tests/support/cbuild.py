@@ -47,7 +47,7 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    found = [str(CSRC / "common" / "mpiox_error.c")]
+    found = [str(CSRC / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c")]
     for module in modules:
         found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
     return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]
@@ -148,7 +148,7 @@ def run(
     path: pathlib.Path, *arguments: str, timeout: int = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a compiled program."""
-    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")}
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "MPIOX_FAULT")} | {"MPIOX_TESTING": "1"}
     return subprocess.run(
         [str(path), *arguments], capture_output=True, text=True, timeout=timeout, env=clean | environment
     )

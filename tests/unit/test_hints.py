@@ -111,6 +111,7 @@ def test_bad_sizes(text: str) -> None:
         ("mpiox_partition", ["auto", "even"], ["evn", "EVEN", ""]),
         ("mpiox_exchange", ["auto", "two_phase", "direct"], ["both"]),
         ("mpiox_io_rank", ["any", "owner"], ["all"]),
+        ("mpiox_coherence", ["auto", "refresh", "native"], ["none"]),
         ("mpiox_buffers", ["2", "64"], ["1", "65", "two"]),
         ("cb_nodes", ["0", "2147483647"], ["-1", "2147483648", "4x"]),
         ("romio_cb_write", ["enable", "disable", "automatic"], ["true"]),

@@ -33,6 +33,7 @@ class Layout(ctypes.Structure):
         ("servers", ctypes.c_int32),
         ("stripe_known", ctypes.c_bool),
         ("coherent", ctypes.c_bool),
+        ("refreshable", ctypes.c_bool),
     )
 
 

@@ -37,6 +37,12 @@ def test_no_room_is_an_error_and_no_signal() -> None:
     assert out.splitlines()[-1].endswith(" 0 failures")
 
 
+def test_beyond_the_largest_file_is_an_error_and_no_signal() -> None:
+    """Under ulimit -f a memfd and a file that would be larger are refused; the kernel would send SIGXFSZ."""
+    out = cbuild.check(cbuild.program("common/test_segment.c", "common"), "limited")
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
 @pytest.mark.parametrize(
     ("kind", "overcommit", "reserved"), [("memfd", 0, "little"), ("memfd", 2, "all"), ("file", 0, "all")]
 )

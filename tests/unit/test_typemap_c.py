@@ -24,12 +24,15 @@ def build(name: str) -> pathlib.Path:
     return cbuild.compile_c(command, f"typemap_{name}")
 
 
-@pytest.mark.parametrize(("name", "cases"), [("random_operations", "1500"), ("fuzz_blob", "20000")])
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [("random_operations", "1500"), ("fuzz_blob", "20000"), ("lists", "2000"), ("runs", "5000")],
+)
 def test_random_input_under_sanitizers(name: str, cases: str) -> None:
     assert cbuild.check(build(name), cases, SEED, timeout=300) == f"{cases} cases passed\n"
 
 
-@pytest.mark.parametrize(("name", "runs"), [("fuzz_blob", 20000), ("random_operations", 1500)])
+@pytest.mark.parametrize(("name", "runs"), [("fuzz_blob", 20000), ("random_operations", 1500), ("runs", 20000)])
 def test_coverage_guided_fuzzing(name: str, runs: int, tmp_path: pathlib.Path) -> None:
     clang = shutil.which("clang")
     if clang is None:

@@ -1,12 +1,13 @@
 /*
  * test_segment.c - shared memory that is another file, that has no room, or whose pages must be committed.
  *
- * test_segment attach FOLDER | full | committed KIND: "full" is run where /dev/shm and TMPDIR are small.
+ * test_segment attach FOLDER | full | limited | committed KIND: "full" is run where /dev/shm and TMPDIR are small.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,6 +88,26 @@ static void full(void)
     mpiox_segment_free(&segment);
 }
 
+/* Beyond ulimit -f: an error, not the signal that ends the process. */
+static void limited(void)
+{
+    const struct rlimit limit = {BYTES, BYTES};
+
+    CHECK_EQUAL(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    for (mpiox_segment_kind kind = 0; kind < MPIOX_SEGMENT_KINDS; kind++) {
+        mpiox_segment segment;
+        mpiox_segment_address address;
+        mpiox_error error = {.code = MPIOX_OK};
+
+        CHECK_EQUAL(mpiox_segment_create(kind, BYTES, &address, &segment, &error), MPIOX_E_FULL); /* with its mark */
+        CHECK_EQUAL(error.sys_errno, EFBIG);
+        CHECK(segment.base == NULL);
+        CHECK_EQUAL(mpiox_segment_create(kind, BYTES / 2, &address, &segment, &error), 0);
+        mpiox_segment_seal(&segment, &address);
+        mpiox_segment_free(&segment);
+    }
+}
+
 /* Prints how many bytes of a new segment are reserved. */
 static void committed(mpiox_segment_kind kind)
 {
@@ -109,6 +130,8 @@ int main(int argc, char **argv)
         wrong_files(MPIOX_SEGMENT_FILE, argv[2]);
     } else if (argc > 1 && strcmp(argv[1], "full") == 0) {
         full();
+    } else if (argc > 1 && strcmp(argv[1], "limited") == 0) {
+        limited();
     } else if (argc > 2 && strcmp(argv[1], "committed") == 0) {
         committed(strcmp(argv[2], "file") == 0 ? MPIOX_SEGMENT_FILE : MPIOX_SEGMENT_MEMFD);
     }

@@ -9,12 +9,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "mpiox_fault.h"
 #include "mpiox_storage.h"
 #include "mpiox_storage_internal.h"
+#include "mpiox_storage_refresh.h"
 
 enum { BYTES = 100000 };
 
@@ -110,6 +112,34 @@ static void test_posix(const char *folder)
     CHECK_EQUAL(mpiox_storage_write(storage, pattern, 10, 20, &error), MPIOX_E_IO);
     CHECK(error.sys_errno == EBADF && error.offset == 20 && error.length == 10);
     CHECK_EQUAL(mpiox_storage_close(storage), 0);
+}
+
+/* What is dropped is asked for again: content and size stay, also of a handle that only reads or writes. */
+static void test_refresh(const char *folder)
+{
+    static const int modes[] = {O_RDWR, O_WRONLY, O_RDONLY};
+    struct stat before, after;
+    char path[512];
+    mpiox_storage *storage;
+    mpiox_error error = {.code = MPIOX_OK};
+    int64_t done;
+    CHECK(snprintf(path, sizeof path, "%s/refreshed", folder) < (int)sizeof path);
+    close(open(path, O_RDWR | O_CREAT | O_TRUNC, 0600));
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(mpiox_storage_open(path, modes[i], 0, NULL, &storage, &error), MPIOX_OK);
+        if (modes[i] != O_RDONLY)
+            CHECK_EQUAL(mpiox_storage_write(storage, pattern, 1000, 1000 * i, &error), MPIOX_OK);
+        CHECK_EQUAL(stat(path, &before), 0);
+        CHECK_EQUAL(mpiox_storage_refresh(storage, &error), MPIOX_OK);
+        CHECK_EQUAL(stat(path, &after), 0);
+        CHECK_EQUAL(after.st_size, before.st_size);
+        if (modes[i] != O_WRONLY) {
+            CHECK_EQUAL(mpiox_storage_read(storage, buffer, 1000, 0, &done, &error), MPIOX_OK);
+            CHECK(done == 1000 && memcmp(buffer, pattern, 1000) == 0);
+        }
+        CHECK_EQUAL(mpiox_storage_close(storage), MPIOX_OK);
+    }
+    CHECK_EQUAL(after.st_size, 2000);
 }
 
 static void test_bad_requests(void)
@@ -313,6 +343,7 @@ int main(int argc, char **argv)
         return 2;
     snprintf(data_path, sizeof data_path, "%s/data.h5", argv[2]);
     test_posix(argv[2]);
+    test_refresh(argv[2]);
     test_bad_requests();
     test_short_and_interrupted();
     test_errors();

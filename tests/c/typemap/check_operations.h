@@ -5,6 +5,7 @@
 #define CHECK_OPERATIONS_H
 
 #include "mpiox_copy.h"
+#include "mpiox_typemap_edges.h"
 #include "random_trees.h"
 
 #define TILES 3 /* stream length looked at, in tiles */
@@ -230,6 +231,23 @@ static inline void check_disjoint_ranges(const pair *p, const pair *q, choices *
     REQUIRE(proven || common || b.length == INT64_MAX || p->reference.n + q->reference.n > 200);
 }
 
+/* Edges of a part are those of its single bytes: what lies between neighbours cancels out. */
+static inline void check_edges(const pair *p, choices *c)
+{
+    const reference *r = &p->reference;
+    mpiox_range part = {p->typemap, 4 * choose(c, 0, 30), 0, 0};
+    uint64_t sum = 0;
+    if (r->size > 0) {
+        part.position = choose(c, 0, 250) % (2 * r->size);
+        part.length = choose(c, 0, 250) % (2 * r->size);
+    }
+    for (int64_t i = 0; i < part.length; i++) {
+        const int64_t at = part.origin + reference_offset(r, part.position + i);
+        sum += mpiox_typemap_edge(at + 1) - mpiox_typemap_edge(at);
+    }
+    REQUIRE(mpiox_typemap_edges(&part) == sum);
+}
+
 static inline void check_everything(const uint8_t *data, size_t bytes)
 {
     choices c = {data, bytes};
@@ -246,6 +264,7 @@ static inline void check_everything(const uint8_t *data, size_t bytes)
     check_disjoint(p, p, &c);
     check_disjoint_ranges(p, q, &c);
     check_disjoint_ranges(p, p, &c);
+    check_edges(p, &c);
     pair_free(p);
     pair_free(q);
 }

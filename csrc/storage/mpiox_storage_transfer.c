@@ -1,5 +1,5 @@
 /*
- * mpiox_storage.c - whole transfers made of single system calls, whatever the back end.
+ * mpiox_storage_transfer.c - whole transfers made of single system calls, whatever the back end.
  *
  * Problem.    A system call may move fewer bytes than asked for, be interrupted, take at most IOV_MAX vectors and at
  *             most MAX_RW_COUNT bytes. Callers want "all of it or an error that says what is missing".
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mpiox_storage_internal.h"
+#include "mpiox_storage_pool.h"
 
 typedef struct position {
     const struct iovec *iov;
@@ -116,7 +117,12 @@ int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec 
     skip_empty(&at);
     advance(&at, already);
     *done = already;
-    return transfer(storage, write, &at, done, error);
+    int code = mpiox_storage_pin(storage, error);
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, error ? error->sys_errno : 0, at.offset, at.left, write ? "write" : "read");
+    code = transfer(storage, write, &at, done, error);
+    mpiox_storage_unpin(storage);
+    return code;
 }
 
 static int checked_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int64_t offset, int64_t *done,
@@ -149,22 +155,25 @@ int mpiox_storage_read(mpiox_storage *storage, void *buffer, int64_t length, int
 
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
 {
-    if (storage->fd < 0 || fsync(storage->fd) == 0)
-        return MPIOX_OK;
-    return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "fsync");
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK)
+        return MPIOX_E_IO;
+    const int code = storage->fd < 0 || fsync(storage->fd) == 0 ? 0 : errno;
+    mpiox_storage_unpin(storage);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fsync");
 }
 
 int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error)
 {
     int code;
 
-    if (storage->fd < 0)
+    if (mpiox_storage_pin(storage, error) != MPIOX_OK)
+        return MPIOX_E_IO;
+    if (storage->fd < 0) /* then it is not pinned either */
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, 0, bytes, "posix_fallocate");
-    if (bytes == 0)
-        return MPIOX_OK;
     do
-        code = posix_fallocate(storage->fd, 0, bytes);
+        code = bytes == 0 ? 0 : posix_fallocate(storage->fd, 0, bytes);
     while (code == EINTR);
+    mpiox_storage_unpin(storage);
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, 0, bytes, "posix_fallocate");
 }
 
@@ -172,8 +181,10 @@ int mpiox_storage_close(mpiox_storage *storage)
 {
     if (storage == NULL)
         return MPIOX_OK;
+    const int before = mpiox_storage_pool_remove(storage);
     int rc = storage->backend->close(storage);
     free(storage);
+    rc = before != 0 ? -before : rc;
     if (rc == 0)
         return MPIOX_OK;
     errno = -rc;

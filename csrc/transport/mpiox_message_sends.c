@@ -1,0 +1,72 @@
+/* mpiox_message_sends.c - see mpiox_message_sends.h. */
+#include "mpiox_message_sends.h"
+
+#include <stdlib.h>
+
+enum { TAGS = 0x1000 }; /* of a kind: more than there are turns under way */
+
+int mpiox_messages_tag_data(int64_t turn)
+{
+    return 1 + (int)(turn % TAGS);
+}
+
+int mpiox_messages_tag_reply(int64_t turn)
+{
+    return 1 + TAGS + (int)(turn % TAGS);
+}
+
+void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what)
+{
+    mpiox_error error = {.code = MPIOX_OK};
+    mpiox_error_set(&error, code, 0, -1, bytes, what);
+    mpiox_buffers_fail(m->base.b, &error);
+}
+
+void mpiox_sends_complete(mpiox_sends *sends)
+{
+    sends->told = false;
+}
+
+MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy)
+{
+    if (sends->n == sends->max) {
+        const int max = 2 * sends->max + 16;
+        MPI_Request *requests = realloc(sends->requests, sizeof *requests * (size_t)max);
+        sends->requests = requests ? requests : sends->requests;
+        char **copies = requests ? realloc(sends->copies, sizeof *copies * (size_t)max) : NULL;
+        if (!copies)
+            mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, -1, "sending to other nodes");
+        sends->copies = copies;
+        sends->max = max;
+    }
+    sends->copies[sends->n] = copy;
+    sends->requests[sends->n] = MPI_REQUEST_NULL;
+    return &sends->requests[sends->n++];
+}
+
+bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word)
+{
+    while (sends->n > 0) {
+        int done = 1;
+        MPI_Request *request = &sends->requests[sends->n - 1];
+        if (*request != MPI_REQUEST_NULL && PMPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+            mpiox_messages_fail(m, MPIOX_E_MPI, -1, "exchanging messages with another node");
+            done = 1; /* nothing more can be learnt of it */
+        }
+        if (!done)
+            return false;
+        free(sends->copies[--sends->n]);
+    }
+    if (!sends->told && word)
+        mpiox_word_add(word);
+    sends->told = true;
+    return true;
+}
+
+void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word)
+{
+    mpiox_backoff backoff = {0};
+    while (!mpiox_sends_test(m, sends, word))
+        if (!m->idle.work(m))
+            mpiox_wait_backoff(&backoff);
+}

@@ -1,0 +1,21 @@
+/* mpiox_message_sends.h - messages under way, their tags, and failures of the transport. Local unless it says so. */
+#ifndef MPIOX_MESSAGE_SENDS_H
+#define MPIOX_MESSAGE_SENDS_H
+
+#include "mpiox_messages.h"
+
+/* Room for one more request of a step, MPI_REQUEST_NULL; `copy` is freed with it. Ends the job without memory. */
+MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy);
+/* The step has no more. */
+void mpiox_sends_complete(mpiox_sends *sends);
+/* Have all of a complete step gone (or come)? The first time that they have, `word` (NULL: none) is added to. */
+bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word);
+/* Wait until they have, as mpiox_sends_test(). */
+void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word);
+
+void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what);
+/* Message tags: of what is written, of requests to read, of replies to them. */
+int mpiox_messages_tag_data(int64_t turn);
+int mpiox_messages_tag_reply(int64_t turn);
+
+#endif

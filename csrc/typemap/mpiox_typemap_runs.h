@@ -1,0 +1,32 @@
+/*
+ * mpiox_typemap_runs.h - the pieces of a part of a view as bytes: what travels instead of a view that is too large to
+ * be known on every node (irregular lists).
+ *
+ * Form. Strided runs, ascending. Of each a number of 7-bit groups, low ones first (LEB128): gap << 2 | 2 if it is as
+ *       long as the one before | 1 if there are several; its length, unless it is as long; count and stride, if there
+ *       are several. All in units of a granule that divides every offset and length; the gap counts from the end of
+ *       the run before, for the first one from the first byte of the part. 1 byte for a piece of an unordered mesh
+ *       whose pieces are equal.
+ * Local, no allocation.
+ */
+#ifndef MPIOX_TYPEMAP_RUNS_H
+#define MPIOX_TYPEMAP_RUNS_H
+
+#include "mpiox_typemap.h"
+
+/* The bytes that describe stream bytes [from, *to) of the view, *to lowered until they are at most `most` (>= 64). */
+int64_t mpiox_typemap_runs_measure(const mpiox_typemap *view, int64_t from, int64_t *to, int64_t granule, int64_t most);
+/* Write them. */
+void mpiox_typemap_runs_write(const mpiox_typemap *view, int64_t from, int64_t to, int64_t granule, char *bytes);
+
+typedef struct mpiox_typemap_runs {
+    const unsigned char *at, *end; /* borrowed */
+    int64_t granule, offset, length;
+} mpiox_typemap_runs;
+
+/* Begin to read; `offset`: of the part's first byte. */
+void mpiox_typemap_runs_begin(mpiox_typemap_runs *runs, const char *bytes, int64_t n, int64_t granule, int64_t offset);
+/* The next run, its offset counted as the first one's was. False: there is none, or what is there is no run. */
+bool mpiox_typemap_runs_next(mpiox_typemap_runs *runs, mpiox_run *run);
+
+#endif

@@ -1,0 +1,167 @@
+/* test_wait.c - a limit on waiting: what ends a wait, what does not count, and what is said about it. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "mpiox_wait.h"
+
+static jmp_buf out;
+static const char *said_what;
+static int64_t said_number;
+static double said_seconds;
+
+static void expired(void *context, const char *what, int64_t number, double seconds)
+{
+    *(int *)context += 1;
+    said_what = what;
+    said_number = number;
+    said_seconds = seconds;
+    longjmp(out, 1);
+}
+
+static void nap(double seconds)
+{
+    struct timespec rest = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+
+    while (nanosleep(&rest, &rest) != 0)
+        ;
+}
+
+static bool nothing(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static bool useful(void *context)
+{
+    return ++*(int *)context < 20000;
+}
+
+/* Each kind of wait ends when nobody wakes it, and says what it was for. */
+static void nobody_comes(void)
+{
+    int count = 0;
+    const mpiox_wait_limit limit = {0.2, expired, &count};
+    const mpiox_idle idle = {nothing, NULL};
+    mpiox_word word = {0};
+
+    CHECK(mpiox_wait_set_limit(&limit) == NULL);
+    mpiox_wait_for("window", 7);
+    if (setjmp(out) == 0)
+        mpiox_wait_while(&word, 0, &idle);
+    CHECK_EQUAL(count, 1);
+    CHECK(said_what != NULL && strcmp(said_what, "window") == 0);
+    CHECK_EQUAL(said_number, 7);
+    CHECK(said_seconds >= 0.2);
+    mpiox_wait_for(NULL, -1);
+    if (setjmp(out) == 0)
+        mpiox_wait_reach(&word, 3, NULL);
+    CHECK_EQUAL(count, 2);
+    CHECK(said_what == NULL && said_number == -1);
+    if (setjmp(out) == 0)
+        for (mpiox_backoff backoff = {0};;)
+            mpiox_wait_backoff(&backoff);
+    CHECK_EQUAL(count, 3);
+    CHECK(mpiox_wait_set_limit(NULL) == &limit);
+}
+
+static mpiox_word slow_word;
+
+static void *count_slowly(void *context)
+{
+    (void)context;
+    for (int i = 0; i < 20; i++) {
+        nap(0.2);
+        mpiox_word_add(&slow_word);
+    }
+    return NULL;
+}
+
+/* Signs of life: a counter that goes on, useful work meanwhile. Together they take longer than the limit. */
+static void signs_of_life(void)
+{
+    int count = 0, worked = 0;
+    const mpiox_wait_limit limit = {2.5, expired, &count};
+    const mpiox_idle idle = {useful, &worked};
+    pthread_t thread;
+    mpiox_word word = {0};
+
+    mpiox_wait_set_limit(&limit);
+    CHECK_EQUAL(pthread_create(&thread, NULL, count_slowly, NULL), 0);
+    if (setjmp(out) == 0)
+        mpiox_wait_reach(&slow_word, 20, NULL);
+    CHECK_EQUAL(count, 0);
+    pthread_join(thread, NULL);
+    if (setjmp(out) == 0)
+        mpiox_wait_while(&word, 0, &idle);
+    CHECK_EQUAL(count, 1); /* only when there was no more work */
+    CHECK_EQUAL(worked >= 20000, 1);
+    mpiox_wait_set_limit(NULL);
+}
+
+/* Without a limit, or with one of another thread, a wait goes on until it is over. */
+static void *wait_without(void *context)
+{
+    mpiox_wait_reach(context, 1, NULL);
+    return NULL;
+}
+
+static void no_limit(void)
+{
+    int count = 0;
+    const mpiox_wait_limit limit = {0.05, expired, &count}, none = {0, expired, &count};
+    mpiox_word word = {0};
+    pthread_t thread;
+
+    mpiox_wait_set_limit(&limit); /* of this thread */
+    CHECK_EQUAL(pthread_create(&thread, NULL, wait_without, &word), 0);
+    nap(0.3);
+    mpiox_wait_set_limit(&none);
+    mpiox_backoff backoff = {0};
+    for (int i = 0; i < 2000; i++)
+        mpiox_wait_backoff(&backoff);
+    mpiox_word_set(&word, 1);
+    pthread_join(thread, NULL);
+    mpiox_wait_set_limit(NULL);
+    CHECK_EQUAL(count, 0);
+}
+
+/* A process that was stopped has not waited. The child ends with 1 when its limit was reached. */
+static void stopped(void)
+{
+    mpiox_word *word = mmap(NULL, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int count = 0, status = -1;
+    const mpiox_wait_limit limit = {4, expired, &count};
+    const pid_t child = fork();
+
+    if (child == 0) {
+        mpiox_wait_set_limit(&limit);
+        if (setjmp(out) == 0)
+            mpiox_wait_while(word, 0, NULL);
+        _exit(count);
+    }
+    nap(0.3);
+    kill(child, SIGSTOP);
+    nap(6);
+    kill(child, SIGCONT);
+    nap(0.2);
+    mpiox_word_set(word, 1);
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+}
+
+int main(void)
+{
+    nobody_comes();
+    signs_of_life();
+    no_limit();
+    stopped();
+    return check_exit();
+}
