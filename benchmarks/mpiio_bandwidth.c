@@ -8,7 +8,7 @@
  *
  *   mpiio_bandwidth --pattern inter --block 8 --bytes 268435456 --repeats 3 --file /dev/shm/k [--raw] [--hint
  *                   name=value] [--access collective] [--calls whole] [--sync] [--rewrite] [--memory]
- *                   [--memory-limit BYTES] [--time-limit SECONDS] [--keep]
+ *                   [--memory-limit BYTES] [--time-limit SECONDS] [--apart BYTES] [--keep] [--wire]
  *
  * One JSON line per repetition on rank 0: seconds of write and read (first begin to last end, data access only; with
  * --sync the write ends with MPI_File_sync), seconds of open plus close, of them those of closing what was written and
@@ -17,7 +17,11 @@
  *
  * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn more that
  * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
- * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes). Accesses:
+ * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes), and climate_tiny,
+ * climate_long, climate_mixed: what a climate model flushes at once, hundreds of 2-D and 3-D variables on an irregular
+ * grid, a rank's part as one hindexed type (PnetCDF's nonblocking calls and one wait); the view is set anew for each
+ * flush, so the time has it in. --apart: a rank's parts of the variables of such a flush lie that many bytes apart in
+ * memory, and the last one first. Accesses:
  * collective (MPI_File_write_at_all), independent (MPI_File_write_at), nonblocking (MPI_File_iwrite),
  * nonblocking_collective (MPI_File_iwrite_all), split (MPI_File_write_all_begin and _end). Calls: whole (a rank's data
  * in one), small (every piece in one of its own, as a loop over rows or particles does; independent and nonblocking
@@ -27,20 +31,21 @@
  * costs time, so these repetitions are not for timing. The hints in force are printed as well.
  * --memory-limit: what a rank may allocate beyond its buffer; more fails, in place of filling the machine.
  * --time-limit: a rank that still runs after so many seconds is ended by SIGALRM, whatever became of its launcher.
+ * --wire: also the bytes that all hosts sent over their network devices meanwhile, and the data that had to cross.
  */
 #include <fcntl.h>
-#include <malloc.h>
 #include <mpi.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "mpiio_bandwidth_climate.h"
+#include "mpiio_memory.h"
+#include "mpiio_wire.h"
 
 typedef enum access { COLLECTIVE, INDEPENDENT, NONBLOCKING, NONBLOCKING_COLLECTIVE, SPLIT, ACCESSES } access_kind;
 
@@ -49,21 +54,23 @@ static const char *const access_names[ACCESSES] = {"collective", "independent", 
 
 typedef struct options {
     const char *pattern, *file;
-    int64_t block, bytes, memory_limit;
+    int64_t block, bytes, memory_limit, apart;
     int repeats;
     access_kind access;
-    bool raw, keep, sync, memory, rewrite, small;
+    bool raw, keep, sync, memory, rewrite, small, wire;
     MPI_Info info;
 } options;
 
 typedef struct pattern {
     MPI_Datatype filetype;   /* MPI_DATATYPE_NULL for contiguous */
+    MPI_Datatype memory;     /* MPI_DATATYPE_NULL: one piece */
     MPI_Offset displacement; /* bytes */
     int64_t bytes;           /* of this rank */
+    int64_t room;            /* of the buffer; bytes unless the memory has gaps */
 } pattern;
 
 static int rank, size;
-static bool one_host;
+static wire network;
 
 /* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have
  * not passed on yet, so they get a moment. */
@@ -138,17 +145,10 @@ static void make_blocks3d(const options *o, pattern *p)
     MPI_Type_create_subarray(3, sizes, subsizes, starts, MPI_ORDER_C, MPI_DOUBLE, &p->filetype);
 }
 
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* Piece i of the file belongs to rank mix(i) mod turns: every rank computes the same. */
 static bool is_mine(const options *o, int64_t i)
 {
-    return (int)(mix((uint64_t)i + 1) % (uint64_t)turns(o)) == rank;
+    return (int)(bandwidth_mix((uint64_t)i + 1) % (uint64_t)turns(o)) == rank;
 }
 
 static void make_random(const options *o, pattern *p)
@@ -169,9 +169,14 @@ static void make_random(const options *o, pattern *p)
     p->bytes = n * o->block;
 }
 
+static climate_flush flush_of(const options *o, const pattern *p)
+{
+    return (climate_flush){o->pattern, o->bytes, o->apart, p->room, rank, size};
+}
+
 static void make_pattern(const options *o, pattern *p)
 {
-    *p = (pattern){MPI_DATATYPE_NULL, 0, 0};
+    *p = (pattern){.filetype = MPI_DATATYPE_NULL, .memory = MPI_DATATYPE_NULL};
     if (strcmp(o->pattern, "contiguous") == 0 || o->raw) {
         p->bytes = o->bytes / size;
         p->displacement = (MPI_Offset)p->bytes * rank;
@@ -181,17 +186,32 @@ static void make_pattern(const options *o, pattern *p)
         make_blocks3d(o, p);
     else if (is_random(o))
         make_random(o, p);
-    else
-        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random, random_gaps)");
+    else if (climate_is(o->pattern)) {
+        const climate_flush flush = flush_of(o, p);
+        if (!climate_types(&flush, &p->filetype, &p->memory, &p->bytes, &p->room))
+            fail("out of memory");
+    } else
+        refuse("unknown pattern (contiguous, inter, gaps, blocks3d, random, random_gaps, climate_tiny, climate_long, "
+               "climate_mixed)");
+    if (!p->room)
+        p->room = p->bytes;
     if (p->filetype != MPI_DATATYPE_NULL)
         MPI_Type_commit(&p->filetype);
+}
+
+static void free_types(pattern *p)
+{
+    if (p->filetype != MPI_DATATYPE_NULL)
+        MPI_Type_free(&p->filetype);
+    if (p->memory != MPI_DATATYPE_NULL)
+        MPI_Type_free(&p->memory);
 }
 
 /* Value of the 8-byte word, or of the byte, at a file offset: found again without knowing who wrote it. The buffer
  * is in file order, so that filling it needs the pattern: the file offset of every piece. */
 static unsigned char value_at(int64_t offset)
 {
-    return (unsigned char)(mix((uint64_t)(offset >> 3)) >> (8 * (offset & 7)));
+    return (unsigned char)(bandwidth_mix((uint64_t)(offset >> 3)) >> (8 * (offset & 7)));
 }
 
 /* Calls visit(offset, position, length) for every piece of this rank, in order. */
@@ -208,6 +228,10 @@ static void each_piece(const options *o, const pattern *p, void (*visit)(void *,
         for (int64_t i = 0; i < o->bytes / o->block; i++)
             if (is_mine(o, i))
                 visit(context, i * o->block, o->block * n++, o->block);
+    } else if (climate_is(o->pattern)) {
+        const climate_flush flush = flush_of(o, p);
+        if (!climate_each(&flush, visit, context))
+            fail("out of memory");
     } else {
         int n_integers, n_addresses, n_types, combiner;
         MPI_Type_get_envelope(p->filetype, &n_integers, &n_addresses, &n_types, &combiner);
@@ -243,99 +267,6 @@ static void compare_piece(void *context, int64_t offset, int64_t position, int64
         c->wrong += c->buffer[position + i] != value_at(offset + i);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-/* Resident memory of this process by kind. RESIDENT is the kernel's high-water mark, which is exact; the peaks of the
- * others are the largest values seen by a thread that looks at them often, and only where there is one. */
-enum { RESIDENT, PRIVATE, SHARED, FILES, KINDS };
-
-static const char *const status_lines[KINDS] = {"VmHWM:", "RssAnon:", "RssShmem:", "RssFile:"};
-
-typedef struct memory {
-    int64_t before[KINDS], peak[KINDS]; /* bytes */
-    bool watched;
-    atomic_bool stop;
-    pthread_t watcher;
-} memory;
-
-/* Fills values[i] with the bytes of the line of /proc/self/status that begins with names[i]; 0 where there is none. */
-static void read_status(int n, const char *const *names, int64_t *values)
-{
-    char text[8192];
-    const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    text[length > 0 ? length : 0] = 0;
-    for (int i = 0; i < n; i++) {
-        const char *line = strstr(text, names[i]);
-        values[i] = line ? strtoll(line + strlen(names[i]), NULL, 10) * 1024 : 0;
-    }
-}
-
-static void read_memory(int64_t now[KINDS])
-{
-    read_status(KINDS, status_lines, now);
-}
-
-static void *watch(void *context)
-{
-    memory *m = context;
-    while (!atomic_load(&m->stop)) {
-        int64_t now[KINDS];
-        read_memory(now);
-        for (int kind = 0; kind < KINDS; kind++)
-            if (now[kind] > m->peak[kind])
-                m->peak[kind] = now[kind];
-        usleep(500);
-    }
-    return NULL;
-}
-
-/* From here on the high-water mark counts anew ("5" in clear_refs); what free() kept goes back first, so that it cannot
- * be used again unseen. */
-static void memory_begin(memory *m, bool watched)
-{
-    *m = (memory){.watched = watched};
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
-    const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, "5", 1) != 1)
-        fprintf(stderr, "mpiio_bandwidth: rank %d: cannot reset the high-water mark of memory; growth may be hidden\n",
-                rank);
-    if (fd >= 0)
-        close(fd);
-    if (watched && pthread_create(&m->watcher, NULL, watch, m) != 0)
-        fail("cannot start a thread");
-    read_memory(m->before);
-}
-
-/* Growth of each kind in bytes, on this rank. */
-static void memory_end(memory *m, int64_t growth[KINDS])
-{
-    int64_t now[KINDS];
-    if (m->watched) {
-        atomic_store(&m->stop, true);
-        pthread_join(m->watcher, NULL);
-    }
-    read_memory(now);
-    for (int kind = 0; kind < KINDS; kind++) {
-        const int64_t peak = now[kind] > m->peak[kind] ? now[kind] : m->peak[kind];
-        growth[kind] = peak > m->before[kind] ? peak - m->before[kind] : 0;
-    }
-}
-
-/* What may be allocated from now on. */
-static void limit_memory(int64_t bytes)
-{
-    int64_t now;
-    read_status(1, (const char *const[]){"VmData:"}, &now);
-    const rlim_t most = (rlim_t)(now + bytes);
-    if (!now || setrlimit(RLIMIT_DATA, &(struct rlimit){most, most}) != 0)
-        fail("cannot limit the memory");
-}
-
 /* ---- access ------------------------------------------------------------------------------------------------------ */
 
 static double now(void)
@@ -353,11 +284,12 @@ static double span(double begun)
     const double ended = now();
     double mine[3] = {-begun, ended, ended - begun}, most[3];
     MPI_Allreduce(mine, most, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return one_host ? most[0] + most[1] : most[2];
+    return network.hosts == 1 ? most[0] + most[1] : most[2];
 }
 
 typedef struct times {
     double open, data, close; /* seconds */
+    int64_t sent;             /* bytes that this rank's host sent during the data access; on one rank of each host */
 } times;
 
 static times access_raw(const options *o, const pattern *p, unsigned char *buffer, bool write)
@@ -456,6 +388,7 @@ static void print_hints(MPI_File file)
 /* The calls that move one rank's data. */
 typedef struct calls {
     const options *o;
+    const pattern *p;
     MPI_File file;
     MPI_Offset base; /* of the rank's first byte in the view */
     unsigned char *buffer;
@@ -473,11 +406,21 @@ static void call(const calls *c, int64_t position, int64_t length)
     const int64_t wanted = length / unit;
     MPI_Type_contiguous(unit, MPI_BYTE, &chunk);
     MPI_Type_commit(&chunk);
-    transfer(c->o, c->file, c->base + position, c->buffer + position, (int)wanted, chunk, c->write, &status);
+    if (c->p->memory != MPI_DATATYPE_NULL)
+        transfer(c->o, c->file, c->base + position, c->buffer + position, 1, c->p->memory, c->write, &status);
+    else
+        transfer(c->o, c->file, c->base + position, c->buffer + position, (int)wanted, chunk, c->write, &status);
     MPI_Get_count(&status, chunk, &count);
     if (count != wanted)
         fail("the status counts fewer bytes than were asked for");
     MPI_Type_free(&chunk);
+}
+
+static void set_view(const calls *c)
+{
+    if (c->p->filetype != MPI_DATATYPE_NULL)
+        check(MPI_File_set_view(c->file, c->p->displacement, MPI_BYTE, c->p->filetype, "native", c->o->info),
+              "MPI_File_set_view");
 }
 
 /* A call of its own for a piece, and nothing but the call, since there may be millions of them. The one piece of the
@@ -497,24 +440,31 @@ static void call_piece(void *context, int64_t offset, int64_t position, int64_t 
     }
 }
 
-static times access_mpi(const options *o, const pattern *p, unsigned char *buffer, bool write)
+static times access_mpi(const options *o, pattern *p, unsigned char *buffer, bool write)
 {
-    calls c = {.o = o, .buffer = buffer, .write = write};
+    calls c = {.o = o, .p = p, .buffer = buffer, .write = write};
+    const bool flush = climate_is(o->pattern);
     times took;
+    if (flush) { /* every flush has a type of its own, which nobody has seen before */
+        free_types(p);
+        make_pattern(o, p);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     double begun = now();
     check(MPI_File_open(MPI_COMM_WORLD, o->file, write ? MPI_MODE_CREATE | MPI_MODE_WRONLY : MPI_MODE_RDONLY, o->info,
                         &c.file),
           "MPI_File_open");
-    if (p->filetype != MPI_DATATYPE_NULL)
-        check(MPI_File_set_view(c.file, p->displacement, MPI_BYTE, p->filetype, "native", o->info),
-              "MPI_File_set_view");
+    if (!flush)
+        set_view(&c);
     took.open = span(begun);
     if (o->memory && write)
         print_hints(c.file);
     c.base = p->filetype == MPI_DATATYPE_NULL ? p->displacement : 0;
     MPI_Barrier(MPI_COMM_WORLD);
+    const int64_t sent = o->wire ? wire_sent(&network) : 0;
     begun = now();
+    if (flush)
+        set_view(&c);
     if (o->small)
         each_piece(o, p, call_piece, &c);
     else
@@ -522,21 +472,55 @@ static times access_mpi(const options *o, const pattern *p, unsigned char *buffe
     if (write && o->sync)
         check(MPI_File_sync(c.file), "MPI_File_sync");
     took.data = span(begun);
+    took.sent = o->wire ? wire_sent(&network) - sent : 0;
     begun = now();
     check(MPI_File_close(&c.file), "MPI_File_close");
     took.close = span(begun);
     return took;
 }
 
+static void widen_by_piece(void *context, int64_t offset, int64_t position, int64_t length)
+{
+    (void)position;
+    wire_widen(context, offset, length);
+}
+
+static void add_piece(void *context, int64_t offset, int64_t position, int64_t length)
+{
+    (void)position;
+    wire_add(context, offset, length);
+}
+
+/* Rank 0 prints what the hosts sent, and what had to cross. */
+static void report_wire(const options *o, const pattern *p, const times *written, const times *read)
+{
+    int64_t sent[3] = {written[0].sent, written[1].sent, read->sent}, all[3], even, least;
+    crossing c = {.start = INT64_MAX, .end = INT64_MIN};
+    MPI_Reduce(sent, all, 3, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    each_piece(o, p, widen_by_piece, &c);
+    if (!wire_begin(&c, &network))
+        fail("out of memory");
+    each_piece(o, p, add_piece, &c);
+    wire_end(&c, &network, &even, &least);
+    if (rank == 0)
+        printf(", \"hosts\": %d, \"write_sent_bytes\": %lld, \"rewrite_sent_bytes\": %lld, \"read_sent_bytes\": %lld, "
+               "\"cross_even_bytes\": %lld, \"cross_least_bytes\": %lld",
+               network.hosts, (long long)all[0], (long long)all[1], (long long)all[2], (long long)even,
+               (long long)least);
+}
+
 /* Rank 0 prints what the repetition took; `growth` is of this rank. */
-static void report(const options *o, int repetition, int64_t mine, const times *written, const times *read,
+static void report(const options *o, int repetition, const pattern *p, const times *written, const times *read,
                    int64_t mistakes, const int64_t growth[KINDS])
 {
-    int64_t sums[2] = {mine, mistakes}, total[2], most[KINDS];
+    int64_t sums[2] = {p->bytes, mistakes}, total[2], most[KINDS];
     MPI_Reduce(sums, total, 2, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
     MPI_Reduce(growth, most, KINDS, MPI_INT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
-    if (rank)
+    if (rank) {
+        if (o->wire)
+            report_wire(o, p, written, read);
         return;
+    }
     printf("{\"pattern\": \"%s\", \"access\": \"%s\", \"calls\": \"%s\", \"block_bytes\": %lld, \"bytes\": %lld, "
            "\"ranks\": %d, \"repetition\": %d, \"write_s\": %.9f, \"read_s\": %.9f, \"open_close_s\": %.9f, "
            "\"write_close_s\": %.9f, \"read_close_s\": %.9f, \"wrong_bytes\": %lld, \"memory_growth_bytes\": %lld",
@@ -549,39 +533,42 @@ static void report(const options *o, int repetition, int64_t mine, const times *
     if (o->memory)
         printf(", \"private_growth_bytes\": %lld, \"shared_growth_bytes\": %lld, \"mapped_file_growth_bytes\": %lld",
                (long long)most[PRIVATE], (long long)most[SHARED], (long long)most[FILES]);
+    if (o->wire)
+        report_wire(o, p, written, read);
     printf("}\n");
     fflush(stdout);
 }
 
-static times access_any(const options *o, const pattern *p, unsigned char *buffer, bool write)
+static times access_any(const options *o, pattern *p, unsigned char *buffer, bool write)
 {
     return o->raw ? access_raw(o, p, buffer, write) : access_mpi(o, p, buffer, write);
 }
 
-static void repeat(const options *o, const pattern *p, unsigned char *buffer, int repetition)
+static void repeat(const options *o, pattern *p, unsigned char *buffer, int repetition)
 {
-    times written[2] = {{0, 0, 0}, {0, 0, 0}}; /* the file when it is new, and again */
+    times written[2] = {{0, 0, 0, 0}, {0, 0, 0, 0}}; /* the file when it is new, and again */
     int64_t growth[KINDS];
     memory m;
     if (rank == 0)
         unlink(o->file);
     MPI_Barrier(MPI_COMM_WORLD); /* nobody opens the old file */
     each_piece(o, p, fill_piece, buffer);
-    memory_begin(&m, o->memory);
-    for (int64_t i = 0; o->rewrite && i < p->bytes; i++)
+    if (!memory_begin(&m, o->memory, rank))
+        fail("cannot start a thread");
+    for (int64_t i = 0; o->rewrite && i < p->room; i++)
         buffer[i] ^= 0xFF;
     written[0] = access_any(o, p, buffer, true);
     if (o->rewrite) {
         each_piece(o, p, fill_piece, buffer);
         written[1] = access_any(o, p, buffer, true);
     }
-    memset(buffer, 0, (size_t)p->bytes);
+    memset(buffer, 0, (size_t)p->room);
     MPI_Barrier(MPI_COMM_WORLD);
     const times read = access_any(o, p, buffer, false);
     memory_end(&m, growth);
     comparison c = {buffer, 0};
     each_piece(o, p, compare_piece, &c);
-    report(o, repetition, p->bytes, written, &read, c.wrong, growth);
+    report(o, repetition, p, written, &read, c.wrong, growth);
     if (rank == 0 && !o->keep)
         unlink(o->file);
 }
@@ -635,6 +622,8 @@ static bool parse_flag(const char *name, options *o)
         o->memory = true;
     else if (strcmp(name, "--rewrite") == 0)
         o->rewrite = true;
+    else if (strcmp(name, "--wire") == 0)
+        o->wire = true;
     else
         return false;
     return true;
@@ -657,6 +646,8 @@ static void parse(int argc, char **argv, options *o)
             o->bytes = number(value);
         else if (strcmp(argv[i], "--repeats") == 0)
             o->repeats = (int)number(value);
+        else if (strcmp(argv[i], "--apart") == 0)
+            o->apart = number(value);
         else if (strcmp(argv[i], "--memory-limit") == 0)
             o->memory_limit = number(value);
         else if (strcmp(argv[i], "--time-limit") == 0)
@@ -673,6 +664,10 @@ static void parse(int argc, char **argv, options *o)
     }
     if (!o->file)
         refuse("--file is missing");
+    if (o->apart && !climate_is(o->pattern))
+        refuse("--apart goes with the climate patterns");
+    if (o->small && (o->apart || climate_is(o->pattern)))
+        refuse("--calls small does not go with the climate patterns: a flush is one call");
     if (o->small && o->access != INDEPENDENT && o->access != NONBLOCKING)
         refuse("--calls small goes with independent or nonblocking access: ranks have different numbers of pieces");
 }
@@ -697,8 +692,7 @@ static void warm_up(void)
         MPI_Gather(&one, 1, MPI_INT, many, 1, MPI_INT, 0, comms[i]);
         MPI_Barrier(comms[i]);
     }
-    MPI_Comm_size(comms[NODE], &sum);
-    one_host = sum == size;
+    wire_find_hosts(&network);
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&comms[i]);
     free(many);
@@ -713,18 +707,17 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     parse(argc, argv, &o);
     make_pattern(&o, &p);
-    unsigned char *buffer = malloc((size_t)p.bytes + 8);
+    unsigned char *buffer = malloc((size_t)p.room + 8);
     if (!buffer)
         fail("out of memory");
-    memset(buffer, 1, (size_t)p.bytes);
+    memset(buffer, 1, (size_t)p.room);
     warm_up();
-    if (o.memory_limit)
-        limit_memory(o.memory_limit);
+    if (o.memory_limit && !limit_memory(o.memory_limit))
+        fail("cannot limit the memory");
     for (int i = 0; i < o.repeats; i++)
         repeat(&o, &p, buffer, i);
     free(buffer);
-    if (p.filetype != MPI_DATATYPE_NULL)
-        MPI_Type_free(&p.filetype);
+    free_types(&p);
     if (o.info != MPI_INFO_NULL)
         MPI_Info_free(&o.info);
     MPI_Finalize();

@@ -3,15 +3,20 @@
 Not an MPI program: it launches the same micro-benchmark under each peer, one launch per pattern, peer and round, peers
 interleaved, so that a slow minute of the machine hits all of them. Figures are medians over all repetitions. A peer too
 slow for the full size is measured on a smaller file and marked.
+
+With ``--hosts`` the launches are spread over hosts with a network of their own (namespaces of this machine), and the
+bytes that they send are counted, beside those that had to cross from host to host.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import statistics
+import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.compare.hosts import Place, hosts
 from mpiio_ext.bench.compare.launches import (
     ACCESSES,
+    ArgumentError,
     Case,
     Outcome,
     console_of_results,
@@ -61,6 +68,9 @@ class Measurement:
         per repetition, 10^6 bytes per second
     memory_growth_bytes : largest growth of a rank's resident memory during a write and a read
     open_close_s : one figure per repetition
+    sent_bytes : on hosts, by operation: what all hosts sent over the network, one figure per repetition
+    cross_bytes : on hosts, what had to cross from host to host with "even" file domains and at "least", which is the
+        smaller of that and what crosses when each MiB lies where most of it is; see benchmarks/mpiio_wire.h
     file_bytes : size of the file; less than asked for when `scaled`
     reason : why there is no figure, "" when there is one
     """
@@ -71,6 +81,8 @@ class Measurement:
     read_mbytes_per_s: list[float] = field(default_factory=list)
     memory_growth_bytes: int = 0
     open_close_s: list[float] = field(default_factory=list)
+    sent_bytes: dict[str, list[int]] = field(default_factory=dict)
+    cross_bytes: dict[str, int] = field(default_factory=dict)
     scaled: bool = False
     reason: str = ""
 
@@ -82,7 +94,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to compare: see ``--help``; `nodes` 0 means the real ones, `delegates` "" no peers with delegates."""
+    """What to compare: see ``--help``.
+
+    `nodes` 0 means the real ones, `delegates` "" no peers with delegates, `hosts` 0 this machine as it is.
+    """
 
     ranks: int
     file_bytes: int
@@ -96,6 +111,9 @@ class Options:
     nodes: int = 0
     delegates: str = ""
     delegate_mode: str = "spawn"
+    hosts: int = 0
+    ranks_per_host: int = 0
+    rate: str = ""
 
 
 Measurements = dict[tuple[str, str], Measurement]
@@ -129,6 +147,11 @@ def _record(into: Measurement, records: Sequence[dict[str, Any]], *, until_close
         for operation in OPERATIONS:
             seconds = record[f"{operation}_s"] + (record[f"{operation}_close_s"] if until_close else 0.0)
             into.figures(operation).append(record["bytes"] / seconds / 1e6)
+            if "hosts" in record:
+                into.sent_bytes.setdefault(operation, []).append(record[f"{operation}_sent_bytes"])
+        if "hosts" in record:
+            even = record["cross_even_bytes"]
+            into.cross_bytes = {"even": even, "least": min(even, record["cross_least_bytes"])}
         into.open_close_s.append(record["open_close_s"])
         into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
 
@@ -204,10 +227,47 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
                                  if peer.name in speed and not peer.raw},
                 "scaled_bytes": {peer.name: found[pattern, peer.name].file_bytes for peer in peers
                                  if found[pattern, peer.name].scaled},
+                **_network(found, peers, pattern, operation),
                 "absent": {peer.name: found[pattern, peer.name].reason for peer in peers
                            if found[pattern, peer.name].reason},
             })
     return results
+
+
+def _network(found: Measurements, peers: Sequence[Peer], pattern: str, operation: str) -> dict[str, Any]:
+    """Return what a result has of the network: nothing where the launches were on one host."""
+    there = {peer.name: found[pattern, peer.name] for peer in peers
+             if not peer.raw and found[pattern, peer.name].sent_bytes.get(operation)}
+    if not there:
+        return {}
+    sent = {name: statistics.median(one.sent_bytes[operation]) for name, one in there.items()}
+    return {
+        "sent_bytes": sent,
+        "cross_bytes": {name: one.cross_bytes for name, one in there.items()},
+        "ratio_sent_cross": {name: sent[name] / one.cross_bytes["least"] for name, one in there.items()
+                             if one.cross_bytes["least"]},
+    }
+
+
+def _print_network(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
+    shown = [peer for peer in peers if not peer.raw]
+    table = Table(title="bytes sent over the network, MB (medians; in brackets of what must cross)", box=None,
+                  header_style="bold")
+    for name in ("pattern", "op", "must cross", "even domains"):
+        table.add_column(name, justify="right" if name in ("must cross", "even domains") else "left")
+    for peer in shown:
+        table.add_column(peer.title, justify="right")
+    for result in results:
+        sent, cross = result.get("sent_bytes", {}), result.get("cross_bytes", {})
+        full = next((cross[name] for name in cross if name not in result["scaled_bytes"]), None)
+        cells = [f"{full[kind] / 1e6:,.1f}" if full else "–" for kind in ("least", "even")]
+        for peer in shown:
+            ratio = result["ratio_sent_cross"].get(peer.name) if sent else None
+            mark = "*" if peer.name in result["scaled_bytes"] else ""
+            text = f"{sent[peer.name] / 1e6:,.1f}{mark}" if peer.name in sent else "–"
+            cells.append(text + (f" ({ratio:.2f})" if ratio is not None else ""))
+        table.add_row(PATTERNS[result["pattern"]].title, result["op"], *cells)
+    console.print(table)
 
 
 def _title(options: Options) -> str:
@@ -215,6 +275,8 @@ def _title(options: Options) -> str:
     words = [f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
              f"{options.ranks} ranks", f"{options.file_bytes / 1e6:,.0f} MB"]
     words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
+    words += [f"{options.hosts} hosts x {options.ranks_per_host}" + (f" at {options.rate}" if options.rate else "")
+              ] if options.hosts else []
     words += ["writes end with MPI_File_sync"] if options.sync else []
     words += [f"with {options.delegates} delegates ({options.delegate_mode}) until the file is closed"
               ] if options.delegates else []
@@ -227,7 +289,10 @@ def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[
     table.add_column("op")
     for peer in peers:
         table.add_column(peer.title, justify="right")
-    table.add_column("÷ best native", justify="right")
+    ours = [peer for peer in peers if peer.ours]
+    for peer in ours:
+        table.add_column("÷ best native" if len(ours) == 1 else f"{peer.installation.family} ÷ best native",
+                         justify="right")
     table.add_column("÷ raw", justify="right")
     for result in results:
         cells = []
@@ -235,7 +300,8 @@ def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[
             value = result["mbytes_per_s"].get(peer.name)
             mark = "*" if peer.name in result["scaled_bytes"] else ""
             cells.append(f"{value:,.0f}{mark}" if value is not None else "–")
-        ratios = [f"{result[name]:.2f}" if result[name] is not None else "–" for name in ("ratio_native", "ratio_raw")]
+        found = [result["ratio_native_by_peer"].get(peer.name) for peer in ours]
+        ratios = [f"{ratio:.2f}" if ratio is not None else "–" for ratio in (*found, result["ratio_raw"])]
         table.add_row(PATTERNS[result["pattern"]].title, result["op"], *cells, *ratios)
     console.print(table)
     reasons = {(name, reason): None for result in results for name, reason in result["absent"].items()}
@@ -276,12 +342,14 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
         installations, options.file.parent, "compare", ranks=options.ranks, file_bytes=options.file_bytes,
         rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
         pretended_nodes=options.nodes or None, delegates=options.delegates or None,
-        delegate_mode=options.delegate_mode if options.delegates else None,
+        delegate_mode=options.delegate_mode if options.delegates else None, hosts=options.hosts or None,
+        ranks_per_host=options.ranks_per_host or None, rate=options.rate or None,
     )
 
 
-def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | None) -> list[dict[str, Any]]:
-    """Measure, print, and write the files; returns the results list."""
+def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | None,
+                place: Place | None = None) -> list[dict[str, Any]]:
+    """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine."""
     console = console_of_results()
     installations = find_installations()
     if not installations:
@@ -291,9 +359,11 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     with progress(len(peers) * len(options.patterns) * options.rounds) as advance:
-        found = measure(peers, options, advance)
+        found = measure(peers, options, advance, place.run if place else run_benchmark)
     results = summarize(found, peers, options.patterns)
     _print(console, results, peers, _title(options))
+    if place:
+        _print_network(console, results, peers)
     if json_path is not None:
         document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
                     "results": results}
@@ -317,17 +387,22 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 
 @click.command(name="compare", help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
-@click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of every launch.")
+@click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
 @click.option("--bytes", "file_bytes", type=click.IntRange(1 << 16), help="Size of the file.  [default: 268435456]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
-@click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
-              help="Folder on the file system to measure.")
+@click.option("--path", type=click.Path(path_type=Path),
+              help="Folder on the file system to measure.  [default: /dev/shm; on hosts one in memory that they share]")
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
 @click.option("--nodes", default=0, type=click.IntRange(0),
               help="Let mpiio_ext pretend that the ranks lie on so many nodes.  [default: the real ones]")
+@click.option("--hosts", "host_count", default=0, type=click.IntRange(0),
+              help="Spread the ranks over so many hosts, which are namespaces of this machine with a network of their "
+                   "own, and count what they send.  [default: this machine]")
+@click.option("--ranks-per-host", default=2, show_default=True, type=click.IntRange(1), help="With --hosts.")
+@click.option("--rate", default="", help="With --hosts: bandwidth of each host's link, as 1gbit.  [default: no limit]")
 @click.option("--delegates", default="", metavar="N", callback=_delegates,
               help="Run mpiio_ext with so many I/O delegates, too: N, N% of the ranks, or per_node=N. Their times "
                    "count closing the file.")
@@ -337,13 +412,40 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
               help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
-def command(*, quick: bool, ranks: int, file_bytes: int | None, rounds: int | None, repeats: int,
-            patterns: tuple[str, ...], path: Path, access: str, sync: bool, nodes: int, delegates: str,
-            delegate_mode: str, limit_s: float, json_path: Path | None, plot_path: Path | None) -> None:
+def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: int | None, repeats: int,
+            patterns: tuple[str, ...], path: Path | None, access: str, sync: bool, nodes: int, host_count: int,
+            ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, limit_s: float,
+            json_path: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    with scratch_file(path, "compare") as file:
-        options = Options(ranks=ranks, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
+    with _ending(), contextlib.ExitStack() as stack:
+        place = None
+        if host_count:
+            _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)
+            place = stack.enter_context(hosts(host_count, ranks_per_host, rate))
+            ranks = ranks or host_count * ranks_per_host
+        elif rate:
+            raise ArgumentError("--rate is of hosts' links: it needs --hosts")
+        file = stack.enter_context(scratch_file(path or (place.folder if place else Path("/dev/shm")), "compare"))
+        options = Options(ranks=ranks or 4, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
                           rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
                           file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes, delegates=delegates,
-                          delegate_mode=delegate_mode)
-        run_compare(options, json_path=json_path, plot_path=plot_path)
+                          delegate_mode=delegate_mode, hosts=host_count,
+                          ranks_per_host=ranks_per_host if host_count else 0, rate=rate)
+        run_compare(options, json_path=json_path, plot_path=plot_path, place=place)
+
+
+def _check_hosts(ranks: int | None, room: int, nodes: int, delegates: str) -> None:
+    if nodes or delegates:
+        raise ArgumentError("--hosts goes neither with --nodes nor with --delegates")
+    if ranks is not None and ranks > room:
+        raise ArgumentError(f"--ranks {ranks}: the hosts have room for {room}, see --ranks-per-host")
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[None]:
+    """End the process with one line on an error outside the scratch file's life."""
+    try:
+        yield
+    except BenchError as error:
+        click.echo(f"mpiio_ext.bench compare: {error}", err=True)
+        sys.exit(error.exit_status)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,16 +142,22 @@ def parse_output(output: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return records, hints
 
 
-def run_benchmark(peer: Peer, case: Case) -> Outcome:
+def run_benchmark(peer: Peer, case: Case, command: Sequence[str] = (),
+                  environment: Mapping[str, str] | None = None) -> Outcome:
     """Run the micro-benchmark once under a peer.
+
+    Parameters
+    ----------
+    command, environment : of the launch; by default the peer's on this machine
 
     Raises
     ------
     WrongDataError
         when this library wrote or read wrong bytes; of another peer that is a reason like others
     """
-    process = subprocess.Popen(peer.command(case.ranks, case.arguments()), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=peer.variables(), start_new_session=True)
+    process = subprocess.Popen(command or peer.command(case.ranks, case.arguments()), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=environment or peer.variables(),
+                               start_new_session=True)
     try:
         output, errors = process.communicate(timeout=case.limit_s)
     except subprocess.TimeoutExpired:

@@ -90,14 +90,18 @@ class Peer:
         """The MPI library's own MPI-IO."""
         return not self.ours and not self.raw
 
-    def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
-        """Return the command line of one launch."""
+    def program(self, arguments: Iterable[str]) -> list[str]:
+        """Return the part of a launch's command line that every rank is."""
         libraries = [*([str(self.installation.library)] if self.ours else []), *self.under]
         there = [f"LD_PRELOAD={':'.join(libraries)}"] if libraries else []
         hints = [text for name, value in self.hints.items() for text in ("--hint", f"{name}={value}")]
         raw = ["--raw"] if self.raw else []
         program = [str(self.installation.program), *arguments, *hints, *raw]
-        return [str(self.installation.mpiexec), "-n", str(ranks), "env", *there, *program]
+        return ["env", *there, *program]
+
+    def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
+        """Return the command line of one launch."""
+        return [str(self.installation.mpiexec), "-n", str(ranks), *self.program(arguments)]
 
     def variables(self) -> dict[str, str]:
         """Return the environment of one launch; hints of the caller's environment do not reach it."""

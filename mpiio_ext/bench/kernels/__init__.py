@@ -11,8 +11,10 @@ from typing import Any
 from mpiio_ext.bench.arguments import one_of
 from mpiio_ext.bench.kernels.block3d import Block3D
 from mpiio_ext.bench.kernels.btio import BTIO
+from mpiio_ext.bench.kernels.climate import ClimateFlush
 from mpiio_ext.bench.kernels.coll_perf import CollPerf
 from mpiio_ext.bench.kernels.contiguous import ContiguousSegments
+from mpiio_ext.bench.kernels.e3sm import E3smF, E3smG, E3smI
 from mpiio_ext.bench.kernels.flash import Flash
 from mpiio_ext.bench.kernels.hacc import Hacc, HaccShared
 from mpiio_ext.bench.kernels.interleaved import InterleavedBlocks
@@ -37,7 +39,7 @@ __all__ = ["KERNELS", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "
 #: Pattern name -> class, in the order in which the bench runs them.
 PATTERNS: dict[str, type[Pattern]] = {
     pattern.name: pattern
-    for pattern in (ContiguousSegments, InterleavedBlocks, Block3D, Tiles2D, BTIO, RandomPieces)
+    for pattern in (ContiguousSegments, InterleavedBlocks, Block3D, Tiles2D, BTIO, RandomPieces, ClimateFlush)
 }
 
 #: Kernel name -> class, in the order in which the bench runs them.
@@ -51,6 +53,7 @@ KERNELS: dict[str, type[Kernel]] = {
         Hacc, HaccShared,
         S3aSim, S3aSimCollective,
         S3d, Flash, NasBtio, NasBtioSimple, Madbench, Ipic3d,
+        E3smF, E3smG, E3smI,
     )
 }
 

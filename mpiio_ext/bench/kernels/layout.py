@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,12 @@ def address_of(files: tuple[FileLayout, ...], file: int, name: str) -> int:
     raise KeyError(name)
 
 
+@lru_cache(maxsize=16)
 def slab_pieces(shape: tuple[int, ...], slabs: tuple[Slab, ...], item_bytes: int) -> tuple[Offsets, Offsets]:
-    """Return (offsets, lengths) in bytes of the slabs in a row-major array, in the order of the data, joined."""
+    """Return (offsets, lengths) in bytes of the slabs in a row-major array, in the order of the data, joined.
+
+    The arrays are kept for the next call with the same arguments and must not be changed.
+    """
     offsets, lengths = [], []
     for start, count in slabs:
         if math.prod(count) == 0:

@@ -62,6 +62,7 @@ class MicroForm:
     pattern : its --pattern
     block_bytes : its --block; 0 = not given
     gaps : it leaves gaps in the file
+    more : other options
     """
 
     name: str
@@ -69,11 +70,13 @@ class MicroForm:
     pattern: str
     block_bytes: int = 0
     gaps: bool = False
+    more: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
         """Options of the micro-benchmark."""
-        return ["--pattern", self.pattern, *(["--block", str(self.block_bytes)] if self.block_bytes else [])]
+        block = ["--block", str(self.block_bytes)] if self.block_bytes else []
+        return ["--pattern", self.pattern, *block, *self.more]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
