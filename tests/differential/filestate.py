@@ -70,7 +70,9 @@ class File:
             self.written = np.concatenate([self.written, np.zeros(more, bool)])
 
     def resize(self, size: int) -> None:
-        """Set the size."""
+        """Set the size; not under those who have learnt it (MPI-4.1, section 14.6.10: a sync orders the two)."""
+        if self.met_end:
+            raise Illegal("size changes after somebody learnt it without sync")
         self.grow(size)
         self.data, self.written = self.data[:size].copy(), self.written[:size].copy()
         self.resized = self.dirty = True

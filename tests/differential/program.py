@@ -160,14 +160,15 @@ class Program:
         free = [number for number in range(4) if number not in used]
         if not free:
             return
-        access = weighted(rng, ("rdwr", 6), ("rdonly", 2), ("wronly", 1))
+        strict = self.case.get("strict", False)
+        access = weighted(rng, ("rdwr", 6), ("rdwr" if strict else "rdonly", 2), ("wronly", 1))
         mode = [access]
         if access != "rdonly" and rng.random() < 0.8:
             mode.append("create")
-            if rng.random() < 0.25:
+            if rng.random() < 0.25 and not strict:
                 mode.append("excl")
         for name, chance in (("append", 0.15), ("unique", 0.1), ("delete", 0.1)):
-            if rng.random() < chance:
+            if rng.random() < chance and not (strict and name == "delete"):
                 mode.append(name)
         op: Op = {
             "op": "open",

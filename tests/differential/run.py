@@ -161,11 +161,12 @@ def run(
     shuffle: bool = False,
     count_features: bool = False,
     plain: bool = False,
+    strict: bool = False,
 ) -> Report:
     """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started.
 
     ``shuffle`` runs short launches of all rank counts in turn, so that a run that is cut short has seen them all. While
-    one launch runs, the cases of the next are drawn and those of the last compared.
+    one launch runs, the cases of the next are drawn and those of the last compared. ``strict``: see generate.generate.
     """
     report, started_s = Report(setting=setting), time.monotonic()
     plan = [(ranks, group) for ranks, groups in chunks(seeds, 25 if shuffle else 100).items() for group in groups]
@@ -176,7 +177,7 @@ def run(
         for ranks, group in [*plan, (0, [])]:
             late = deadline_s is not None and time.monotonic() - started_s > deadline_s
             stop = late or not group or len(report.failures) >= max_failures
-            cases = [] if stop else [generate.generate(seed, only) for seed in group]
+            cases = [] if stop else [generate.generate(seed, only, strict=strict) for seed in group]
             cases = [generate.plainer(case) for case in cases] if plain else cases
             future = pool.submit(raw, ready(cases, setting), ranks, setting) if cases else None
             if last is not None:
@@ -310,6 +311,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--ranks", type=int, help="only cases of this many ranks")
     parser.add_argument("--hosts", type=int, default=0, help="spread the ranks over so many hosts (docs/clusters.md)")
     parser.add_argument("--share", choices=hosts.KINDS, help="with --hosts: the files lie in such a shared folder")
+    parser.add_argument(
+        "--strict", action="store_true", help="only what MPI defines without coherent caches (default with --share)"
+    )
     parser.add_argument("--ranks-per-node", type=int, help="set MPIOX_RANKS_PER_NODE: pretended nodes for every case")
     parser.add_argument("--delegates", type=int, default=0, help="ours goes through so many I/O delegates")
     parser.add_argument(
@@ -361,7 +365,7 @@ def carry_out(options: argparse.Namespace, where: Setting) -> int:
         seeds = [seed for seed in seeds if generate.ranks_of(seed) == options.ranks]
     if options.describe:
         for seed in seeds:
-            print(json.dumps(generate.generate(seed, options.only)))
+            print(json.dumps(generate.generate(seed, options.only, strict=options.strict)))
         return 0
     print(f"seeds {seeds[0]} .. {seeds[-1]}, arms {', '.join(arms)}", flush=True)
     report = run(
@@ -372,12 +376,14 @@ def carry_out(options: argparse.Namespace, where: Setting) -> int:
         shuffle=options.shuffle,
         count_features=options.features,
         plain=options.plain,
+        strict=options.strict or bool(options.share),
     )
     show(report, setting, verbose=options.verbose)
     failing = report.native if options.native_only else report.failures
     if options.shrink:
         for seed in sorted(failing)[:3]:
-            small = shrink.shrink(generate.generate(seed, options.only), fails_in(arms[0], setting))
+            drawn = generate.generate(seed, options.only, strict=options.strict or bool(options.share))
+            small = shrink.shrink(drawn, fails_in(arms[0], setting))
             print(f"SHRUNK {seed}: run with --file after saving this line\n{json.dumps(small)}", flush=True)
     return 1 if report.failures else 0
 

@@ -473,7 +473,8 @@ class Simulation:
         op, handle = plan.op, plan.handle
         if not any(verb_of(op, rank) == "write" for rank in busy):
             return []
-        if op["op"] == "write" and all(follows(self.case, op, handle.tracks[r].view.rep) for r in busy):
+        same = all(follows(self.case, op, handle.tracks[r].view.rep) for r in busy) and not self.case.get("strict")
+        if op["op"] == "write" and same:
             return []
         every = {name: [r for r in busy if handle.file_of(r) == name] for name in set(handle.files)}
         apart = all(distinct(np.concatenate([plan.targets[r] for r in ranks])) for ranks in every.values() if ranks)
@@ -482,10 +483,10 @@ class Simulation:
         racing = set()
         for one, other in itertools.combinations(busy, 2):
             writes = "write" in (verb_of(op, one), verb_of(op, other))
-            same = handle.file_of(one) == handle.file_of(other)
-            if writes and same and np.isin(plan.targets[one], plan.targets[other]).any():
+            one_file = handle.file_of(one) == handle.file_of(other)
+            if writes and one_file and np.isin(plan.targets[one], plan.targets[other]).any():
                 racing |= {one, other}
-            elif same and op["op"] == "mixed":  # a read past the end beside a write that moves it
+            elif one_file and op["op"] == "mixed":  # a read past the end beside a write that moves it
                 racing |= self.end_race(plan, one, other)
         return sorted(racing)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from differential import shrink, simulate
+from differential import generate, shrink, simulate
 from differential.compare import Comparison
 from differential.draw_forms import formed
 from differential.draw_types import memory_tree
@@ -72,6 +72,7 @@ ILLEGAL: dict[str, list[Op]] = {
     "sync with a request": [access("read", "iat", [8, 8], [0, 8], req=1), SYNC],
     "conflict in nonatomic mode": [access("write", "at", [8, 8], [0, 4], snap=True)],
     "size changed without sync": [WRITE, {"op": "size", "bytes": 4}],
+    "size changed after it was asked": [{"op": "query", "shared": False}, {"op": "size", "bytes": 4}],
     "size asked while another rank writes": [
         {"op": "query", "shared": False},
         access("write", "at", [8, 8], [0, 8], who=[True, False]),
@@ -107,6 +108,25 @@ def test_what_is_defined_is_legal(name: str) -> None:
 def test_what_is_undefined_is_refused(name: str) -> None:
     """Programs whose result depends on time are refused."""
     assert simulate.check(case_of(ILLEGAL[name])) is not None
+
+
+def test_strict_programs_leave_nothing_to_caches() -> None:
+    """The same value by two ranks, and collectives taken for ordered, are refused in strict programs alone."""
+    same = access("write", "at_all", [8, 8], [0, 4])
+    after = access("write", "at_all", [8, 8], [8, 0])
+    for ops in ([same], [access("write", "at_all", [8, 8], [0, 8]), after]):
+        assert simulate.check(case_of(ops, fill="offset", lax=True)) is None
+        assert simulate.check(case_of(ops, fill="offset", lax=False, strict=True)) is not None
+    assert simulate.check(case_of([WRITE, SYNC, CROSS], strict=True)) is None
+
+
+@pytest.mark.parametrize("seed", range(1, 60))
+def test_strict_programs_are_drawn_legal(seed: int) -> None:
+    """What is drawn keeps its own rules, and names neither come nor go."""
+    case = generate.generate(seed, strict=True)
+    assert simulate.check(case) is None
+    modes = [set(case.get("mode", [])), *(set(op["mode"]) for op in case["ops"] if op["op"] == "open")]
+    assert not any({"delete", "excl", "rdonly"} & mode for mode in modes)
 
 
 def test_conflicting_atomic_writes_have_one_result_per_order() -> None:

@@ -140,12 +140,15 @@ def poison(case: Case, comm: MPI.Intracomm) -> list[str]:
 
 def run_arm(case: Case, arm: str, comm: MPI.Intracomm, watchdog: Watchdog) -> dict[str, Any]:
     """Run one case in one arm; what this rank saw."""
-    stem = os.path.join(JOB["folder"], arm)
+    stem = os.path.join(JOB["folder"], f"{arm}.{case.get('id', case['seed'])}")  # no name of a case before
     if comm.rank == 0:
         for old in pathlib.Path(JOB["folder"]).glob(f"{arm}.*"):
             old.unlink()
         if case["initial"] >= 0:
-            initial_file(case).tofile(f"{stem}.0")
+            with open(f"{stem}.0", "wb") as file:
+                file.write(initial_file(case).tobytes())
+                file.flush()
+                os.fsync(file.fileno())  # other hosts may have another cache
     comm.Barrier()
     managed = managed_calls(case) if arm == "ours" else [False] * len(case["ops"])
     problems = poison(case, comm) if any(managed) else []

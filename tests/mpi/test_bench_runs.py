@@ -15,6 +15,7 @@ from mpiio_ext.bench import kernels
 from mpiio_ext.bench.compare.launches import ACCESSES
 from mpiio_ext.bench.compare.scaling import UNITS
 from mpiio_ext.bench.methods import METHODS
+from support import hosts
 from support.launch import base_environment, run_bounded
 
 pytestmark = pytest.mark.mpi
@@ -67,7 +68,8 @@ def test_every_pattern_under_every_method(bench, ranks):
     runs = results["runs"]
     assert {run["workload"] for run in runs} == PATTERNS
     assert [run["strategy"] for run in runs if run["variant"] == "btio" and run["operation"] == "read"] == methods
-    assert len(runs) == 2 * len(methods) * (len(PATTERNS) + 1)
+    variants = {"interleaved": 2, "climate": 4}  # two lengths of blocks; three cases, one of them with memory apart
+    assert len(runs) == 2 * len(methods) * sum(variants.get(name, 1) for name in PATTERNS)
     for run in runs:
         assert run["ranks"] == (ranks if run["workload"] != "btio" else {1: 1, 2: 1, 3: 1, 4: 4, 5: 4}[ranks])
         if run["strategy"].startswith("native"):
@@ -368,6 +370,24 @@ def test_compare_quick(extension, family, tmp_path):
         assert row["ratio_native"] > 0
         assert row["ratio_raw"] > 0
         assert row["memory_growth_bytes"][row["ours"]] > 0
+
+
+def test_compare_on_hosts(extension, family, tmp_path):
+    reason = hosts.why_not()
+    if reason is not None:
+        pytest.skip(f"no hosts can be brought up here: {reason}")
+    command = [sys.executable, *BENCH, "compare", "--quick", "--hosts", "2", "--ranks-per-host", "1", "--bytes",
+               "4194304", "--repeats", "1", "--pattern", "inter64", "--json", str(tmp_path / "r.json")]
+    launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["environment"]["hosts"] == 2
+    assert "bytes sent over the network" in launch.stdout
+    ours = f"ours_{family}"
+    for row in document["results"]:
+        assert row["cross_bytes"][ours] == {"even": 2 << 20, "least": 2 << 20}, "half of the data is of the other host"
+        assert row["sent_bytes"][ours] >= 2 << 20, "it went over the network"
+        assert row["ratio_sent_cross"][ours] < 1.5
+        assert "raw" not in row["sent_bytes"]
 
 
 def test_scaling_quick(extension, family, tmp_path):

@@ -54,12 +54,12 @@ def check_file(complete):
         assert not complete or (len(content) == len(letters) * comm.size and np.all(content == owner))
     comm.Barrier()
 
-def attempt(rank, write, arm, disarm, always=False):
+def attempt(rank, write, arm, disarm):
     what = (rank, write, arm)
     fh.Set_size(0) if write else None
     comm.Barrier()
     found = access(write, True, arm, disarm) if comm.rank == rank else access(write)
-    failed = comm.rank == rank and (always or inject.inject_done())
+    failed = comm.rank == rank and inject.inject_done()
     found, failed = comm.allgather(found), any(comm.allgather(failed))
     check_file(False)
     if failed:
@@ -76,7 +76,7 @@ VIEWS = """
 assert all(comm.allgather(access(True)[1] and access(False)[1]))
 blob = PIECES * 8  # at least; no other request of this call is of this order
 for rank, write in itertools.product(range(comm.size), (True, False)):
-    attempt(rank, write, ("inject_malloc", blob, 64 * blob), ("inject_malloc", 0, 0), always=True)
+    assert not attempt(rank, write, ("inject_malloc", blob, 64 * blob), ("inject_malloc", 0, 0))
 if comm.rank == 0:
     print("verified")
 fh.Close()
@@ -85,18 +85,12 @@ fh.Close()
 OPERATIONS = """
 inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
 reached = set()
-everywhere = [("Igather", 0), ("Ibcast", 0), ("Igatherv", 0), ("Ibcast", 1)]
-leaders = [("Iallreduce", 0), ("Iallgatherv", 0), ("Iallreduce", 1), ("Iallgatherv", 1), ("Isend", 0), ("Imrecv", 0),
-           ("Isend", 2), ("Imrecv", 2)]
-cases = [(kind, rank) for kind in everywhere for rank in range(comm.size)]
-cases += [(kind, rank) for kind in leaders for rank in (0, 2)]
-for (kind, rank), write in itertools.product(cases, (True, False)):
+kinds = [(name, n) for name in ("Issend", "Isend", "Irecv") for n in (0, 2)]
+for kind, rank, write in itertools.product(kinds, range(comm.size), (True, False)):
     arm = ("inject_operation", kind[0].encode(), kind[1])
     if attempt(rank, write, arm, ("inject_operation", b"", -1)):
         reached.add(kind)
-assert reached == {*everywhere, *leaders}, reached
-for rank, n, write in itertools.product((0, 2), range(3), (True, False)):
-    attempt(rank, write, ("inject_testall", n), ("inject_testall", -1))
+assert reached == set(kinds), reached
 if comm.rank == 0:
     print("verified")
 fh.Close()
@@ -107,7 +101,7 @@ inject.inject_operation.argtypes = [ctypes.c_char_p, ctypes.c_int]
 assert all(comm.allgather(access(True)[1] and access(False)[1]))
 if comm.rank == 2:
     inject.inject_operation(sys.argv[2].encode(), int(sys.argv[3]))
-access(True, new_view=False)
+access(True)
 """
 
 
@@ -123,8 +117,8 @@ def launch(extension: str, folder: pathlib.Path, text: str, *arguments: str, che
     return mpi_run([sys.executable, script, str(folder), *arguments], 4, env=environment, timeout_s=100, check=check)
 
 
-def test_a_view_that_cannot_be_sent(extension: str, tmp_path: pathlib.Path) -> None:
-    """A rank has no memory to send its view: all ranks are told, and no rank reads or writes without it."""
+def test_a_view_that_no_memory_holds(extension: str, tmp_path: pathlib.Path) -> None:
+    """Views that are long lists are not sent: no rank needs memory for them, whatever other ranks' views are."""
     done = launch(extension, tmp_path, VIEWS)
     assert "verified" in done.stdout, done.describe()
 
@@ -137,7 +131,11 @@ def test_operations_that_fail(extension: str, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("operation", "n", "message"),
-    [("Iallgather", 0, "agreeing on the access region"), ("Iallgatherv", 0, "agreeing on who sends to whom")],
+    [
+        ("Iallgather", 0, "agreeing on the access region"),
+        ("Iallgather", 1, "exchanging views"),
+        ("Imrecv", 0, "receiving a message from another node"),
+    ],
 )
 def test_a_leader_that_cannot_go_on(
     extension: str, tmp_path: pathlib.Path, operation: str, n: int, message: str

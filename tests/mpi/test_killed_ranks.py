@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
+import sys
 import time
 import uuid
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import MARKER, base_environment, end_marked, library_path, marked_processes, starter
+from support.launch import MARKER, PROGRAMS, base_environment, end_marked, library_path, marked_processes, starter
+from support.processes import job, words
 
 pytestmark = pytest.mark.mpi
 
@@ -85,6 +88,31 @@ def test_a_dead_rank_ends_the_job(
     assert status != 0, text
     assert "ok ready" in text, text  # it died where it was meant to
     assert not left, f"processes {left} stayed\n{text}"
+    assert not shared_memory() - before
+
+
+@pytest.mark.parametrize("per_node", [0, 2])
+def test_a_rank_that_hangs_ends_the_job(extension: str, tmp_path: pathlib.Path, per_node: int) -> None:
+    """A rank is stopped amid collectives: with mpiox_wait_limit the others say so and end the job, and it with them."""
+    before = shared_memory()
+    env = {
+        "MPIOX_HINTS": "mpiox_exchange=two_phase:cb_buffer_size=16384:mpiox_wait_limit=4",
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+    }
+    program = [sys.executable, str(PROGRAMS / "endless.py"), str(tmp_path / "file")]
+    command = [str(starter()), "-n", "4", "env", f"LD_PRELOAD={library_path()}", *program]
+    with job(command, tmp_path / "log", env) as running:
+        deadline_s = time.monotonic() + LIMIT_S
+        while running.text().count("turn") < 3:
+            assert running.process.poll() is None and time.monotonic() < deadline_s, running.text()
+            time.sleep(0.05)
+        victims = [pid for pid in marked_processes(running.marker) if words(pid) == " ".join(program)]
+        assert len(victims) == 4, victims
+        os.kill(victims[0], signal.SIGSTOP)
+        assert running.status(LIMIT_S) not in {None, 0}, running.text()
+        assert not running.left(GRACE_S), running.text()
+        assert "as mpiox_wait_limit=4 says" in running.text(), running.text()
+        assert "are wrong" not in running.text()
     assert not shared_memory() - before
 
 

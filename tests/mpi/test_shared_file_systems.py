@@ -1,4 +1,4 @@
-"""File systems whose caches nothing keeps coherent: left to the MPI library if other nodes may share the file."""
+"""File systems whose caches nothing keeps coherent: what becomes of them if other nodes may share the file."""
 
 from __future__ import annotations
 
@@ -38,19 +38,23 @@ NFS, FUSE, SMB, LUSTRE, TMPFS = "6969", "65735546", "FF534D42", "0BD00BD0", "010
 
 
 @pytest.mark.parametrize(
-    ("magic", "per_node", "ours"),
+    ("magic", "per_node", "coherence", "ours"),
     [
-        (NFS, 2, set()),
-        (FUSE, 1, set()),
-        (SMB, 3, set()),
-        (NFS, 0, {"self", "node", "world"}),
-        (NFS, 4, {"self", "node", "world"}),
-        (LUSTRE, 2, {"self", "node", "world"}),
-        (TMPFS, 2, {"self", "node", "world"}),
+        (NFS, 2, "auto", set()),
+        (FUSE, 1, "auto", set()),
+        (SMB, 3, "auto", set()),
+        (NFS, 0, "auto", {"self", "node", "world"}),
+        (NFS, 4, "auto", {"self", "node", "world"}),
+        (NFS, 4, "native", {"self", "node", "world"}),
+        (NFS, 2, "refresh", {"self", "node", "world"}),
+        (FUSE, 1, "refresh", {"self", "node", "world"}),
+        (FUSE, 2, "native", set()),
+        (LUSTRE, 2, "native", {"self", "node", "world"}),
+        (TMPFS, 2, "auto", {"self", "node", "world"}),
     ],
 )
 def test_groups_within_a_node(
-    extension: str, tmp_path: pathlib.Path, magic: str, per_node: int, ours: set[str]
+    extension: str, tmp_path: pathlib.Path, magic: str, per_node: int, coherence: str, ours: set[str]
 ) -> None:
     """The communicator does not tell who shares the file: MPI_COMM_WORLD does."""
     script, statistics = tmp_path / "program.py", tmp_path / "stats.jsonl"
@@ -59,6 +63,7 @@ def test_groups_within_a_node(
         "LD_PRELOAD": f"{mpi_program('inject', '-shared', '-fPIC')}:{extension}",
         "PRETEND_FS": magic,
         "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_HINTS": f"*:mpiox_coherence={coherence}",
         "MPIOX_STATS": "1",
         "MPIOX_STATS_FILE": str(statistics),
     }

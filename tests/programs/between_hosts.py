@@ -17,6 +17,7 @@ from mpi4py import MPI
 
 WORLD = MPI.COMM_WORLD
 ROUNDS = 3
+ORDERED_BYTES = 12_345
 #: Pattern: bytes of a piece, pieces of a rank and round.
 PIECES = {"tiny": (8, 4096), "small": (64, 1024), "page": (4096, 32), "odd": (1000, 77), "large": (1 << 18, 3)}
 
@@ -57,6 +58,23 @@ def exchange(path: str, piece: int, count: int) -> None:
     element.Free()
 
 
+def order(path: str, piece: int) -> None:
+    """Write and read a file in the order of the ranks, at the shared file pointer."""
+    file = MPI.File.Open(WORLD, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+    file.Set_view(0, MPI.BYTE, MPI.BYTE)
+    for turn in range(ROUNDS):
+        file.Write_ordered(mine(piece, 1, turn, WORLD.rank))
+    file.Sync()
+    WORLD.Barrier()
+    file.Sync()
+    file.Seek_shared(0, MPI.SEEK_SET)
+    for turn in range(ROUNDS):
+        found = np.zeros((1, piece), np.uint8)
+        file.Read_ordered(found)
+        assert np.array_equal(found, mine(piece, 1, turn, WORLD.rank)), f"rank {WORLD.rank}: {path}: round {turn}"
+    file.Close()
+
+
 def main() -> None:
     """Go through the patterns."""
     folder, prefix = sys.argv[1:3]
@@ -68,6 +86,7 @@ def main() -> None:
     for _ in range(int((sys.argv[3:] or ["1"])[0])):
         for name, (piece, count) in PIECES.items():
             exchange(f"{folder}/{prefix}.{name}", piece, count)
+        order(f"{folder}/{prefix}.ordered", ORDERED_BYTES)
         if WORLD.rank == 0:
             print("turn", flush=True)
 

@@ -5,7 +5,6 @@
  *   inject_malloc(low, high)  from now on no memory for requests of low to high - 1 bytes; (0, 0) ends it
  *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it
  *                             is carried out, but the caller is told MPI_ERR_OTHER. inject_done(): one has; n < 0: end
- *   inject_testall(n)         the n-th PMPI_Testall from now on fails and does nothing
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -18,12 +17,11 @@ extern void *__libc_malloc(size_t bytes);
 
 static volatile size_t malloc_low, malloc_high;
 static char operation[32];
-static int countdown = -1, testall_countdown = -1, done;
+static int countdown = -1, done;
 static MPI_Request marked = MPI_REQUEST_NULL;
 
 void inject_malloc(long low, long high);
 void inject_operation(const char *name, int n);
-void inject_testall(int n);
 int inject_done(void);
 
 void inject_malloc(long low, long high)
@@ -38,12 +36,6 @@ void inject_operation(const char *name, int n)
     countdown = n;
     done = n < 0 && done;
     marked = MPI_REQUEST_NULL;
-}
-
-void inject_testall(int n)
-{
-    testall_countdown = n;
-    done = n < 0 && done;
 }
 
 int inject_done(void)
@@ -129,6 +121,18 @@ int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MP
     return begun("Isend", real(buffer, n, type, to, tag, comm, request), request);
 }
 
+int PMPI_Issend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Issend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    return begun("Issend", real(buffer, n, type, to, tag, comm, request), request);
+}
+
+int PMPI_Irecv(void *buffer, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    REAL(Irecv, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    return begun("Irecv", real(buffer, n, type, from, tag, comm, request), request);
+}
+
 int PMPI_Imrecv(void *buffer, int n, MPI_Datatype type, MPI_Message *message, MPI_Request *request)
 {
     REAL(Imrecv, void *, int, MPI_Datatype, MPI_Message *, MPI_Request *);
@@ -141,26 +145,6 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 
     REAL(Test, MPI_Request *, int *, MPI_Status *);
     const int result = real(request, flag, status);
-
-    if (!chosen || result != MPI_SUCCESS || !*flag)
-        return result;
-    marked = MPI_REQUEST_NULL;
-    done = 1;
-    return MPI_ERR_OTHER;
-}
-
-int PMPI_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[])
-{
-    int chosen = 0;
-
-    REAL(Testall, int, MPI_Request *, int *, MPI_Status *);
-    if (testall_countdown >= 0 && testall_countdown-- == 0) {
-        done = 1;
-        return MPI_ERR_OTHER;
-    }
-    for (int i = 0; i < n; i++)
-        chosen |= marked != MPI_REQUEST_NULL && requests[i] == marked;
-    const int result = real(n, requests, flag, statuses);
 
     if (!chosen || result != MPI_SUCCESS || !*flag)
         return result;

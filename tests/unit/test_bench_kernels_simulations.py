@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.bench import kernels
 from mpiio_ext.bench.kernels.btio import BTIO
+from mpiio_ext.bench.kernels.decomposition import deal
 from mpiio_ext.bench.kernels.flash import Flash
 from mpiio_ext.bench.kernels.ipic3d import Ipic3d
 from mpiio_ext.bench.kernels.layout import slab_pieces
@@ -347,3 +348,40 @@ def test_netcdf4_comparison(tmp_path: Path) -> None:
         "length|netCDF4|in the lengths of dimensions of group /",
         "name|netCDF4|in the names of variables of group /group",
     ]
+
+
+@pytest.mark.parametrize(("name", "variables"), [("e3sm_f", 387), ("e3sm_g", 41), ("e3sm_i", 546)])
+def test_e3sm_has_the_variables_of_the_original(name: str, variables: int) -> None:
+    """As many partitioned variables as docs/variables.md of E3SM-IO counts; one list for all that are alike."""
+    kernel = kernels.create(name, 64, preset="published")
+    assert len(kernel.files()[0].variables) == variables
+    quick = kernels.create(name, 4, preset="quick")
+    steps = [step for step in quick.steps("history", 1, "pnetcdf") if isinstance(step, Access)]
+    assert len(steps) == len(quick.files()[0].variables)
+    assert all(step.nonblocking and step.write for step in steps)
+    assert len({id(step.slabs) for step in steps}) <= 6
+
+
+def test_e3sm_pieces_are_short_or_long() -> None:
+    """Case F has pieces of a few values, case G of whole cells; a rank's runs are apart."""
+    for name, least, most in (("e3sm_f", 4, 64), ("e3sm_g", 640, 64 * 648)):
+        kernel = kernels.create(name, 4, preset="quick")
+        variables = {v.name: v for v in kernel.files()[0].variables if len(v.shape) == 2}
+        lengths = np.concatenate([
+            slab_pieces(variables[step.variable].shape, step.slabs, variables[step.variable].item_bytes)[1]
+            for step in kernel.steps("history", 2, "pnetcdf")
+            if isinstance(step, Access) and step.variable in variables
+        ])
+        assert lengths.min() >= least and lengths.mean() < most
+
+
+@pytest.mark.parametrize(("cells", "ranks"), [(1, 1), (1, 5), (7, 3), (1000, 4)])
+def test_dealt_cells_are_everybodys_once(cells: int, ranks: int) -> None:
+    """Runs of all ranks together are the grid; those of one rank never touch."""
+    dealt = deal(cells, ranks, 4, 3)
+    owned = np.zeros(cells, int)
+    for starts, lengths in dealt:
+        assert (starts[1:] > (starts + lengths)[:-1]).all()
+        for start, length in zip(starts, lengths, strict=True):
+            owned[start : start + length] += 1
+    assert len(dealt) == ranks and (owned == 1).all()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mpiio_ext.bench import kernels
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.btio import BTIO
+from mpiio_ext.bench.kernels.decomposition import CASES, deal
 from mpiio_ext.bench.kernels.geometry import balanced_grid, bytes_text
 from mpiio_ext.bench.kernels.program import Access, Close, Open
 from mpiio_ext.bench.kernels.shapes import (
@@ -183,6 +184,22 @@ def test_balanced_grid(ranks):
 # ---- patterns: each owner formula again, naively ----
 
 
+def climate_owner(pattern, ranks):
+    """Owner of every byte, one variable after the other; cells are dealt by runs no longer than the case's."""
+    case, owners = CASES[pattern.case], []
+    for group in case.reduced(pattern.divisor):
+        cells = pattern.cells * group.cells
+        owner = np.full(cells, -1)
+        for rank, (starts, lengths) in enumerate(deal(cells, ranks, case.longest, pattern.seed + group.cells)):
+            for start, length in zip(starts, lengths, strict=True):
+                assert (owner[start : start + length] == -1).all()
+                owner[start : start + length] = rank
+        item = np.dtype(group.dtype).itemsize
+        whole = np.repeat(owner, group.levels * item) if group.inner else np.tile(np.repeat(owner, item), group.levels)
+        owners += [whole] * group.number
+    return np.concatenate(owners)
+
+
 def owners(pattern):
     """Rank that writes each byte of the file, -1 for nobody, from the pattern's documented layout."""
     out = np.full(pattern.extent_bytes, -1)
@@ -209,6 +226,8 @@ def owners(pattern):
         case "random":
             assert pattern.mask(0, out.size) is not None
             return None
+        case "climate":
+            return climate_owner(pattern, ranks)
     raise AssertionError(pattern.name)
 
 

@@ -59,8 +59,8 @@ class Offset(MpiIo):
         return RawReader(path, {variable.name: self.start for variable in layout.variables})
 
 
-def make_file(folder: Path, name: str, way: Interface, start: int = 0):
-    (pattern,) = kernels.create_patterns((name,), SIZES, 4)
+def make_file(folder: Path, name: str, way: Interface, start: int = 0, form: int = 0):
+    pattern = kernels.create_patterns((name,), SIZES, 4)[form]
     content = np.zeros(pattern.extent_bytes, np.uint8)
     fill_range(content, 0)
     content ^= salt_of_run(RUN)
@@ -86,10 +86,13 @@ def check(folder, pattern, way, run=RUN) -> tuple[Fault | None, Fault | None]:
     )
 
 
-@pytest.mark.parametrize("name", list(kernels.PATTERNS))
-def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name):
+FORMS = [(name, form) for name in kernels.PATTERNS for form in range(len(kernels.create_patterns((name,), SIZES, 4)))]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_right_file_passes_and_each_kind_of_fault_is_found(tmp_path, name, form):
     way = MpiIo()
-    path, pattern, mask = make_file(tmp_path, name, way)
+    path, pattern, mask = make_file(tmp_path, name, way, form=form)
     good = bytearray(path.read_bytes())
     assert check(tmp_path, pattern, way) == (None, None)
 

@@ -293,7 +293,56 @@ def test_compare_counts_closing_where_data_is_written_behind():
         assert result["ours"] == "ours_openmpi"
 
 
+def test_compare_on_hosts_counts_what_crosses():
+    class OnHosts(Records):
+        def __call__(self, peer: Peer, case: Case) -> Outcome:
+            found = super().__call__(peer, case)
+            if found.reason or peer.raw:
+                return found
+            sent = 3_000_000 if peer.ours else 6_000_000
+            more = {"hosts": 4, "write_sent_bytes": sent, "rewrite_sent_bytes": sent + 1, "read_sent_bytes": sent + 2,
+                    "cross_even_bytes": 2_000_000, "cross_least_bytes": 3_000_000}
+            return Outcome(records=[{**record, **more} for record in found.records])
+
+    there = [*peers(4), Peer(name="raw", title="raw", installation=INSTALLATION, raw=True)]
+    chosen = compare.Options(ranks=4, file_bytes=1 << 26, rounds=2, repeats=1, patterns=("inter64",), file=Path("/f"),
+                             limit_s=1e6, hosts=4, ranks_per_host=1)
+    results = compare.summarize(compare.measure(there, chosen, lambda text: None, OnHosts()), there, ("inter64",))
+    write, _, read = results
+    assert write["sent_bytes"] == dict.fromkeys(("ompio", "ompi_romio", "ompi_romio_tuned"), 6_000_000) | {
+        "ours_openmpi": 3_000_000}
+    assert read["sent_bytes"]["ours_openmpi"] == 3_000_002
+    assert write["cross_bytes"]["ours_openmpi"] == {"even": 2_000_000, "least": 2_000_000}
+    assert write["ratio_sent_cross"]["ours_openmpi"] == pytest.approx(1.5)
+    assert write["ratio_sent_cross"]["ompio"] == pytest.approx(3)
+    assert "4 hosts x 1" in compare._title(chosen)
+
+
+def test_launches_on_hosts_spread_the_ranks(monkeypatch):
+    class Started:
+        folder, agent = Path("/shared"), Path("/agent")
+
+        def hosts(self):
+            return [1, 2]
+
+        def on(self, k, words):
+            return ["on", f"node{k}", *words]
+
+    place = compare.Place(Started(), 2)
+    case = Case(title="t", pattern=("--pattern", "inter"), ranks=4, file_bytes=8, file=Path("/shared/f"))
+    ours = next(peer for peer in peers(4) if peer.ours)
+    words = [str(word) for word in place.command(ours, case)]
+    assert words[:3] == ["on", "node1", str(INSTALLATION.mpiexec)]
+    assert "node1:2,node2:2" in words
+    assert words[-1] == "--wire"
+    assert f"LD_PRELOAD={INSTALLATION.library}" in words
+
+
 @pytest.mark.parametrize("arguments, words", [
+    (["--hosts", "2", "--nodes", "2"], "--hosts goes neither with --nodes nor with --delegates"),
+    (["--hosts", "2", "--ranks", "5", "--path", "."], "the hosts have room for 4"),
+    (["--rate", "1gbit", "--path", "."], "it needs --hosts"),
+    (["--hosts", "2", "--rate", "fast", "--path", "."], "bandwidth 'fast'"),
     (["--delegates", "many"], "n | n% of the ranks, up to 100% | per_node=n"),
     (["--path", "/nonexistent/folder"], "No such file or directory"),
     (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
