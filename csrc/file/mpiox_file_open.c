@@ -25,7 +25,9 @@ static int open_storage(mpiox_file *file, const char *path)
     const mpiox_storage_options options = {.kind = (mpiox_storage_kind)file->hints.storage,
                                            .io_uring_depth = file->hints.io_uring_depth,
                                            .direct_read = file->hints.direct_read,
-                                           .direct_write = file->hints.direct_write};
+                                           .direct_write = file->hints.direct_write,
+                                           .only_writes = (file->amode & MPI_MODE_WRONLY) != 0 &&
+                                                          file->hints.ds_write != MPIOX_ON};
     _Static_assert((int)MPIOX_BACKEND_AUTO == MPIOX_STORAGE_AUTO && (int)MPIOX_BACKEND_POSIX == MPIOX_STORAGE_POSIX &&
                        (int)MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING,
                    "the hint's values are the back ends'");

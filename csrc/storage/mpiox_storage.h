@@ -69,7 +69,8 @@ typedef struct mpiox_storage_options { /* all zero: the defaults */
     mpiox_storage_kind kind;
     int32_t io_uring_depth;         /* requests in flight at most; 0 = 64 */
     bool direct_read, direct_write; /* whole blocks go past the page cache, where the file system can */
-    bool changing; /* memory may be stored to while it is written from: direct writes are made of a copy */
+    bool changing;    /* memory may be stored to while it is written from: direct writes are made of a copy */
+    bool only_writes; /* nothing needs to be read by a handle that was opened for both */
 } mpiox_storage_options;
 
 /* flags: as open(2), O_CREAT never. options: NULL = defaults. What cannot be had (io_uring not built in or refused by

@@ -15,6 +15,6 @@ int mpiox_storage_open(const char *path, int flags, int rank, const mpiox_storag
         return mpiox_fault_open(rules, path, flags, rank, options, out, error);
     const int code = mpiox_storage_open_plain(path, flags, rank, options, out, error);
     if (code == MPIOX_OK && (*out)->backend->mappable) /* posix, with or without a ring */
-        mpiox_storage_pool_add(*out, path, flags);
+        mpiox_storage_pool_add(*out, path, flags, options && options->only_writes);
     return code;
 }

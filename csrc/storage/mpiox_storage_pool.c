@@ -19,6 +19,9 @@ struct mpiox_storage_pooled {
     mpiox_storage *storage;
     char *path;
     int flags, pins;
+    bool only_writes;
+    int other;     /* somebody else's descriptor of the file in this process, this handle's alone; -1: not looked for */
+    bool stays;    /* there is none: this one is not closed */
     int sys_errno; /* that a close() has met */
     dev_t device;
     ino_t inode;
@@ -47,9 +50,48 @@ static int64_t capacity(void)
     return scarce ? SCARCE : share < LEAST ? LEAST : share > MOST ? MOST : share;
 }
 
+/* ---- who else has the file --------------------------------------------------------------------------------------- */
+
+static bool is_same(const pooled *p, int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && status.st_dev == p->device && status.st_ino == p->inode;
+}
+
+/* Could the handle use a duplicate of this descriptor? Not of one that appends, whatever the offset, or that takes
+ * whole blocks only. */
+static bool stands_in(const pooled *p, int fd)
+{
+    const int flags = fcntl(fd, F_GETFL), mode = flags & O_ACCMODE;
+    return flags >= 0 && (flags & (O_APPEND | O_DIRECT | O_PATH)) == 0 &&
+           (mode == O_RDWR || mode == (p->flags & O_ACCMODE) || (p->only_writes && mode == O_WRONLY)) && is_same(p, fd);
+}
+
+/* A handle's own, or what another handle of the same file counts on: duplicates of one descriptor share its locks. */
+static bool is_taken(const pooled *p, int fd)
+{
+    for (const pooled *q = all; q; q = q->next)
+        if (q->storage->fd == fd || (q != p && q->other == fd && q->device == p->device && q->inode == p->inode))
+            return true;
+    return false;
+}
+
+/* As a rule the MPI library's, which opened the file just before. */
+static bool find_other(pooled *p)
+{
+    const int64_t last = limit() < SEARCHED ? limit() : SEARCHED;
+    if (p->other >= 0 && stands_in(p, p->other))
+        return true;
+    p->other = -1;
+    for (int fd = 0; p->other < 0 && fd < last; fd++)
+        if (stands_in(p, fd) && !is_taken(p, fd))
+            p->other = fd;
+    return p->other >= 0;
+}
+
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-static void park(pooled *p)
+static void close_descriptor(pooled *p)
 {
     if (close(p->storage->fd) != 0 && errno != EINTR && p->sys_errno == 0)
         p->sys_errno = errno;
@@ -57,16 +99,26 @@ static void park(pooled *p)
     open_count--;
 }
 
-/* Close the one that was not used for longest. False: all are in use. */
+/* Close it until it is used again; false: it would not come back for sure. */
+static bool park(pooled *p)
+{
+    p->stays = p->stays || !find_other(p);
+    if (!p->stays)
+        close_descriptor(p);
+    return !p->stays;
+}
+
+/* Close the one that was not used for longest. False: all are in use, or have to stay. */
 static bool park_one(void)
 {
-    pooled *oldest = NULL;
-    for (pooled *p = all; p; p = p->next)
-        if (p->storage->fd >= 0 && p->pins == 0 && (!oldest || p->used < oldest->used))
-            oldest = p;
-    if (oldest)
-        park(oldest);
-    return oldest != NULL;
+    for (;;) {
+        pooled *oldest = NULL;
+        for (pooled *p = all; p; p = p->next)
+            if (p->storage->fd >= 0 && p->pins == 0 && !p->stays && (!oldest || p->used < oldest->used))
+                oldest = p;
+        if (!oldest || park(oldest))
+            return oldest != NULL;
+    }
 }
 
 static void park_down_to(int64_t count)
@@ -138,69 +190,64 @@ bool mpiox_storage_has_room(int descriptors)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* open(2); when the process has no descriptor left, one of the pool's is closed for it. */
-static int open_for_one(const char *path, int flags)
+/* open(2), or (path NULL) a duplicate of `other`; when the process has no descriptor left, one of the pool's is closed
+ * for it. */
+static int open_for_one(const char *path, int flags, int other)
 {
     int fd;
     park_down_to(capacity() - 1);
-    do
-        fd = mpiox_storage_descriptor(path, flags);
-    while (fd == -EMFILE && (park_one() || use_reserve()));
+    do {
+        fd = path ? mpiox_storage_descriptor(path, flags) : fcntl(other, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (!path && fd < 0)
+            fd = -errno;
+    } while (fd == -EMFILE && (park_one() || use_reserve()));
     return fd;
 }
 
 int mpiox_storage_pool_open(const char *path, int flags)
 {
     pthread_mutex_lock(&lock);
-    const int fd = open_for_one(path, flags);
+    const int fd = open_for_one(path, flags, -1);
     pthread_mutex_unlock(&lock);
     return fd;
 }
 
-static bool is_same(const pooled *p, int fd)
+/* By a name, if it leads to the file: what else it may lead to by now, a FIFO or a device, is better not opened. */
+static int open_by_name(const pooled *p, const char *path)
 {
     struct stat status;
-    return fstat(fd, &status) == 0 && status.st_dev == p->device && status.st_ino == p->inode;
-}
-
-static int open_same(const pooled *p, const char *path)
-{
-    const int fd = open_for_one(path, p->flags);
+    if (stat(path, &status) != 0 || status.st_dev != p->device || status.st_ino != p->inode)
+        return -ENOENT;
+    const int fd = open_for_one(path, p->flags, -1);
     if (fd < 0 || is_same(p, fd))
         return fd;
     close(fd);
     return -ENOENT;
 }
 
-/* By somebody else's descriptor of the file in this process. */
-static int open_by_other(const pooled *p)
+/* A duplicate comes last: it shares more with the other one than the file. */
+static int open_again(pooled *p)
 {
-    const int64_t last = limit() < SEARCHED ? limit() : SEARCHED;
     char path[64];
-    for (int other = 0; other < last; other++) {
-        if (!is_same(p, other))
-            continue;
-        snprintf(path, sizeof path, "/proc/self/fd/%d", other);
-        const int fd = open_same(p, path);
-        if (fd >= 0)
-            return fd;
-    }
-    return -ENOENT;
+    int fd = open_by_name(p, p->path);
+    if (fd >= 0 || fd == -EMFILE || fd == -ENFILE || !find_other(p))
+        return fd;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", p->other);
+    fd = open_by_name(p, path);
+    return fd >= 0 || fd == -EMFILE || fd == -ENFILE ? fd : open_for_one(NULL, 0, p->other);
 }
 
 /* 0 or -errno. */
 static int bring_back(pooled *p)
 {
-    int fd = open_same(p, p->path);
+    int fd = open_again(p);
     while (fd == -EMFILE && open_count > 0 && p->storage->fd < 0) { /* all are in use, for as long as a request takes */
         pthread_cond_wait(&unpinned, &lock);
         if (p->storage->fd < 0)
-            fd = open_same(p, p->path);
+            fd = open_again(p);
     }
     if (p->storage->fd >= 0) /* another thread has been faster */
         return 0;
-    if (fd < 0 && fd != -EMFILE && fd != -ENFILE)
-        fd = open_by_other(p);
     if (fd < 0)
         return fd;
     if (p->storage->exact)
@@ -242,16 +289,18 @@ void mpiox_storage_unpin(mpiox_storage *storage)
     pthread_mutex_unlock(&lock);
 }
 
-void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags)
+void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags, bool only_writes)
 {
     struct stat status;
     pooled *p = calloc(1, sizeof *p);
-    if (!p || fstat(storage->fd, &status) != 0 || !(p->path = strdup(path))) {
+    if (!p || fstat(storage->fd, &status) != 0 || !S_ISREG(status.st_mode) || !(p->path = strdup(path))) {
         free(p);
         return;
     }
     p->storage = storage;
     p->flags = flags;
+    p->only_writes = only_writes;
+    p->other = -1;
     p->device = status.st_dev;
     p->inode = status.st_ino;
     pthread_mutex_lock(&lock);
@@ -274,7 +323,7 @@ int mpiox_storage_pool_remove(mpiox_storage *storage)
         link = &(*link)->next;
     *link = p->next;
     if (storage->fd >= 0)
-        park(p);
+        close_descriptor(p);
     if (all)
         keep_reserve();
     else

@@ -6,7 +6,8 @@
  *   lives FILE together COUNT    COUNT communicators with files on them, all open at the same time, each written
  *   lives FILE contexts          as many communicators with an open file each as the MPI library can make
  *   lives FILE descriptors COUNT COUNT files open, or (0) as many as there are descriptors for, each written, in turns;
- *                                a name is removed and another changed while its file is open
+ *                                a name is removed, another changed, a third given to another file while its file is
+ *                                open, and from then on no rank has permission to open any of them
  *   lives FILE opens COUNT       seconds of COUNT openings on MPI_COMM_WORLD, the first apart; each file is written
  *
  * Prints on rank 0 one line of words NAME=NUMBER: how many there were, and of all ranks the largest resident memory in
@@ -17,8 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { BLOCK = 64, ROOM = 4096, MOST_RANKS = 256 };
+enum { BLOCK = 64, ROOM = 4096, MOST_RANKS = 256, NOBODY = 65534 };
 
 static int rank, ranks;
 static const char *name;
@@ -219,10 +222,32 @@ static void check_one(MPI_File file, int number)
         MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+/* What may happen to files that are open: one removed, one renamed, one replaced, one forbidden. There may be no
+ * descriptor left to do it with. */
+static void meddle(void)
+{
+    char path[512], other[520];
+
+    path_of(1, path, sizeof path);
+    if (remove(path) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    path_of(2, path, sizeof path);
+    snprintf(other, sizeof other, "%s.new", path);
+    if (rename(path, other) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    path_of(3, path, sizeof path);
+    if (remove(path) != 0 || mknod(path, S_IFREG | 0600, 0) != 0 || truncate(path, BLOCK) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    path_of(4, path, sizeof path);
+    if (chmod(path, 0) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
 static void many_files(int count)
 {
     static MPI_File files[ROOM];
-    char path[512], other[520];
+    const int is_root = geteuid() == 0;
+    char path[512];
     int opened = 0;
 
     for (; opened < count && opened < ROOM; opened++) {
@@ -232,19 +257,21 @@ static void many_files(int count)
             break;
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    path_of(1, path, sizeof path);
-    if (rank == 0 && remove(path) != 0)
-        MPI_Abort(MPI_COMM_WORLD, 3);
-    path_of(2, path, sizeof path);
-    snprintf(other, sizeof other, "%s.new", path);
-    if (rank == 0 && rename(path, other) != 0)
-        MPI_Abort(MPI_COMM_WORLD, 3);
+    if (rank == 0)
+        meddle();
     MPI_Barrier(MPI_COMM_WORLD);
+    if (is_root && seteuid(NOBODY) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
     for (int turn = 0; turn < 2; turn++)
         for (int i = 0; i < opened; i++)
             check_one(files[i], i);
+    if (is_root && seteuid(0) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
     for (int i = 0; i < opened; i++)
         close_file(&files[i]);
+    path_of(4, path, sizeof path);
+    if (rank == 0 && chmod(path, 0600) != 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
     if (rank == 0)
         printf("opened=%d\n", opened);
 }

@@ -106,7 +106,8 @@ int main(int argc, char **argv)
         {"io_uring", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = depth}},
         {"auto", {.kind = MPIOX_STORAGE_AUTO, .io_uring_depth = depth}},
         {"direct", {.kind = MPIOX_STORAGE_POSIX, .direct_read = true, .direct_write = true}},
-        {"direct+ring", {MPIOX_STORAGE_IO_URING, depth, true, true, false}},
+        {"direct+ring",
+         {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = depth, .direct_read = true, .direct_write = true}},
     };
     static const job jobs[] = {
         {"write 1 MiB", true, false, 0, 0},

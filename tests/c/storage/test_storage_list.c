@@ -40,12 +40,12 @@ static const struct back_end {
     {"io_uring", {.kind = MPIOX_STORAGE_IO_URING}},
     {"io_uring-1", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = 1}},
     {"io_uring-5", {.kind = MPIOX_STORAGE_IO_URING, .io_uring_depth = 5}},
-    {"direct-posix", {MPIOX_STORAGE_POSIX, 0, true, true, false}},
-    {"direct-auto", {MPIOX_STORAGE_AUTO, 0, true, true, false}},
-    {"direct-io_uring", {MPIOX_STORAGE_IO_URING, 0, true, true, false}},
-    {"direct-read", {MPIOX_STORAGE_AUTO, 0, true, false, false}},
-    {"direct-write", {MPIOX_STORAGE_AUTO, 0, false, true, false}},
-    {"direct-changing", {MPIOX_STORAGE_AUTO, 0, true, true, true}},
+    {"direct-posix", {.kind = MPIOX_STORAGE_POSIX, .direct_read = true, .direct_write = true}},
+    {"direct-auto", {.kind = MPIOX_STORAGE_AUTO, .direct_read = true, .direct_write = true}},
+    {"direct-io_uring", {.kind = MPIOX_STORAGE_IO_URING, .direct_read = true, .direct_write = true}},
+    {"direct-read", {.kind = MPIOX_STORAGE_AUTO, .direct_read = true}},
+    {"direct-write", {.kind = MPIOX_STORAGE_AUTO, .direct_write = true}},
+    {"direct-changing", {.kind = MPIOX_STORAGE_AUTO, .direct_read = true, .direct_write = true, .changing = true}},
 };
 
 static const struct back_end *chosen;
