@@ -39,6 +39,8 @@ int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *r
 int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request,
                                        mpiox_outcome *outcome);
 
+/* Local; false: there is none to be had for it, on any rank, and mpiox_collective_access() carries nothing out. */
+bool mpiox_collective_has_memory(const mpiox_collective *collective);
 int mpiox_collective_aggregators(const mpiox_collective *collective);      /* local; number in force */
 int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective); /* local; size of one collective buffer */
 

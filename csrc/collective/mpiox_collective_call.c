@@ -295,6 +295,11 @@ int mpiox_collective_access_background(mpiox_collective *collective, const mpiox
     return code;
 }
 
+bool mpiox_collective_has_memory(const mpiox_collective *collective)
+{
+    return !collective->native_only;
+}
+
 int mpiox_collective_aggregators(const mpiox_collective *collective)
 {
     return collective->buffers.n_aggregators;

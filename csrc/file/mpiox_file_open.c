@@ -181,8 +181,9 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     int code = mpiox_topology_join(comm, &choice->topology, &topology);
     if (code != MPIOX_OK) { /* on every rank */
         *why_not = code == MPIOX_E_MPI ? "native: no communicator is left" : mpiox_file_memory_reason(code);
-        return PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm) == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED
-                                                                                                 : MPIOX_E_MPI;
+        code = PMPI_Allreduce(&opened, all_opened, 1, MPI_C_BOOL, MPI_LAND, comm);
+        *all_opened = code == MPI_SUCCESS && *all_opened;
+        return code == MPI_SUCCESS ? MPIOX_E_UNSUPPORTED : MPIOX_E_MPI;
     }
     mpiox_file *file = new_file(topology, choice, amode, hints);
     code = open_everywhere(file, topology, path, opened, all_opened);

@@ -87,6 +87,22 @@ static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prep
         mpiox_mpi_shared_reserve(handle, &prepared->request);
 }
 
+/* Without shared memory collectives are the MPI library's. An ordered one whose place is known by this library's pointer
+ * cannot be: then every rank accesses its own part, and the error is agreed. */
+static int access_together(const mpiox_handle *handle, const mpiox_mpi_call *call, const mpiox_request *request,
+                           mpiox_outcome *outcome)
+{
+    const mpiox_route route = mpiox_handle_route(handle);
+    const int code = mpiox_route_collective(&route, request, false, outcome);
+    if (code != MPIOX_E_UNSUPPORTED || outcome->error.code != MPIOX_OK || call->positioning != MPIOX_SHARED_POINTER ||
+        mpiox_collective_has_memory(handle->collective))
+        return code;
+    *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
+    if (outcome->error.code == MPIOX_OK)
+        mpiox_route_access(&route, request, outcome);
+    return mpiox_topology_agree_error(handle->file->topology, &outcome->error);
+}
+
 /* Access and report; *prepared is released. False: the call is for the MPI library (agreed by all
  * ranks, nothing has been done), which is too late for a nonblocking call and for one that has moved the shared file
  * pointer. */
@@ -99,7 +115,7 @@ static bool perform(mpiox_handle *handle, const mpiox_mpi_call *call, bool block
     int code = request->local_error.code;
     mpiox_handle_note_begin(handle, call->write);
     if (call->collective)
-        code = mpiox_route_collective(&route, request, false, &outcome);
+        code = access_together(handle, call, request, &outcome);
     else if (code == MPIOX_OK)
         code = mpiox_route_access(&route, request, &outcome);
     else

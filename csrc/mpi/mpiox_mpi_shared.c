@@ -50,7 +50,9 @@ void mpiox_mpi_shared_reserve_ordered(mpiox_handle *handle, mpiox_request *reque
         }
     }
     placed &= mpiox_topology_spread(topology, 0, &start, sizeof start) == MPIOX_OK;
-    if (!placed)
+    if (!placed) {
         mpiox_error_set(&request->local_error, MPIOX_E_MPI, 0, -1, -1, "placing an ordered access");
+        start = -1;
+    }
     set_position(handle, start < 0 ? 0 : start + before[0], request);
 }

@@ -133,7 +133,8 @@ enum {
  * leaves: with several nodes on the leader, which may talk to the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
 /* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none; at most
- * MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0 or MPIOX_E_MPI, the same on all ranks of a node. */
+ * MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on all ranks of a
+ * node. */
 int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note, int64_t bytes);
 /* True if every rank says so. */
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);

@@ -147,10 +147,13 @@ int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_
     if (t->rank == 0 && note)
         memcpy(page->root_note, note, (size_t)bytes);
     mpiox_topology_barrier(t, reduce_values, t);
+    const int code = page->code;
+    if (code != MPIOX_OK) /* what lies in the page may be anything */
+        return code;
     memcpy(values, page->lowest, sizeof *values * (size_t)n);
     if (note)
         memcpy(note, page->note, (size_t)bytes);
-    return page->code;
+    return MPIOX_OK;
 }
 
 static void copy_note(void *context)
