@@ -195,6 +195,24 @@ def test_children_with_the_library(extension: str, family: str, tmp_path: pathli
         assert [(row["reason"], row["native_calls"]) for row in files[name]] == [(STRANGERS, 2)] * 2
 
 
+@pytest.mark.parametrize("preload", [False, True], ids=["native", "preloaded"])
+def test_spawn_and_disconnect_again_and_again(
+    extension: str, family: str, tmp_path: pathlib.Path, preload: bool
+) -> None:
+    """After MPI_Comm_disconnect nothing of the library connects parents and children, or keeps a descriptor."""
+    stats = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")} if preload else {}
+    program = [str(mpi_program("spawning")), str(tmp_path / "file"), "again", *([extension] if preload else [])]
+    variables = {"LD_PRELOAD": extension} if preload else {}
+    launch = run_parts([(2, variables)], program, slots=8 if family == "openmpi" else 0, env=stats)
+    lines = sorted(line for line in launch.stdout.splitlines() if line.startswith(("ok", "FAILED")))
+    said = ["ok both merged"] * 9 + ["ok both merged_other"] * 3 + ["ok parents parents"] * 6
+    assert lines == said, launch.describe()
+    for child in range(2):
+        assert (tmp_path / f"file.child_{child}").read_bytes() == (5).to_bytes(4, sys.byteorder)
+    ours = [row for row in statistics(tmp_path / "stats") if row.get("path", "").endswith((".child_0", ".child_1"))]
+    assert [row["native_calls"] for row in ours] == [0] * (12 if preload else 0)
+
+
 @pytest.mark.parametrize("first", [True, False], ids=["rank_0_has_it", "rank_0_lacks_it"])
 def test_some_programs_without_the_library(extension: str, tmp_path: pathlib.Path, first: bool) -> None:
     """`mpiexec -n 2 env LD_PRELOAD=… app : -n 2 app`: only files of ranks that have it are taken over."""
@@ -236,19 +254,25 @@ def test_statistics_on_one_rank(extension: str, tmp_path: pathlib.Path, speaker:
 
 # ---- sessions --------------------------------------------------------------------------------------------------------
 
+#: Case of sessions.c -> collective writes and native calls of its files. What is opened after MPI_Finalize stays with
+#: the MPI library.
+SESSIONS = {"alone": [], "init": [(1, 0)] * 2, "again": [(1, 0)] * 20, "outlives": [(1, 0), (0, 2)]}
+
 
 @pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("case", [[], ["init"]], ids=["alone", "with_init"])
-def test_sessions(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, case: list[str]) -> None:
-    """The same answers as from the MPI library alone; beside MPI_Init the session's communicator is taken over."""
+@pytest.mark.parametrize("per_node", [0, 1])
+@pytest.mark.parametrize("case", list(SESSIONS))
+def test_sessions(extension: str, family: str, tmp_path: pathlib.Path, ranks: int, case: str, per_node: int) -> None:
+    """The same answers as from the MPI library alone; beside MPI_Init sessions' communicators are taken over."""
     if family == "openmpi":
         pytest.skip("Open MPI 4.1 has no sessions")
-    program: list[str | os.PathLike[str]] = [mpi_program("sessions"), tmp_path / "file", *case]
+    program: list[str | os.PathLike[str]] = [mpi_program("sessions"), tmp_path / "file", case]
     native = mpi_run(program, ranks, timeout_s=60)
-    env = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
+    assert "WRONG" not in native.stdout, native.describe()
+    env = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats"), "MPIOX_RANKS_PER_NODE": str(per_node)}
     ours = mpi_run(program, ranks, preload=True, env=env, timeout_s=60)
     assert sorted(ours.stdout.splitlines()) == sorted(native.stdout.splitlines()), ours.describe()
     rows = [row for row in statistics(tmp_path / "stats") if row["kind"] == "file"]
-    assert [(row["collective_writes"], row["native_calls"]) for row in rows] == ([(1, 0)] * 2 if case else [])
-    if case:
+    assert [(row["collective_writes"], row["native_calls"]) for row in rows] == SESSIONS[case]
+    if case != "alone":
         assert (tmp_path / "file").read_bytes() == b"".join(bytes([97 + rank]) * 64 for rank in range(ranks))

@@ -24,11 +24,14 @@ NO_COMMUNICATOR = "native: no communicator is left"
 def lives(
     tmp_path: pathlib.Path, ranks: int, *words: object, preload: bool, descriptors: int = 0, **environment: str
 ) -> dict[str, int]:
-    """Run a case of lives.c; return the numbers that it printed. ``descriptors``: the soft limit, 0 as it is."""
+    """Run a case of lives.c; return the numbers that it printed. ``descriptors``: the soft limit, 0 as it is.
+
+    Ten thousand communicators take minutes where waiting spins, with and without the library.
+    """
     program = [str(mpi_program("lives")), str(tmp_path / "file"), *map(str, words)]
     if descriptors:
         program = ["sh", "-c", f'ulimit -S -n {descriptors}; exec "$@"', "sh", *program]
-    launch = mpi_run(program, ranks, preload=preload, env=environment, timeout_s=120)
+    launch = mpi_run(program, ranks, preload=preload, env=environment, timeout_s=900 if 10_000 in words else 120)
     return numbers(launch)
 
 

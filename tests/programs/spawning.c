@@ -6,15 +6,22 @@
  *                                  by each MPI_COMM_WORLD, by parents and children merged, by parts of these, and by
  *                                  the two sides after MPI_Comm_accept and MPI_Comm_connect
  *   spawning FILE mixed            files of MPI_COMM_WORLD and of its ranks 0 and 1
+ *   spawning FILE again [LIBRARY]  six times two children are spawned, merged with their parents, and gone again after
+ *                                  MPI_Comm_disconnect: files on the merged communicator, opened, used, closed and
+ *                                  opened again; one on MPI_COMM_SELF in each child meanwhile; the parents go on when
+ *                                  the children's processes have ended
  *
  * Each file is written and read back by interleaved collectives. Rank 0 of each MPI_COMM_WORLD says which were right.
  */
 #include <mpi.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-enum { BLOCK = 512, BLOCKS = 40, BYTES = BLOCK * BLOCKS };
+enum { TIMES = 6, CHILDREN = 2, END_S = 20, BLOCK = 512, BLOCKS = 40, BYTES = BLOCK * BLOCKS };
 
 static const char *name;
 static int world_rank, failures;
@@ -142,6 +149,109 @@ static void try_worlds(char **argv)
     MPI_Comm_disconnect(&inter);
 }
 
+/* ---- again and again --------------------------------------------------------------------------------------------- */
+
+static int descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (folder != NULL && readdir(folder) != NULL)
+        count++;
+    if (folder != NULL)
+        closedir(folder);
+    return count;
+}
+
+/* Has the process ended? One whose end nobody has asked for yet has. */
+static int is_gone(int process)
+{
+    char path[64], state = 'Z';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return 1;
+    if (fscanf(file, "%*d %*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(file);
+    return state == 'Z' || state == 'X';
+}
+
+/* Nothing may connect them with the parents any more that MPI_Finalize of the children would wait for. */
+static void await_ends(const int *processes)
+{
+    const struct timespec nap = {0, 20 * 1000 * 1000};
+    const time_t begun = time(NULL);
+
+    for (int i = 0; i < CHILDREN; i++) {
+        while (!is_gone(processes[i]) && time(NULL) - begun < END_S)
+            nanosleep(&nap, NULL);
+        if (!is_gone(processes[i])) {
+            printf("FAILED parents: a child is still there\n");
+            failures++;
+        }
+    }
+}
+
+/* Both sides; `all` is given back before the two are disconnected. */
+static void meet(MPI_Comm *inter, int parent, int turn, int *processes)
+{
+    MPI_Comm all;
+    MPI_File file;
+    char path[4096];
+    int mine = getpid(), ranks, rank, others[64];
+
+    MPI_Intercomm_merge(*inter, !parent, &all);
+    MPI_Comm_size(all, &ranks);
+    MPI_Comm_rank(all, &rank);
+    MPI_Allgather(&mine, 1, MPI_INT, others, 1, MPI_INT, all);
+    for (int i = 0; i < CHILDREN; i++)
+        processes[i] = others[ranks - CHILDREN + i];
+    try(all, "both", "merged");
+    if (!parent) {
+        snprintf(path, sizeof path, "%s.child_%d", name, world_rank);
+        if (MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file) != MPI_SUCCESS)
+            MPI_Abort(MPI_COMM_WORLD, 5);
+    }
+    try(all, "both", turn % 2 == 0 ? "merged" : "merged_other");
+    if (!parent) {
+        if (MPI_File_write(file, &turn, 1, MPI_INT, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+            MPI_File_close(&file) != MPI_SUCCESS)
+            MPI_Abort(MPI_COMM_WORLD, 6);
+    }
+    MPI_Comm_free(&all); /* Open MPI waits for ever in MPI_Comm_disconnect of it */
+    MPI_Comm_disconnect(inter);
+}
+
+static void try_again(char **argv)
+{
+    MPI_Comm inter;
+    int processes[CHILDREN], early = 0;
+
+    MPI_Comm_get_parent(&inter);
+    if (inter != MPI_COMM_NULL) {
+        meet(&inter, 0, atoi(strrchr(argv[2], '_') + 1), processes);
+        return;
+    }
+    for (int turn = 0; turn < TIMES; turn++) {
+        char mode[32], *words[] = {argv[0], argv[1], mode, argv[3], NULL};
+
+        snprintf(mode, sizeof mode, "again_%d", turn);
+        spawn(words, &inter);
+        meet(&inter, 1, turn, processes);
+        await_ends(processes);
+        try(MPI_COMM_WORLD, "parents", "parents");
+        if (turn == 1)
+            early = descriptors();
+    }
+    if (descriptors() > early) {
+        printf("FAILED parents: %d descriptors after two turns, %d at the end\n", early, descriptors());
+        failures++;
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -151,6 +261,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
     if (strcmp(argv[2], "spawn") == 0) {
         try_worlds(argv);
+    } else if (strncmp(argv[2], "again", 5) == 0) {
+        try_again(argv);
     } else {
         try_part(MPI_COMM_WORLD, world_rank < 2 ? 0 : 1, "world", world_rank < 2 ? "two" : "others");
         try(MPI_COMM_WORLD, "world", "all");
