@@ -87,8 +87,8 @@ static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prep
         mpiox_mpi_shared_reserve(handle, &prepared->request);
 }
 
-/* Without shared memory collectives are the MPI library's. An ordered one whose place is known by this library's pointer
- * cannot be: then every rank accesses its own part, and the error is agreed. */
+/* Without shared memory collectives are the MPI library's. An ordered one, whose place is known by this library's
+ * pointer, cannot be: then every rank accesses its own part, and the error is agreed. */
 static int access_together(const mpiox_handle *handle, const mpiox_mpi_call *call, const mpiox_request *request,
                            mpiox_outcome *outcome)
 {

@@ -2,9 +2,9 @@
  * undefined.c - one MPI call of the library fails, on all ranks or on one, in a chosen phase of a file's life; plain
  * MPI, with undefine.c preloaded.
  *
- *   undefined FILE counts                  rank 0 prints a line PHASE NAME=CALLS... for each phase, of what any rank calls
- *   undefined FILE PHASE NAME N [RANK]     the N-th PMPI_NAME of the library in PHASE fails (RANK: on that rank only);
- *                                          each rank says how its call ended, and how the rest of the file's life did
+ *   undefined FILE counts               rank 0 prints a line PHASE NAME=CALLS... for each phase, of what any rank calls
+ *   undefined FILE PHASE NAME N [RANK]  the N-th PMPI_NAME of the library in PHASE fails (RANK: on that rank only);
+ *                                       each rank says how its call ended, and how the rest of the file's life did
  *
  * Every rank then opens another file, writes and reads it; "rank R: afterwards fine" when the bytes are right.
  */
