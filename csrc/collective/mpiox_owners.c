@@ -9,29 +9,47 @@
  *            dealt over: the sub-region of a group. Where all nodes' ranges span nearly all of the region (pieces in
  *            turn) there is no choice. Every rank computes the same, from what the nodes bring; a call like the one
  *            before keeps its order.
- * Guarantee. As many domains on every node as without. Local.
+ *            Nodes in the order of their ranges, with the furthest end so far, give the few whose ranges can meet a
+ *            domain: with ten thousand nodes and twice as many domains, not each with each.
+ * Guarantee. As many domains on every node as without. Work in proportion to n log n of the nodes, and to the pairs of
+ *            domain and node between the first and the last range that meet. Local.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
 
+typedef struct ranged { /* a node that accesses something */
+    mpiox_interval range;
+    int64_t reach; /* the furthest end of this range and those before it */
+    int node;
+} ranged;
+
 typedef struct placing {
     const mpiox_buffers *b;
-    int *left; /* [n_nodes] aggregators without a domain */
+    int *left;         /* [n_nodes] aggregators without a domain */
+    ranged *ranges;    /* [n_ranges] ascending beginnings */
+    int n_ranges, any; /* any: no node below it has an aggregator left */
+    int64_t looks;     /* at a node for a domain, so far */
 } placing;
 
-/* Bytes that the node accesses between the first and the last byte of the domain, estimated. */
-static double accesses(const placing *p, int domain, int node)
+/* From the first to the last byte of the domain; empty: it has none. */
+static mpiox_interval span(const placing *p, int domain)
+{
+    const mpiox_domain *d = &p->b->plan->domains[domain];
+    if (d->n_sets == 0)
+        return (mpiox_interval){0, 0};
+    const mpiox_stripe_set *last = &d->sets[d->n_sets - 1];
+    return (mpiox_interval){d->sets[0].offset, last->offset + (last->count - 1) * last->stride + last->length};
+}
+
+/* Bytes that the node accesses of the span, estimated. */
+static double accesses(placing *p, mpiox_interval domain, int node)
 {
     const mpiox_node_access *access = &p->b->nodes[node];
-    const mpiox_domain *d = &p->b->plan->domains[domain];
-    if (d->n_sets == 0 || access->range.first >= access->range.last)
-        return 0;
-    const mpiox_stripe_set *last = &d->sets[d->n_sets - 1];
-    const int64_t begin = d->sets[0].offset, end = last->offset + (last->count - 1) * last->stride + last->length;
-    const int64_t from = begin > access->range.first ? begin : access->range.first,
-                  to = end < access->range.last ? end : access->range.last;
+    const int64_t from = domain.first > access->range.first ? domain.first : access->range.first,
+                  to = domain.last < access->range.last ? domain.last : access->range.last;
+    p->looks++;
     return from < to
                ? (double)access->bytes * ((double)(to - from) / (double)(access->range.last - access->range.first))
                : 0;
@@ -49,25 +67,70 @@ static bool has_choice(const placing *p)
     return false;
 }
 
-/* The node for a domain that `usual` has by default. */
-static int choose(const placing *p, int domain, int usual)
+static int by_beginning(const void *a, const void *b)
 {
-    int best = p->left[usual] > 0 ? usual : -1;
-    double most = best < 0 ? -1 : accesses(p, domain, best);
-    for (int n = 0; n < p->b->file->topology->n_nodes; n++) {
-        const double bytes = p->left[n] > 0 ? accesses(p, domain, n) : -1;
-        if (bytes > most) {
+    const ranged *p = a, *q = b;
+    if (p->range.first != q->range.first)
+        return p->range.first < q->range.first ? -1 : 1;
+    return p->node - q->node;
+}
+
+static void sort_ranges(placing *p)
+{
+    int64_t reach = INT64_MIN;
+    p->n_ranges = 0;
+    for (int n = 0; n < p->b->file->topology->n_nodes; n++)
+        if (p->b->nodes[n].range.first < p->b->nodes[n].range.last)
+            p->ranges[p->n_ranges++] = (ranged){p->b->nodes[n].range, 0, n};
+    qsort(p->ranges, (size_t)p->n_ranges, sizeof *p->ranges, by_beginning);
+    for (int i = 0; i < p->n_ranges; i++) {
+        reach = p->ranges[i].range.last > reach ? p->ranges[i].range.last : reach;
+        p->ranges[i].reach = reach;
+    }
+}
+
+/* The first of the ranges that reaches beyond the offset. */
+static int first_beyond(const placing *p, int64_t offset)
+{
+    int low = 0, high = p->n_ranges;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (p->ranges[middle].reach > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* The node for a domain that `usual` has by default; of those that access equally much else the lowest. */
+static int choose(placing *p, int domain, int usual)
+{
+    const mpiox_interval of = span(p, domain);
+    const bool keeps = p->left[usual] > 0;
+    int best = usual;
+    double most = keeps ? accesses(p, of, usual) : 0;
+    if (!keeps) { /* the lowest, if none accesses anything of it */
+        while (p->left[p->any] == 0)
+            p->any++;
+        best = p->any;
+    }
+    for (int i = first_beyond(p, of.first); i < p->n_ranges && p->ranges[i].range.first < of.last; i++) {
+        const int node = p->ranges[i].node;
+        const double bytes = p->left[node] > 0 ? accesses(p, of, node) : 0;
+        if (bytes > most || (bytes == most && bytes > 0 && !(keeps && best == usual) && node < best)) {
             most = bytes;
-            best = n;
+            best = node;
         }
     }
     return best;
 }
 
 /* b->aggregators in a new order; next[n]: in `order`, from which on to look for an aggregator of node n. */
-static void place(const placing *p, mpiox_buffers *b, const int *order, int *next)
+static void place(placing *p, mpiox_buffers *b, const int *order, int *next)
 {
     const int *node_of = b->file->topology->node_of;
+    sort_ranges(p);
     for (int a = 0; a < b->n_aggregators; a++)
         p->left[node_of[order[a]]]++;
     for (int d = 0; d < b->n_aggregators; d++) {
@@ -116,14 +179,15 @@ int mpiox_owners_choose(mpiox_collective *collective)
             memcpy(collective->order, b->aggregators, sizeof *collective->order * n);
     }
     int *scratch = calloc(2 * nodes, sizeof *scratch);
-    const placing p = {b, scratch};
-    const int code = scratch && collective->order && collective->owners_nodes ? MPIOX_OK : MPIOX_E_NOMEM;
+    placing p = {.b = b, .left = scratch, .ranges = malloc(sizeof *p.ranges * nodes)};
+    const int code = scratch && p.ranges && collective->order && collective->owners_nodes ? MPIOX_OK : MPIOX_E_NOMEM;
     if (code == MPIOX_OK) {
         memcpy(b->aggregators, collective->order, sizeof *b->aggregators * n);
         if (b->plan->method->any_owner && b->plan->method->any_owner(b->plan) && has_choice(&p))
             place(&p, b, collective->order, scratch + nodes);
         list_local(b);
     }
+    free(p.ranges);
     free(scratch);
     return code;
 }
