@@ -1,0 +1,33 @@
+"""What grows with the number of nodes, counted with 10,000 pretended ones, by C programs that need MPI's types only."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import sys
+
+import pytest
+
+from support.cbuild import CSRC, FLAGS, ROOT, SANITIZE, check, compile_c
+
+pytestmark = pytest.mark.mpi
+
+
+def program(source: str) -> pathlib.Path:
+    """Compile tests/c/SOURCE, which includes the file under test and has its own of what that calls."""
+    includes = [f"-I{folder}" for folder in sorted(CSRC.iterdir()) if folder.is_dir()]
+    mpicc = pathlib.Path(sys.prefix) / "bin" / "mpicc"
+    folder = ROOT / "tests" / "c"
+    command = [str(mpicc), *FLAGS, *SANITIZE, *includes, f"-I{folder}", str(folder / source)]
+    return compile_c(command, pathlib.Path(source).stem)
+
+
+def test_placing_domains(family: str) -> None:
+    """As every node for every domain would have it; 10,000 nodes and 20,000 domains by four looks a domain."""
+    seed = random.randrange(2**31)
+    assert " 0 failures" in check(program("collective/test_owners.c"), str(seed)), seed
+
+
+def test_who_is_due(family: str) -> None:
+    """An aggregator works out once a call when each node sends to it, not once a round."""
+    assert " 0 failures" in check(program("transport/test_due.c"))
