@@ -313,6 +313,18 @@ void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags,
     pthread_mutex_unlock(&lock);
 }
 
+int mpiox_storage_pool_error(mpiox_storage *storage)
+{
+    pooled *p = storage->pooled;
+    if (!p)
+        return 0;
+    pthread_mutex_lock(&lock);
+    const int sys_errno = p->sys_errno;
+    p->sys_errno = 0;
+    pthread_mutex_unlock(&lock);
+    return sys_errno;
+}
+
 int mpiox_storage_pool_remove(mpiox_storage *storage)
 {
     pooled *p = storage->pooled, **link = &all;

@@ -26,6 +26,9 @@
 void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags, bool only_writes);
 /* It is about to be closed; its descriptor may be -1 then. What closing has met before: 0 or an errno. */
 int mpiox_storage_pool_remove(mpiox_storage *storage);
+/* What closing its descriptor has met, since this was asked last: what is written behind may be refused then. 0 or an
+ * errno. */
+int mpiox_storage_pool_error(mpiox_storage *storage);
 /* open(2) of a further handle's descriptor, for which another one is closed if need be. The descriptor or -errno. */
 int mpiox_storage_pool_open(const char *path, int flags);
 

@@ -157,8 +157,10 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
 {
     if (mpiox_storage_pin(storage, error) != MPIOX_OK)
         return MPIOX_E_IO;
-    const int code = storage->fd < 0 || fsync(storage->fd) == 0 ? 0 : errno;
+    const int before = mpiox_storage_pool_error(storage);
+    int code = storage->fd < 0 || fsync(storage->fd) == 0 ? 0 : errno;
     mpiox_storage_unpin(storage);
+    code = code == 0 ? before : code;
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fsync");
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -328,6 +329,47 @@ static void test_no_regular_file(void)
     shut(&file);
 }
 
+/* ---- errors of closing ------------------------------------------------------------------------------------------- */
+
+static int full_fd = -1; /* closing it says that its last bytes have found no room */
+
+int close(int fd)
+{
+    const int code = (int)syscall(SYS_close, fd);
+
+    if (fd < 0 || fd != full_fd)
+        return code;
+    full_fd = -1;
+    errno = EDQUOT;
+    return -1;
+}
+
+/* What a server has refused when the descriptor was closed is told by the next sync, or else by the end. */
+static void test_close_errors(void)
+{
+    mpiox_error error = {.code = MPIOX_OK};
+    opened file;
+
+    for (int synced = 0; synced < 2; synced++) {
+        name(&file, "full", synced);
+        create(&file);
+        open_as(&file, O_RDWR, O_RDWR, &plain);
+        put(&file, 'a');
+        full_fd = file.storage->fd;
+        crowd();
+        CHECK_EQUAL(full_fd, -1);
+        CHECK_EQUAL(file.storage->fd, -1);
+        if (synced) {
+            CHECK_EQUAL(mpiox_storage_sync(file.storage, &error), MPIOX_E_IO);
+            CHECK_EQUAL(error.sys_errno, EDQUOT);
+            CHECK_EQUAL(mpiox_storage_sync(file.storage, &error), MPIOX_OK);
+        }
+        CHECK_EQUAL(mpiox_storage_close(file.storage), synced ? MPIOX_OK : MPIOX_E_IO);
+        CHECK(synced || errno == EDQUOT);
+        close(file.other);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit limit;
@@ -346,5 +388,6 @@ int main(int argc, char **argv)
     test_stays();
     test_each_other();
     test_no_regular_file();
+    test_close_errors();
     return check_exit();
 }
