@@ -21,6 +21,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "process.h"
+
 enum { PIECE = 4096, CELL = 8, WARM = 1 << 20 };
 
 static int rank, ranks;
@@ -45,19 +47,6 @@ static void must(const char *what, int code)
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-static long private_kib(void)
-{
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL && sscanf(line, "RssAnon: %ld", &kib) != 1)
-        ;
-    if (file != NULL)
-        fclose(file);
-    return kib;
-}
 
 /* Of mappings without a name in a file system: this process's share, so that the sum over a node is what there is. */
 static long shared_kib(void)
@@ -85,7 +74,7 @@ static void *watch(void *unused)
 
     (void)unused;
     while (!atomic_load(&over)) {
-        const long now = private_kib();
+        const long now = process_kib("RssAnon");
 
         if (now > atomic_load(&peak))
             atomic_store(&peak, now);
@@ -275,7 +264,7 @@ int main(int argc, char **argv)
         whole_file(path, bytes, 1);
     warm_up();
     MPI_Barrier(MPI_COMM_WORLD);
-    const long before = private_kib();
+    const long before = process_kib("RssAnon");
     pthread_create(&watcher, NULL, watch, NULL);
     access_all(path, how, kind, data, mine, &shared);
     atomic_store(&over, 1);

@@ -13,13 +13,14 @@
  * Prints on rank 0 one line of words NAME=NUMBER: how many there were, and of all ranks the largest resident memory in
  * KiB when a tenth was done and at the end, and the most descriptors.
  */
-#include <dirent.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "process.h"
 
 enum { BLOCK = 64, ROOM = 4096, MOST_RANKS = 256, NOBODY = 65534 };
 
@@ -45,32 +46,14 @@ static long most(long mine)
     return all;
 }
 
-/* Memory of this process alone, in KiB: pages shared with others count with whoever touched them. */
 static long resident(void)
 {
-    char line[256];
-    long kib = 0, part;
-    FILE *file = fopen("/proc/self/status", "r");
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "RssAnon: %ld", &part) == 1 || sscanf(line, "RssShmem: %ld", &part) == 1)
-            kib += part;
-    }
-    if (file != NULL)
-        fclose(file);
-    return most(kib);
+    return most(process_kib("RssAnon") + process_kib("RssShmem"));
 }
 
 static long descriptors(void)
 {
-    DIR *folder = opendir("/proc/self/fd");
-    long count = 0;
-
-    while (folder != NULL && readdir(folder) != NULL)
-        count++;
-    if (folder != NULL)
-        closedir(folder);
-    return most(count);
+    return most(process_descriptors());
 }
 
 /* The ranks in the turn-th order, all of them or all but one, so that dozens of groups take turns. MPI_COMM_NULL on the

@@ -7,6 +7,7 @@
  * are: about 96 B a member. ACCESSED members in the middle are written and read by collectives. Every byte is checked.
  * Prints on rank 0 "verified" and by how much the private memory has grown in the collectives, in KiB.
  */
+#include "process.h"
 #include "report.h"
 
 enum { BLOCK = 4, STEP = 8, SLOT = 24, MEMBER = 2 * BLOCK };
@@ -39,19 +40,6 @@ static MPI_Datatype view_of(int members)
     free(places);
     free(types);
     return all;
-}
-
-static long private_kib(void)
-{
-    char line[256];
-    long kib = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL && sscanf(line, "RssAnon: %ld", &kib) != 1)
-        ;
-    if (file != NULL)
-        fclose(file);
-    return kib;
 }
 
 /* Set or compare the bytes of this rank's members [first, last). */
@@ -115,13 +103,13 @@ int main(int argc, char **argv)
     check("view", MPI_File_set_view(file, 0, MPI_BYTE, view, "native", MPI_INFO_NULL) == MPI_SUCCESS);
     MPI_Type_free(&view);
     members(data, first, last, 1);
-    grown = private_kib();
+    grown = process_kib("RssAnon");
     check("written", MPI_File_write_at_all(file, (MPI_Offset)first * MEMBER, data, accessed * MEMBER, MPI_BYTE,
                                            MPI_STATUS_IGNORE) == MPI_SUCCESS);
     memset(data, 0, (size_t)accessed * MEMBER);
     check("read", MPI_File_read_at_all(file, (MPI_Offset)first * MEMBER, data, accessed * MEMBER, MPI_BYTE,
                                        MPI_STATUS_IGNORE) == MPI_SUCCESS);
-    grown = private_kib() - grown;
+    grown = process_kib("RssAnon") - grown;
     check("bytes", members(data, first, last, 0));
     MPI_File_close(&file);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -14,12 +14,13 @@
  * Each file is written and read back by interleaved collectives. Rank 0 of each MPI_COMM_WORLD says which were right.
  */
 #include <mpi.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "process.h"
 
 enum { TIMES = 6, CHILDREN = 2, END_S = 20, BLOCK = 512, BLOCKS = 40, BYTES = BLOCK * BLOCKS };
 
@@ -151,18 +152,6 @@ static void try_worlds(char **argv)
 
 /* ---- again and again --------------------------------------------------------------------------------------------- */
 
-static int descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int count = 0;
-
-    while (folder != NULL && readdir(folder) != NULL)
-        count++;
-    if (folder != NULL)
-        closedir(folder);
-    return count;
-}
-
 /* Has the process ended? One whose end nobody has asked for yet has. */
 static int is_gone(int process)
 {
@@ -228,7 +217,8 @@ static void meet(MPI_Comm *inter, int parent, int turn, int *processes)
 static void try_again(char **argv)
 {
     MPI_Comm inter;
-    int processes[CHILDREN], early = 0;
+    int processes[CHILDREN];
+    long early = 0;
 
     MPI_Comm_get_parent(&inter);
     if (inter != MPI_COMM_NULL) {
@@ -244,10 +234,10 @@ static void try_again(char **argv)
         await_ends(processes);
         try(MPI_COMM_WORLD, "parents", "parents");
         if (turn == 1)
-            early = descriptors();
+            early = process_descriptors();
     }
-    if (descriptors() > early) {
-        printf("FAILED parents: %d descriptors after two turns, %d at the end\n", early, descriptors());
+    if (process_descriptors() > early) {
+        printf("FAILED parents: %ld descriptors after two turns, %ld at the end\n", early, process_descriptors());
         failures++;
     }
 }
