@@ -199,8 +199,8 @@ static void pack_portions(mpiox_messages *m, const mpiox_turn *turn, const mpiox
         }
 }
 
-bool mpiox_turns_in_step(const mpiox_messages *m, const mpiox_turn *turn, const mpiox_item *item, int64_t step,
-                         bool *end)
+/* Does the step hold portions of the area, and is the end among them? False where nothing is sent in this turn. */
+static bool is_in_step(const mpiox_messages *m, const mpiox_turn *turn, const mpiox_item *item, int64_t step, bool *end)
 {
     const int64_t begin = (step - turn->first_step) * m->step_bytes, at = item->base + item->area_bytes;
     *end = at >= begin && at < begin + m->step_bytes;
@@ -216,7 +216,7 @@ void mpiox_turns_pack(mpiox_messages *m, const mpiox_turn *turn, int64_t number,
         const mpiox_item *item = &turn->items[i];
         mpiox_area *area = mpiox_messages_area(m, number, item->aggregator);
         bool end;
-        if (!mpiox_turns_in_step(m, turn, item, step, &end))
+        if (!is_in_step(m, turn, item, step, &end))
             continue;
         pack_portions(m, turn, item, area, step, begin);
         if (end && mpiox_messages_channel(m, item->aggregator) == m->base.b->file->topology->node_rank) {
@@ -245,10 +245,40 @@ static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox
     return INT64_MAX - atomic_load(&mpiox_messages_area(m, due->counted, item->aggregator)->sooner);
 }
 
-void mpiox_turns_end(mpiox_messages *m, const mpiox_turn *turn, int64_t number, const mpiox_item *item, int64_t step)
+/* The end of the area into the step, with the round of the next message. */
+static void put_end(mpiox_messages *m, const mpiox_turn *turn, int64_t number, const mpiox_item *item, int64_t step)
 {
     const int64_t at = item->base + item->area_bytes - (step - turn->first_step) * m->step_bytes;
     const mpiox_entry entry = {.rank = MPIOX_ENTRY_END, .position = next_message(m, number, item)};
     m->due[item->due].announced = entry.position;
     memcpy(mpiox_messages_half(m, step) + at, &entry, sizeof entry);
+}
+
+void mpiox_turns_send(mpiox_messages *m, const mpiox_turn *turn, int64_t number, int64_t step,
+                      void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
+                                   int64_t length))
+{
+    const mpiox_buffers *b = m->base.b;
+    const mpiox_topology *topology = b->file->topology;
+    const int half = (int)(step & 1);
+    bool packed = false, end;
+    for (int i = 0; i < turn->n_items; i++) {
+        const mpiox_item *item = &turn->items[i];
+        mpiox_area *area = mpiox_messages_area(m, number, item->aggregator);
+        if (mpiox_messages_channel(m, item->aggregator) != topology->node_rank ||
+            !is_in_step(m, turn, item, step, &end))
+            continue;
+        if (!packed)
+            mpiox_wait_reach(&m->exchange->packed[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
+                             &m->idle);
+        packed = true;
+        if (end) {
+            put_end(m, turn, number, item, step);
+            atomic_store(&area->bytes, 0);
+        }
+        const int64_t before = atomic_exchange(&area->before[half], 0), last = atomic_exchange(&area->last[half], 0);
+        if (before > 0)
+            send(m, number, step, b->aggregators[item->aggregator],
+                 mpiox_messages_half(m, step) + m->half_bytes - before, last - (m->half_bytes - before));
+    }
 }

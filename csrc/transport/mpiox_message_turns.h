@@ -31,11 +31,10 @@ bool mpiox_turns_ready(const mpiox_messages *m, int64_t turn);
 mpiox_turn *mpiox_turns_lay_out(mpiox_messages *m, int64_t turn);
 /* This rank's portions of a step of the turn into its half of the pool, and the ends of its channels' areas. */
 void mpiox_turns_pack(mpiox_messages *m, const mpiox_turn *turn, int64_t turn_number, int64_t step);
-/* Does the step hold portions of the area, and is the end among them? False where nothing is sent in this turn. */
-bool mpiox_turns_in_step(const mpiox_messages *m, const mpiox_turn *turn, const mpiox_item *item, int64_t step,
-                         bool *end);
-/* The area's channel, when all ranks of the node have packed the step that has the area's end: put it there, with the
- * round of the next message. */
-void mpiox_turns_end(mpiox_messages *m, const mpiox_turn *turn, int64_t number, const mpiox_item *item, int64_t step);
+/* The areas whose channel this rank is, with what the node has packed of each in the step: `send` gets it. Waits until
+ * all ranks of the node have packed the step. */
+void mpiox_turns_send(mpiox_messages *m, const mpiox_turn *turn, int64_t number, int64_t step,
+                      void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
+                                   int64_t length));
 
 #endif

@@ -33,22 +33,12 @@ static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
 }
 
 /* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
-static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, const mpiox_item *item, bool last)
+static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;
     const MPI_Comm comm = b->file->topology->comm;
-    mpiox_area *area = mpiox_messages_area(m, turn, item->aggregator);
-    const int half = (int)(step & 1), to = b->aggregators[item->aggregator];
-    const int64_t before = atomic_load(&area->before[half]), first = m->half_bytes - before,
-                  length = atomic_load(&area->last[half]) - first;
-    char *bytes = mpiox_messages_half(m, step) + first;
+    const int half = (int)(step & 1);
     bool end;
-    if (last)
-        atomic_store(&area->bytes, 0);
-    if (before == 0)
-        return;
-    atomic_store(&area->before[half], 0);
-    atomic_store(&area->last[half], 0);
     const int64_t asked = compact(bytes, length, NULL, &end), data = length - (end ? (int64_t)sizeof(mpiox_entry) : 0);
     char *request = malloc((size_t)asked);
     if (!request)
@@ -87,8 +77,7 @@ static void ask(mpiox_messages *m, bool wait)
     const int64_t step = m->n_issued;
     const int half = (int)(step & 1);
     mpiox_exchange *exchange = m->exchange;
-    const uint32_t free_at = (uint32_t)(step / 2) * (uint32_t)topology->node_size,
-                   packed_at = free_at + (uint32_t)topology->node_size;
+    const uint32_t free_at = (uint32_t)(step / 2) * (uint32_t)topology->node_size;
     int64_t number;
     if (!wait && (int32_t)(mpiox_word_get(&exchange->released[half]) - free_at) < 0)
         return;
@@ -100,19 +89,7 @@ static void ask(mpiox_messages *m, bool wait)
     mpiox_turns_pack(m, turn, number, step);
     mpiox_word_add(&exchange->packed[half]);
     m->n_issued++;
-    bool packed = false, end;
-    for (int i = 0; i < turn->n_items; i++) {
-        const mpiox_item *item = &turn->items[i];
-        if (mpiox_messages_channel(m, item->aggregator) != topology->node_rank ||
-            !mpiox_turns_in_step(m, turn, item, step, &end))
-            continue;
-        if (!packed)
-            mpiox_wait_reach(&exchange->packed[half], packed_at, &m->idle);
-        packed = true;
-        if (end)
-            mpiox_turns_end(m, turn, number, item, step);
-        ask_area(m, number, step, item, end);
-    }
+    mpiox_turns_send(m, turn, number, step, ask_area);
     mpiox_sends_complete(&m->sends[half]);
     mpiox_sends_complete(&m->receives[half]);
     mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
