@@ -208,8 +208,7 @@ def inspect(
     Parameters
     ----------
     path : a file or a folder; it must be readable.
-    striping_unit_bytes, striping_factor, start_iodevice : values of the hints of that name, which override what is
-    found.
+    striping_unit_bytes, striping_factor, start_iodevice : as if the hints of that name were given: they override.
 
     Returns
     -------
