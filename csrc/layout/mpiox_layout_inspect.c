@@ -91,8 +91,8 @@ static void find_mount(int fd, mpiox_layout_mount *out)
     mount = mpiox_layout_parse_fdinfo(text, text != NULL ? bytes : 0);
     free(text);
     text = mount >= 0 ? read_text("/proc/self/mountinfo", MOUNTINFO_BYTES, &bytes) : NULL;
-    if (text != NULL)
-        mpiox_layout_parse_mountinfo(text, bytes, mount, out);
+    if (text != NULL && mpiox_layout_parse_mountinfo(text, bytes, mount, out) != MPIOX_OK)
+        memset(out, 0, sizeof *out);
     free(text);
 }
 

@@ -42,10 +42,10 @@ static int parse_mount(mpiox_span line, mpiox_layout_mount *out)
             break;
     }
     mpiox_span type = mpiox_span_word(&line), source = mpiox_span_word(&line), options = mpiox_span_word(&line);
-    if (point.bytes == 0 || type.bytes == 0)
-        return MPIOX_E_ARG;
     mpiox_span_copy(point, true, out->point, (int64_t)sizeof out->point);
     mpiox_span_copy(type, true, out->type, (int64_t)sizeof out->type);
+    if (out->point[0] == '\0' || out->type[0] == '\0')
+        return MPIOX_E_ARG;
     mpiox_span_copy(source, true, out->source, (int64_t)sizeof out->source);
     mpiox_span_copy(options, true, out->options, (int64_t)sizeof out->options);
     return MPIOX_OK;
