@@ -2,7 +2,8 @@
  * mpiox_layout_probe_gluster.c - GlusterFS: the bricks of a file and how its volume is made.
  *
  * Both are readable without rights: the virtual attribute glusterfs.pathinfo names the bricks (of a file with shards,
- * those of its first), and the graph that the client uses is in .meta/graphs/active/volfile at the mount point. The
+ * those of its first; release 10 answers ENOMEM for disperse volumes), and the graph that the client uses is in
+ * .meta/graphs/active/volfile at the mount point. The
  * attributes that bricks keep (trusted.*) are for the superuser and do not pass the client.
  */
 #include "mpiox_layout_probe.h"
@@ -51,20 +52,21 @@ static void add_volume(const mpiox_layout_volume *v, mpiox_layout_facts *facts)
 {
     static const char source[] = "volume file " VOLFILE;
     int32_t data = v->disperse - v->redundancy;
-    char pattern[96];
-    int used = snprintf(pattern, sizeof pattern, "distribute %d", v->subvolumes);
-    if (v->shard_size > 0)
-        used += snprintf(pattern + used, sizeof pattern - (size_t)used, ",shard");
+    char spread[32] = "";
+    if (v->subvolumes > 1)
+        snprintf(spread, sizeof spread, "distribute %d,", v->subvolumes);
     if (v->disperse > 0) {
         mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "disperse %d+%d", data, v->redundancy);
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_SIZE, source, (int64_t)EC_FRAGMENT * data);
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_COUNT, source, 1);
-        snprintf(pattern + used, sizeof pattern - (size_t)used, ",disperse");
     } else if (v->replicas > 0) {
         mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "replicate %d", v->replicas);
-        snprintf(pattern + used, sizeof pattern - (size_t)used, ",replicate");
     }
-    mpiox_facts_set(facts, MPIOX_FACT_PATTERN, source, "%s", pattern);
+    mpiox_facts_set(facts, MPIOX_FACT_PATTERN, source, "%s%s%s", spread, v->shard_size > 0 ? "shard," : "",
+                    v->disperse > 0   ? "disperse"
+                    : v->replicas > 0 ? "replicate"
+                    : v->stripes > 0  ? "stripe"
+                                      : "whole");
     if (v->stripes > 0) {
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_SIZE, source, v->stripe_size);
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_COUNT, source, v->stripes);

@@ -66,7 +66,8 @@ def _show(console: Console, found: Layout) -> None:
     from rich.table import Table
 
     title = f"{found.path} (folder: what new files get)" if found.is_folder else found.path
-    table = Table(title=title, title_justify="left")
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    table = Table()
     for name in ("fact", "value", "source"):
         table.add_column(name, overflow="fold")
     for item in found.facts:
@@ -74,7 +75,8 @@ def _show(console: Console, found: Layout) -> None:
     console.print(table, markup=False)
     if not found.components:
         return
-    parts = Table(title="components", title_justify="left")
+    console.print("components")
+    parts = Table()
     for name in ("extent", "stripe", "count", "servers", "mirror", "pattern", "flags", "pool", "targets"):
         parts.add_column(name, overflow="fold")
     for part in found.components:

@@ -101,7 +101,8 @@ def test_not_ceph(lib: ctypes.CDLL, text: bytes) -> None:
 
 
 # ---- GlusterFS ----
-# From doc/debugging/gfid-to-path.md of GlusterFS, and from tests and notes of projects that read the attribute.
+# From doc/debugging/gfid-to-path.md of GlusterFS, from tests and notes of projects that read the attribute; the last
+# but one as release 10.3 answers.
 
 PATHINFO = {
     b"(<DISTRIBUTE:test-dht> <POSIX(/mnt/brick-test/b):vm1:/mnt/brick-test/b/dir//file3>)":
@@ -115,6 +116,8 @@ PATHINFO = {
         ("REPLICATE", 0, ["vm-2:/mnt/brick1/HadoopVol", "vm-1:/mnt/brick1/HadoopVol"]),
     b"(<DISTRIBUTE:test-dht> <POSIX:g33b2.example.com:/glusterfs/t/file>)":
         ("DISTRIBUTE", 0, ["g33b2.example.com:/glusterfs/t/file"]),
+    b"(<REPLICATE:d-replicate-0> <POSIX(/g2/b2):vm:/g2/b2/h> <POSIX(/g2/b0):vm:/g2/b0/h> <POSIX(/g2/b1):vm:/g2/b1/h>)":
+        ("REPLICATE", 0, ["vm:/g2/b2", "vm:/g2/b0", "vm:/g2/b1"]),
     b"(<STRIPE:vol-stripe-0:[131072]> <POSIX(/b0):n0:/b0/f> <POSIX(/b1):n1:/b1/f>)":
         ("STRIPE", 131072, ["n0:/b0", "n1:/b1"]),
 }  # fmt: skip
