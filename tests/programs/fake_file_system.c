@@ -4,8 +4,9 @@
  * Below FAKE_FS_ROOT, FAKE_FS=lustre|ceph|beegfs answers fstatfs, fgetxattr, fsetxattr and ioctl as that file system
  * does; all else is the real one's. A layout is kept in the user attribute user.fake_layout of the real file, so that
  * all processes see it. FAKE_FS_SERVERS: how many there are (4): more stripes than that are not given.
- * FAKE_FS_REFUSE=1: asking for a striping fails. FAKE_FS_HIDE=1: lustre.lov cannot be read. A library of the name that
- * liblustreapi has is made of the same file with -DFAKE_LLAPI.
+ * FAKE_FS_REFUSE=1: asking for a striping fails. FAKE_FS_HIDE=1: lustre.lov cannot be read. FAKE_FS=gpfs, nfs, fuse:
+ * what statfs says alone. FAKE_PROC: a folder whose mountinfo and mountstats stand for those of /proc/self.
+ * Libraries of the names that liblustreapi and libgpfs have are made of the same file with -DFAKE_LIBRARY.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -118,14 +119,40 @@ static ssize_t get_lustre(int fd, void *value, size_t size)
 
 /* ---- the calls ---- */
 
+static long magic(long real)
+{
+    static const struct {
+        const char *kind;
+        long magic;
+    } kinds[] = {{"lustre", 0x0BD00BD0}, {"ceph", 0x00C36400}, {"beegfs", 0x19830326},
+                 {"gpfs", 0x47504653},   {"nfs", 0x6969},      {"fuse", 0x65735546}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (is(kinds[i].kind))
+            return kinds[i].magic;
+    }
+    return real;
+}
+
+int open(const char *path, int flags, ...)
+{
+    const char *folder = getenv("FAKE_PROC");
+    char other[4096];
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    if (folder != NULL && strncmp(path, "/proc/self/mount", 16) == 0) {
+        snprintf(other, sizeof other, "%s/%s", folder, path + 11);
+        path = other;
+    }
+    return REAL(open)(path, flags, mode);
+}
+
 int fstatfs(int fd, struct statfs *status)
 {
     int rc = REAL(fstatfs)(fd, status);
     if (rc == 0 && is_inside(fd))
-        status->f_type = is("lustre")   ? 0x0BD00BD0
-                         : is("ceph")   ? 0x00C36400
-                         : is("beegfs") ? 0x19830326
-                                        : status->f_type;
+        status->f_type = magic(status->f_type);
     return rc;
 }
 
@@ -200,6 +227,14 @@ int ioctl(int fd, unsigned long request, ...)
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
+    if (is("fuse") && (request >> 8 & 0xff) == 0xA3 && is_inside(fd)) { /* dfuse: a reply of version 7 */
+        unsigned char *reply = argument;
+        memset(reply, 0, 64);
+        reply[0] = 7;
+        memset(reply + 24, 0x11, 16);
+        memset(reply + 40, 0x22, 16);
+        return 0;
+    }
     if (is("lustre") && request == SETSTRIPE && is_inside(fd))
         return set_lustre(fd, argument);
     if (is("beegfs") && (request >> 8 & 0xff) == 'f' && (request & 0xff) >= 25 && (request & 0xff) <= 27 &&
@@ -208,7 +243,21 @@ int ioctl(int fd, unsigned long request, ...)
     return REAL(ioctl)(fd, request, argument);
 }
 
-#ifdef FAKE_LLAPI
+#ifdef FAKE_LIBRARY
+/* Replication has ten numbers behind the head of four, a pool two and a name. */
+int gpfs_fcntl(int fd, void *argument);
+int gpfs_fcntl(int fd, void *argument)
+{
+    int *words = argument;
+    if (!is_inside(fd) || words[1] != 1 || words[4] + 16 != words[0])
+        return -1;
+    if (words[5] == 3002)
+        strcpy((char *)(words + 6), "fastpool");
+    else if (words[5] == 3001)
+        words[8] = 2;
+    return 0;
+}
+
 int llapi_file_get_stripe(const char *path, void *layout);
 int llapi_file_get_stripe(const char *path, void *layout)
 {

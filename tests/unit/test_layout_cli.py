@@ -173,6 +173,14 @@ def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> Non
     assert entry["components"] == []
 
 
+def vendor(folder: pathlib.Path, name: str) -> str:
+    """Make a library of that name; return its folder."""
+    source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
+    subprocess.run([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", "-DFAKE_LIBRARY", str(source), "-o",
+                    str(folder / name)], check=True, timeout=60)  # fmt: skip
+    return str(folder)
+
+
 def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where the attribute cannot be read, liblustreapi is asked, if it is there."""
     path = folder / "file"
@@ -180,14 +188,74 @@ def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPa
     os.setxattr(path, "user.fake_layout", plain(2 * MIB, [3, 8]))
     (without,) = played(folder, "lustre", path, FAKE_FS_HIDE="1")
     assert "stripe_count" not in without["facts"]  # type: ignore[operator]
-    libraries = tmp_path_factory.mktemp("lib")
-    source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
-    subprocess.run([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", "-DFAKE_LLAPI", str(source), "-o",
-                    str(libraries / "liblustreapi.so.1")], check=True, timeout=60)  # fmt: skip
-    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=str(libraries))
+    libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
+    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
     assert entry["facts"]["stripe_count"] == {"value": 2, "unit": "count",  # type: ignore[index]
                                               "source": "llapi_file_get_stripe"}  # fmt: skip
     assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
+
+
+def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The block size is stat's; pool and replicas come from libgpfs, if it is there."""
+    (without,) = played(folder, "gpfs", folder)
+    facts = without["facts"]
+    block_bytes = folder.stat().st_blksize
+    assert facts["stripe_size"]["value"] == block_bytes  # type: ignore[index]
+    assert facts["lock_granularity"]["value"] == block_bytes  # type: ignore[index]
+    assert facts["lock_protocol"]["value"] == "token"  # type: ignore[index]
+    assert "pool" not in facts  # type: ignore[operator]
+    (entry,) = played(folder, "gpfs", folder, LD_LIBRARY_PATH=vendor(tmp_path_factory.mktemp("lib"), "libgpfs.so"))
+    assert entry["facts"]["pool"]["value"] == "fastpool"  # type: ignore[index]
+    assert entry["facts"]["redundancy"]["value"] == "replicate 2"  # type: ignore[index]
+
+
+def played_mount(folder: pathlib.Path, proc: pathlib.Path, kind: str, mount_type: str, options: str) -> dict[str, str]:
+    """Return facts and sources of a folder whose mount the kernel is said to call by that type."""
+    handle = os.open(folder, os.O_RDONLY)
+    number = pathlib.Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="utf-8").split("mnt_id:")[1].split()[0]
+    os.close(handle)
+    line = f"{number} 1 0:99 / {folder} rw - {mount_type} server:/x {options}\n"
+    (proc / "mountinfo").write_text(line, encoding="utf-8")
+    (entry,) = played(folder, kind, folder, FAKE_PROC=str(proc))
+    facts = entry["facts"]
+    assert isinstance(facts, dict)
+    return {name: f"{item['value']} by {item['source']}" for name, item in facts.items()}
+
+
+def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What mountstats says is stronger than the mount's options."""
+    proc = tmp_path_factory.mktemp("proc")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
+    assert facts["read_size"] == "4096 by mountinfo option rsize"
+    text = f"device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n" \
+           "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"  # fmt: skip
+    (proc / "mountstats").write_text(text, encoding="utf-8")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
+    assert facts["file_system"] == "nfs by statfs f_type"
+    assert facts["read_size"] == "1048576 by /proc/self/mountstats"
+    assert facts["write_size"] == "8192 by mountinfo option wsize"
+    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts fetched) by /proc/self/mountstats"
+
+
+@pytest.mark.parametrize(
+    ("mount_type", "expected"),
+    [
+        ("fuse.mfs", {"file_system": "moosefs by /proc/self/mountinfo",
+                      "stripe_size": "67108864 by protocol: chunks of 64 MiB"}),
+        ("fuse.sshfs", {"file_system": "sshfs by /proc/self/mountinfo", "stripe_size": "1048576 by default"}),
+        ("fuse.juicefs", {"file_system": "juicefs by /proc/self/mountinfo",
+                          "mount_source": "server:/x by /proc/self/mountinfo"}),
+        ("fuse", {"file_system": "fuse by /proc/self/mountinfo"}),
+        ("fuse.daos", {"file_system": "daos by /proc/self/mountinfo",
+                       "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
+                               " by ioctl DFUSE_IOCTL_IL"}),
+    ],
+)  # fmt: skip
+def test_kinds_of_fuse(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, mount_type: str, expected: dict[str, str]
+) -> None:
+    facts = played_mount(folder, tmp_path_factory.mktemp("proc"), "fuse", mount_type, "rw")
+    assert {name: facts.get(name) for name in expected} == expected
 
 
 def test_ceph_and_beegfs(folder: pathlib.Path) -> None:
