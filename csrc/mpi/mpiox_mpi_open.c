@@ -80,9 +80,11 @@ static bool is_hidden(void)
 static void make_striped(const char *filename, int amode, opening *out)
 {
     const mpiox_layout_wish wish = {out->hints.striping_unit, out->hints.striping_factor, out->hints.start_iodevice};
+    const int access_mode = amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
     mpiox_layout_made made;
 
-    if (!out->wanted || !(amode & MPI_MODE_CREATE) || (amode & MPI_MODE_RDONLY) || mpiox_mpi_path(filename) != filename)
+    if (!out->wanted || !(amode & MPI_MODE_CREATE) || mpiox_mpi_path(filename) != filename ||
+        (access_mode != MPI_MODE_WRONLY && access_mode != MPI_MODE_RDWR)) /* the MPI library will refuse it */
         return;
     made = mpiox_layout_create(filename, &wish);
     out->made = made != MPIOX_MADE_NOTHING;
@@ -315,13 +317,15 @@ static bool may_open(MPI_Comm comm, const opening *o)
     return !o->scarce_descriptors || all_true(comm, mpiox_storage_has_room(DESCRIPTORS));
 }
 
-static int refuse_open(MPI_Comm comm, const char *filename, MPI_File *fh)
+static int refuse_open(MPI_Comm comm, const char *filename, const opening *o, MPI_File *fh)
 {
     mpiox_error error;
 
     *fh = MPI_FILE_NULL;
     mpiox_error_set(&error, MPIOX_E_IO, EMFILE, -1, -1, "open (a rank has hardly any descriptors left)");
     PMPI_Comm_rank(comm, &error.rank);
+    if (o->made && error.rank == 0)
+        unlink(filename);
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
@@ -396,7 +400,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     if (!may_open(comm, &o)) {
         if (merged != MPI_INFO_NULL)
             PMPI_Info_free(&merged);
-        return refuse_open(comm, filename, fh);
+        return refuse_open(comm, filename, &o, fh);
     }
     result = PMPI_File_open(comm, filename, amode_for_library(amode, &o), merged != MPI_INFO_NULL ? merged : info, fh);
     if (merged != MPI_INFO_NULL)

@@ -106,6 +106,30 @@ def test_without_hints_nothing_is_asked(folder: pathlib.Path) -> None:
     assert "user.fake_layout" not in os.listxattr(folder / "file")
 
 
+REFUSED = """
+import os, sys
+import mpiio_ext
+from mpi4py import MPI
+info = MPI.Info.Create()
+info.Set("striping_factor", "3")
+for amode in (MPI.MODE_CREATE | MPI.MODE_RDONLY, MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_WRONLY):
+    try:
+        MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], amode, info).Close()
+    except MPI.Exception:
+        print("refused", os.path.exists(sys.argv[1]))
+"""
+
+
+def test_wrong_modes_make_nothing(folder: pathlib.Path) -> None:
+    program = folder.parent / "refused.py"
+    program.write_text(REFUSED, encoding="utf-8")
+    fake = cbuild.mpi_library("fake_file_system")
+    env = {"LD_PRELOAD": str(fake), "FAKE_FS": "lustre", "FAKE_FS_ROOT": str(folder)}
+    run = launch.python_run([str(program), str(folder / "file")], 1, env=env, timeout_s=120)
+    assert "True" not in run.stdout
+    assert "refused False" in run.stdout
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_refused(folder: pathlib.Path, kind: str) -> None:
     """The file is there all the same, with the file system's own striping."""
