@@ -34,6 +34,8 @@ class Layout(ctypes.Structure):
         ("stripe_known", ctypes.c_bool),
         ("coherent", ctypes.c_bool),
         ("refreshable", ctypes.c_bool),
+        ("stripe_count", ctypes.c_int32),
+        ("start", ctypes.c_int32),
     )
 
 
@@ -70,7 +72,13 @@ PFL = composite(
     (INIT, MIB, 256 * MIB, plain(MIB, 4, magic=V3)),
     (0, 256 * MIB, EOF, plain(4 * MIB, 16, objects=0)),
 )
+#: A file of Lustre 1.8 on target 6, as debugfs printed it (lustre-discuss, January 2013, "The meaning of LOV code").
+REAL = bytes.fromhex(
+    "d00bd10b01000000ccf53d0000000000000000000000000000001000010000000"
+    "5ec02000000000000000000000000000000000006000000"
+)
 GOOD = {
+    "of a real file": (REAL, (MIB, 1)),
     "v1": (plain(MIB, 4), (MIB, 4)),
     "v3": (plain(65536, 3, magic=V3), (65536, 3)),
     "one byte too much": (plain(MIB, 4) + b"\0", (MIB, 4)),
@@ -169,6 +177,70 @@ def test_lov_targets(lib: ctypes.CDLL) -> None:
     assert targets_of(lib, on(MIB, some), most=4) == some
     value = composite((INIT, 0, MIB, on(MIB, [8])), (INIT, MIB, EOF, on(MIB, some)), (STALE, 0, EOF, on(MIB, [5])))
     assert targets_of(lib, value) == some
+
+
+def test_lov_of_a_real_file(lib: ctypes.CDLL) -> None:
+    assert targets_of(lib, REAL) == [6]
+
+
+class LovComponent(ctypes.Structure):
+    """struct mpiox_lov_component."""
+
+    _fields_ = (
+        ("id", ctypes.c_uint32),
+        ("mirror", ctypes.c_int32),
+        ("flags", ctypes.c_uint32),
+        ("pattern", ctypes.c_uint32),
+        ("start", ctypes.c_int64),
+        ("end", ctypes.c_int64),
+        ("stripe_size", ctypes.c_int64),
+        ("stripe_count", ctypes.c_int32),
+        ("first", ctypes.c_int32),
+        ("pool", ctypes.c_char * 17),
+        ("objects", ctypes.c_void_p),
+        ("object_count", ctypes.c_int32),
+    )
+
+
+def components(lib: ctypes.CDLL, value: bytes) -> list[LovComponent]:
+    length = ctypes.c_int64(len(value))
+    found = [LovComponent() for _ in range(lib.mpiox_lov_count(value, length))]
+    for index, each in enumerate(found):
+        assert lib.mpiox_lov_get(value, length, index, ctypes.byref(each)) == 0
+    return found
+
+
+def test_lov_components(lib: ctypes.CDLL) -> None:
+    """Extents, pools, flags and what only a template says; a part that is none of Lustre's does not hide the others."""
+    value = composite(
+        (INIT, 0, MIB, plain(MIB, 1, pattern=MDT)),
+        (INIT, MIB, 256 * MIB, on(MIB, [3, 1, 3, 1], magic=V3, pattern=RAID0 | OVERSTRIPED)),
+        (0, 256 * MIB, EOF, plain(4 * MIB, 0xFFFF, objects=0)),
+        (STALE | INIT, 0, EOF, struct.pack("<I", FOREIGN) * 12),
+        (INIT, 0, EOF, b"nothing known"),
+    )
+    mdt, striped, template, foreign, unreadable = components(lib, value)
+    assert (mdt.start, mdt.end, mdt.pattern, mdt.stripe_count) == (0, MIB, MDT, 0)
+    assert (striped.start, striped.end, striped.pool, striped.flags) == (MIB, 256 * MIB, b"pool", INIT)
+    assert (striped.stripe_count, striped.object_count, striped.first) == (4, 4, 3)
+    assert lib.mpiox_lov_distinct(ctypes.byref(striped)) == 2
+    assert (template.start, template.end, template.stripe_count) == (256 * MIB, 2**63 - 1, -1)
+    assert (foreign.pattern, foreign.flags) == (0x400, STALE | INIT)
+    assert unreadable.pattern == 0x20000000
+
+
+def test_lov_template(lib: ctypes.CDLL) -> None:
+    """What asks for a striping reads back as it was meant, brought into range."""
+    for wish, expected in (
+        ((2 * MIB, 3, 5), (2 * MIB, 3, 5)),
+        ((0, 0, -1), (0, 0, -1)),
+        ((1, -1, 65535), (65536, -1, -1)),
+        ((2**40, 10**6, 0), (2**32 - 65536, 2000, 0)),
+    ):
+        value = (ctypes.c_ubyte * 32)()
+        assert lib.mpiox_lov_template(ctypes.c_int64(wish[0]), wish[1], wish[2], value) == 32
+        (found,) = components(lib, bytes(value))
+        assert (found.stripe_size, found.stripe_count, found.first) == expected
 
 
 def test_lov_targets_not_known(lib: ctypes.CDLL) -> None:

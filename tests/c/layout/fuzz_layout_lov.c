@@ -11,10 +11,36 @@
 #include <string.h>
 
 #include "mpiox_layout.h"
+#include "mpiox_layout_lov.h"
 
 enum { MOST = 40 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every component is described or refused, and none reaches out of the value. */
+static void try_components(const void *copy, int64_t size)
+{
+    const int32_t count = mpiox_lov_count(copy, size);
+    if (count > UINT16_MAX || (count <= 0 && count != MPIOX_E_CORRUPT))
+        abort();
+    for (int32_t i = 0; i < count; i++) {
+        mpiox_lov_component c;
+        if (mpiox_lov_get(copy, size, i, &c) != MPIOX_OK)
+            continue;
+        if (c.start < 0 || c.end < c.start || c.stripe_size < 0 || c.stripe_count < -1 || c.object_count < 0 ||
+            (c.object_count != 0 && c.object_count != c.stripe_count) || strlen(c.pool) > 16)
+            abort();
+        const int32_t distinct = mpiox_lov_distinct(&c);
+        if (distinct < 0 || distinct > c.object_count)
+            abort();
+        for (int32_t k = -1; k <= c.object_count; k++) {
+            if (mpiox_lov_target(&c, k) > UINT16_MAX)
+                abort();
+        }
+    }
+    if (mpiox_lov_mirrors(copy, size) < 1)
+        abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -28,6 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = mpiox_layout_parse_lov(copy, (int64_t)size, &stripe_size, &servers);
     int32_t targets[MOST] = {0};
     const int32_t count = mpiox_layout_lov_targets(copy, (int64_t)size, MOST, targets);
+    try_components(copy, (int64_t)size);
     free(copy);
     if (count != 0 && (rc != MPIOX_OK || count != servers || count > MOST))
         abort();

@@ -1,0 +1,272 @@
+"""mpiio-ext layout and mpiio_ext.layout: this machine's file systems, and those that a preloaded library plays."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mpiio_ext.cli import main
+from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.layout import inspect, registry
+from support import cbuild
+
+MIB = 2**20
+V1, COMPOSITE = 0x0BD10BD0, 0x0BD60BD0
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["layout", *arguments], env={"COLUMNS": "160"})
+
+
+# ---- this machine's file systems ----
+
+
+def test_folder_and_file(tmp_path: pathlib.Path) -> None:
+    """What stat(1) says of the file system, and no stripes that nobody has told."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    found = inspect(path)
+    kind = subprocess.run(["stat", "-f", "-c", "%T", str(path)], capture_output=True, text=True, check=True).stdout
+    assert str(found.value("file_system"))[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
+    assert found.value("block_size") == path.stat().st_blksize
+    assert pathlib.Path(str(found.value("mount_point"))) in [path, *path.parents]
+    assert (found.is_folder, inspect(tmp_path).is_folder) == (False, True)
+    assert [item.spec for item in found.facts] == [item for item in registry() if found.fact(item.name)]
+
+
+def test_proc_and_tmpfs() -> None:
+    assert inspect("/proc/self/status").value("file_system") == "proc"
+    if os.path.ismount("/dev/shm"):
+        found = inspect("/dev/shm")
+        assert (found.value("file_system"), found.value("coherent")) == ("tmpfs", True)
+        assert (found.value("stripe_size"), found.source("stripe_size")) == (MIB, "default")
+        assert found.fact("pool") is None
+
+
+def test_hints_override(tmp_path: pathlib.Path) -> None:
+    found = inspect(tmp_path, striping_unit_bytes=65536, striping_factor=7, start_iodevice=0)
+    facts = {item.spec.name: (item.value, item.source) for item in found.facts}
+    assert facts["stripe_size"] == (65536, "hint striping_unit")
+    assert facts["stripe_count"] == facts["servers"] == (7, "hint striping_factor")
+    assert facts["start_device"] == (0, "hint start_iodevice")
+
+
+@pytest.mark.parametrize("hint", ["striping_unit_bytes", "striping_factor", "start_iodevice"])
+def test_hints_out_of_range(hint: str) -> None:
+    with pytest.raises(ArgumentError, match=hint):
+        inspect("/", **{hint: -1})  # type: ignore[arg-type]
+
+
+def test_unknown_fact() -> None:
+    with pytest.raises(ArgumentError, match="no fact 'speed'"):
+        inspect("/").value("speed")
+
+
+def test_what_cannot_be_asked(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(FileSystemError) as missing:
+        inspect(tmp_path / "none")
+    assert missing.value.filename == str(tmp_path / "none")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    result = run(str(pipe), "/dev/null", str(tmp_path / "none"), str(tmp_path))
+    assert result.exit_code == 1
+    assert f"{pipe}: neither a file nor a folder" in result.output
+    assert "none: No such file or directory" in result.output
+    assert f"{tmp_path} (folder" in result.output
+
+
+def test_no_permission(tmp_path: pathlib.Path) -> None:
+    """Neither may the file be read, nor, by another user, the folder above it."""
+    path = tmp_path / "closed"
+    path.write_bytes(b"x")
+    path.chmod(0)
+    program = (
+        "import os\nfrom mpiio_ext.layout import inspect\nif os.geteuid() == 0: os.seteuid(65534)\n"
+        f"try: inspect({str(path)!r})\nexcept OSError as error: print(error.errno)\nelse: print('opened')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == [str(errno.EACCES)], done.stderr
+
+
+def test_json_and_table(tmp_path: pathlib.Path) -> None:
+    result = run("--json", str(tmp_path))
+    assert result.exit_code == 0
+    (entry,) = json.loads(result.output)
+    assert entry["path"] == str(tmp_path)
+    assert entry["facts"]["lock_protocol"] == {"value": inspect(tmp_path).value("lock_protocol"), "unit": "text",
+                                               "source": "statfs f_type"}  # fmt: skip
+    table = run("--striping-unit", "64k", "--striping-factor", "3", str(tmp_path)).output
+    assert "64 KiB" in table
+    assert "hint striping_factor" in table
+    assert run("--striping-unit", "much", "/").exit_code == 2
+
+
+# ---- played ones ----
+
+
+def played(folder: pathlib.Path, kind: str, *paths: pathlib.Path, **environment: str) -> list[dict[str, object]]:
+    """Run the command on a folder that a preloaded library makes look like another file system."""
+    source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
+    library = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", str(source)], "libfake_fs.so")
+    env = os.environ | {"LD_PRELOAD": str(library), "FAKE_FS": kind, "FAKE_FS_ROOT": str(folder)} | environment
+    command = [sys.executable, "-m", "mpiio_ext", "layout", "--json", *map(str, paths)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Return a folder whose files can keep attributes."""
+    try:
+        os.setxattr(tmp_path, "user.fake_probe", b"1")
+    except OSError as error:
+        pytest.skip(f"no user attributes here: {error}")
+    return tmp_path
+
+
+def plain(stripe_size: int, targets: list[int]) -> bytes:
+    head = struct.pack("<II16sIHH", V1, 1, b"", stripe_size, len(targets), 0)
+    return head + b"".join(struct.pack("<16sII", b"", 0, target) for target in targets)
+
+
+def composite(*parts: tuple[int, int, int, bytes]) -> bytes:
+    at, table, blobs = 32 + 48 * len(parts), b"", b""
+    for number, (flags, start, end, blob) in enumerate(parts, start=1):
+        table += struct.pack("<IIQQIIIQI", number, flags, start, end, at + len(blobs), len(blob), 0, 0, 0)
+        blobs += blob
+    return struct.pack("<IIIHHH6xQ", COMPOSITE, at + len(blobs), 1, 0, len(parts), 0, 0) + table + blobs
+
+
+def test_progressive_layout(folder: pathlib.Path) -> None:
+    """Every component is shown; the one that covers most of the file counts."""
+    path = folder / "file"
+    path.write_bytes(b"")
+    value = composite((0x10, 0, MIB, plain(MIB, [5])), (0x10, MIB, 2**64 - 1, plain(4 * MIB, [9, 2, 9, 2])))
+    os.setxattr(path, "user.fake_layout", value)
+    (entry,) = played(folder, "lustre", path)
+    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
+    assert (facts["file_system"], facts["pattern"]) == ("lustre", "raid0,composite")
+    assert (facts["stripe_size"], facts["stripe_count"], facts["servers"]) == (4 * MIB, 4, 2)
+    assert (facts["start_device"], facts["lock_granularity"]) == (9, os.sysconf("SC_PAGESIZE"))
+    first, second = entry["components"]  # type: ignore[misc]
+    assert (first["start_bytes"], first["end_bytes"], first["targets"], first["flags"]) == (0, MIB, ["5"], "init")
+    assert (second["start_bytes"], second["end_bytes"], second["servers"]) == (MIB, None, 2)
+    assert second["targets"] == ["9", "2", "9", "2"]
+
+
+@pytest.mark.parametrize("value", [b"\xd0\x0b\xd1", b"", composite((0, 9, 3, plain(MIB, [1])))])
+def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> None:
+    path = folder / "file"
+    path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", value)
+    (entry,) = played(folder, "lustre", path)
+    assert entry["facts"]["stripe_size"]["source"].startswith("default")  # type: ignore[index]
+    assert entry["components"] == []
+
+
+def vendor(folder: pathlib.Path, name: str) -> str:
+    """Make a library of that name; return its folder."""
+    source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
+    subprocess.run([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", "-DFAKE_LIBRARY", str(source), "-o",
+                    str(folder / name)], check=True, timeout=60)  # fmt: skip
+    return str(folder)
+
+
+def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where the attribute cannot be read, liblustreapi is asked, if it is there."""
+    path = folder / "file"
+    path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", plain(2 * MIB, [3, 8]))
+    (without,) = played(folder, "lustre", path, FAKE_FS_HIDE="1")
+    assert "stripe_count" not in without["facts"]  # type: ignore[operator]
+    libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
+    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
+    assert entry["facts"]["stripe_count"] == {"value": 2, "unit": "count",  # type: ignore[index]
+                                              "source": "llapi_file_get_stripe"}  # fmt: skip
+    assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
+
+
+def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The block size is stat's; pool and replicas come from libgpfs, if it is there."""
+    (without,) = played(folder, "gpfs", folder)
+    facts = without["facts"]
+    block_bytes = folder.stat().st_blksize
+    assert facts["stripe_size"]["value"] == block_bytes  # type: ignore[index]
+    assert facts["lock_granularity"]["value"] == block_bytes  # type: ignore[index]
+    assert facts["lock_protocol"]["value"] == "token"  # type: ignore[index]
+    assert "pool" not in facts  # type: ignore[operator]
+    (entry,) = played(folder, "gpfs", folder, LD_LIBRARY_PATH=vendor(tmp_path_factory.mktemp("lib"), "libgpfs.so"))
+    assert entry["facts"]["pool"]["value"] == "fastpool"  # type: ignore[index]
+    assert entry["facts"]["redundancy"]["value"] == "replicate 2"  # type: ignore[index]
+
+
+def played_mount(folder: pathlib.Path, proc: pathlib.Path, kind: str, mount_type: str, options: str) -> dict[str, str]:
+    """Return facts and sources of a folder whose mount the kernel is said to call by that type."""
+    handle = os.open(folder, os.O_RDONLY)
+    number = pathlib.Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="utf-8").split("mnt_id:")[1].split()[0]
+    os.close(handle)
+    line = f"{number} 1 0:99 / {folder} rw - {mount_type} server:/x {options}\n"
+    (proc / "mountinfo").write_text(line, encoding="utf-8")
+    (entry,) = played(folder, kind, folder, FAKE_PROC=str(proc))
+    facts = entry["facts"]
+    assert isinstance(facts, dict)
+    return {name: f"{item['value']} by {item['source']}" for name, item in facts.items()}
+
+
+def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What mountstats says is stronger than the mount's options."""
+    proc = tmp_path_factory.mktemp("proc")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
+    assert facts["read_size"] == "4096 by mountinfo option rsize"
+    text = f"device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n" \
+           "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"  # fmt: skip
+    (proc / "mountstats").write_text(text, encoding="utf-8")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
+    assert facts["file_system"] == "nfs by statfs f_type"
+    assert facts["read_size"] == "1048576 by /proc/self/mountstats"
+    assert facts["write_size"] == "8192 by mountinfo option wsize"
+    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts fetched) by /proc/self/mountstats"
+
+
+@pytest.mark.parametrize(
+    ("mount_type", "expected"),
+    [
+        ("fuse.mfs", {"file_system": "moosefs by /proc/self/mountinfo",
+                      "stripe_size": "67108864 by protocol: chunks of 64 MiB"}),
+        ("fuse.sshfs", {"file_system": "sshfs by /proc/self/mountinfo", "stripe_size": "1048576 by default"}),
+        ("fuse.juicefs", {"file_system": "juicefs by /proc/self/mountinfo",
+                          "mount_source": "server:/x by /proc/self/mountinfo"}),
+        ("fuse", {"file_system": "fuse by /proc/self/mountinfo"}),
+        ("fuse.daos", {"file_system": "daos by /proc/self/mountinfo",
+                       "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
+                               " by ioctl DFUSE_IOCTL_IL"}),
+    ],
+)  # fmt: skip
+def test_kinds_of_fuse(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, mount_type: str, expected: dict[str, str]
+) -> None:
+    facts = played_mount(folder, tmp_path_factory.mktemp("proc"), "fuse", mount_type, "rw")
+    assert {name: facts.get(name) for name in expected} == expected
+
+
+def test_ceph_and_beegfs(folder: pathlib.Path) -> None:
+    path = folder / "file"
+    path.write_bytes(b"")
+    (ceph,) = played(folder, "ceph", path)
+    assert ceph["facts"]["pool"] == {"value": "cephfs_data", "unit": "text",  # type: ignore[index]
+                                     "source": "xattr ceph.file.layout"}  # fmt: skip
+    (beegfs,) = played(folder, "beegfs", path)
+    assert beegfs["facts"]["stripe_size"]["value"] == 524288  # type: ignore[index]
+    assert beegfs["components"][0]["targets"] == ["101@storage01"]  # type: ignore[index]
+    (below,) = played(folder, "ceph", folder)
+    assert below["is_folder"] is True
+    assert below["facts"]["file_system"]["value"] == "ceph"  # type: ignore[index]
