@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 505), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 510), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 512), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 525), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 515), // mpiio_ext_rawtrace const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 531), // mpiio_ext_rawtrace const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 31 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 32 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -627,10 +627,10 @@ static void *_cffi_types[] = {
 /* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
 /* 40 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // mpiio_ext_stats const *
+/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 538), // mpiio_ext_stats const *
 /* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_trace const *
+/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // mpiio_ext_trace const *
 /* 46 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
@@ -639,7 +639,7 @@ static void *_cffi_types[] = {
 /* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 53 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 113), // int32_t const * *
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 126), // int32_t const * *
 /* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
@@ -647,472 +647,489 @@ static void *_cffi_types[] = {
 /* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 311), // double()(mpiio_ext_stats const *, int)
+/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 324), // double()(mpiio_ext_stats const *, int)
 /* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
 /* 64 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 66 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 67 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 68 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 505), // char *
+/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // char *
 /* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
 /* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 74 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 243), // mpiio_ext_schedule * *
+/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // mpiio_ext_schedule * *
 /* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
 /* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 80 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 81 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 443), // mpiio_ext_plan * *
-/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 308), // mpiio_ext_darshan * *
-/* 89 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 434), // mpiio_ext_delegates * *
-/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 98 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_trace * *
-/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 104 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 105 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 106 */ _CFFI_OP(_CFFI_OP_POINTER, 311), // double *
-/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
-/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 119 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // unsigned char *
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_typemap const *
-/* 131 */ _CFFI_OP(_CFFI_OP_POINTER, 467), // mpiio_ext_typemap * *
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 135 */ _CFFI_OP(_CFFI_OP_POINTER, 311), // double const *
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 509), // int8_t *
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
-/* 143 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // mpiio_ext_locks_system const *
+/* 85 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // mpiio_ext_locks_run const *
+/* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 528), // mpiio_ext_locks_totals *
+/* 89 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 90 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 92 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 93 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 94 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 97 */ _CFFI_OP(_CFFI_OP_POINTER, 456), // mpiio_ext_plan * *
+/* 98 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 101 */ _CFFI_OP(_CFFI_OP_POINTER, 321), // mpiio_ext_darshan * *
+/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
+/* 103 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 447), // mpiio_ext_delegates * *
+/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 397), // mpiio_ext_trace * *
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 119 */ _CFFI_OP(_CFFI_OP_POINTER, 324), // double *
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 122 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 126 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 127 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 130 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 132 */ _CFFI_OP(_CFFI_OP_POINTER, 543), // unsigned char *
+/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 132),
+/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 135 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 136 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 143 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // mpiio_ext_typemap const *
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 480), // mpiio_ext_typemap * *
+/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 324), // double const *
+/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
 /* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 130), // mpiio_ext_typemap const * const *
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 153 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // int8_t *
+/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 168 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 163 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 167 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 170 */ _CFFI_OP(_CFFI_OP_POINTER, 143), // mpiio_ext_typemap const * const *
+/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
 /* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 175 */ _CFFI_OP(_CFFI_OP_POINTER, 182), // mpiio_ext_mckp * *
-/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 182 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_mckp *
-/* 183 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 187 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 188 */ _CFFI_OP(_CFFI_OP_POINTER, 195), // mpiio_ext_mckp * *
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 195 */ _CFFI_OP(_CFFI_OP_POINTER, 529), // mpiio_ext_mckp *
+/* 196 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 197 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
 /* 203 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 515), // mpiio_ext_rawtrace *
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 207 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 216 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 221 */ _CFFI_OP(_CFFI_OP_POINTER, 531), // mpiio_ext_rawtrace *
+/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
 /* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 235 */ _CFFI_OP(_CFFI_OP_POINTER, 516), // mpiio_ext_rawtrace_columns const *
-/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 239 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // void const *
-/* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 243 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_schedule *
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 246 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // uint32_t *
-/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 237 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 242 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 244 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 248 */ _CFFI_OP(_CFFI_OP_POINTER, 532), // mpiio_ext_rawtrace_columns const *
+/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 252 */ _CFFI_OP(_CFFI_OP_POINTER, 544), // void const *
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 256 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 257 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 256 */ _CFFI_OP(_CFFI_OP_POINTER, 537), // mpiio_ext_schedule *
+/* 257 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
 /* 258 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 262 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 259 */ _CFFI_OP(_CFFI_OP_POINTER, 263), // uint32_t *
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 256),
+/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
 /* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 267 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 271 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // void *
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 270 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 271 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 272 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 276 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 277 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 281 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 291 */ _CFFI_OP(_CFFI_OP_POINTER, 514), // mpiio_ext_plan const *
-/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 295 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION, 74), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 301 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 302 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 305 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 308 */ _CFFI_OP(_CFFI_OP_POINTER, 510), // mpiio_ext_darshan *
-/* 309 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 311 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 312 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 313 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 314 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates const *
-/* 317 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 274 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 276 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 282 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 283 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 284 */ _CFFI_OP(_CFFI_OP_POINTER, 544), // void *
+/* 285 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 288 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 289 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 284),
+/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 294 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 304 */ _CFFI_OP(_CFFI_OP_POINTER, 530), // mpiio_ext_plan const *
+/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 307 */ _CFFI_OP(_CFFI_OP_NOOP, 256),
+/* 308 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 309 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 259),
+/* 311 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 74), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 315 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 321 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_mckp const *
-/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 321 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_darshan *
+/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 323 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 328 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 329 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 332 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 338 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 339 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 324 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 325 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 326 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 329 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_delegates const *
+/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
+/* 331 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 333 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 334 */ _CFFI_OP(_CFFI_OP_POINTER, 529), // mpiio_ext_mckp const *
+/* 335 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 336 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 337 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 339 */ _CFFI_OP(_CFFI_OP_NOOP, 304),
+/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
 /* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 350 */ _CFFI_OP(_CFFI_OP_POINTER, 517), // mpiio_ext_rawtrace_row const * *
-/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 354 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 356 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 362 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * *
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 366 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 369 */ _CFFI_OP(_CFFI_OP_POINTER, 520), // mpiio_ext_sanitizer *
-/* 370 */ _CFFI_OP(_CFFI_OP_POINTER, 519), // mpiio_ext_rows const *
-/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 373 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_schedule const *
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 375 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 376 */ _CFFI_OP(_CFFI_OP_NOOP, 373),
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 378 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 380 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
-/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 382 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 384 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_trace *
-/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 386 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 388 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 391 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 392 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 394 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 396 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 398 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 399 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 400 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 403 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 404 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 405 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 407 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 408 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 304),
+/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 347 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 304),
+/* 351 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 352 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 353 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 355 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 358 */ _CFFI_OP(_CFFI_OP_NOOP, 304),
+/* 359 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 363 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // mpiio_ext_rawtrace_row const * *
+/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 369 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 370 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 372 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 373 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 374 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 375 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * *
+/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 378 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 379 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 380 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 381 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 382 */ _CFFI_OP(_CFFI_OP_POINTER, 536), // mpiio_ext_sanitizer *
+/* 383 */ _CFFI_OP(_CFFI_OP_POINTER, 535), // mpiio_ext_rows const *
+/* 384 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 385 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 386 */ _CFFI_OP(_CFFI_OP_POINTER, 537), // mpiio_ext_schedule const *
+/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 389 */ _CFFI_OP(_CFFI_OP_NOOP, 386),
+/* 390 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 391 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 392 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 393 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
+/* 394 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 395 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 396 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 397 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // mpiio_ext_trace *
+/* 398 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 400 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 404 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 405 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 406 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 407 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 408 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 437), // mpiio_ext_hints *()(char const *)
-/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION, 437), // mpiio_ext_hints *()(void const *)
-/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 415 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 416 */ _CFFI_OP(_CFFI_OP_FUNCTION, 208), // mpiio_ext_rawtrace *()(void)
-/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 369), // mpiio_ext_sanitizer *()(void)
-/* 419 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION, 461), // mpiio_ext_stats *()(void const *)
-/* 421 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
+/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 413 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 414 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 415 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 416 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 417 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 418 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 420 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 421 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
 /* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION, 461), // mpiio_ext_stats *()(void)
-/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 427 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 429 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_darshan *)
-/* 431 */ _CFFI_OP(_CFFI_OP_NOOP, 308),
+/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION, 450), // mpiio_ext_hints *()(char const *)
+/* 424 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 426 */ _CFFI_OP(_CFFI_OP_FUNCTION, 450), // mpiio_ext_hints *()(void const *)
+/* 427 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 428 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 429 */ _CFFI_OP(_CFFI_OP_FUNCTION, 221), // mpiio_ext_rawtrace *()(void)
+/* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 382), // mpiio_ext_sanitizer *()(void)
 /* 432 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 433 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_delegates *)
-/* 434 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates *
+/* 433 */ _CFFI_OP(_CFFI_OP_FUNCTION, 474), // mpiio_ext_stats *()(void const *)
+/* 434 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
 /* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_hints *)
-/* 437 */ _CFFI_OP(_CFFI_OP_POINTER, 512), // mpiio_ext_hints *
-/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 439 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_mckp *)
-/* 440 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 442 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_plan *)
-/* 443 */ _CFFI_OP(_CFFI_OP_POINTER, 514), // mpiio_ext_plan *
-/* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 447 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 448 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
-/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_rawtrace *)
-/* 452 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_sanitizer *)
-/* 455 */ _CFFI_OP(_CFFI_OP_NOOP, 369),
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_schedule *)
-/* 458 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_stats *)
-/* 461 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // mpiio_ext_stats *
-/* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_trace *)
-/* 464 */ _CFFI_OP(_CFFI_OP_NOOP, 384),
-/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap *)
-/* 467 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_typemap *
-/* 468 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 470 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION, 474), // mpiio_ext_stats *()(void)
+/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION, 252), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 439 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 440 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 441 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 442 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 443 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_darshan *)
+/* 444 */ _CFFI_OP(_CFFI_OP_NOOP, 321),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 446 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_delegates *)
+/* 447 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_delegates *
+/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_hints *)
+/* 450 */ _CFFI_OP(_CFFI_OP_POINTER, 525), // mpiio_ext_hints *
+/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_mckp *)
+/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_plan *)
+/* 456 */ _CFFI_OP(_CFFI_OP_POINTER, 530), // mpiio_ext_plan *
+/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 459 */ _CFFI_OP(_CFFI_OP_NOOP, 304),
+/* 460 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
+/* 461 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 462 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
+/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_rawtrace *)
+/* 465 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_sanitizer *)
+/* 468 */ _CFFI_OP(_CFFI_OP_NOOP, 382),
+/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_schedule *)
+/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 256),
 /* 472 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 474 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 475 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 476 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 477 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 478 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 479 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
-/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 482 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 484 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 485 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 486 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 487 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 489 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 490 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_stats *)
+/* 474 */ _CFFI_OP(_CFFI_OP_POINTER, 538), // mpiio_ext_stats *
+/* 475 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_trace *)
+/* 477 */ _CFFI_OP(_CFFI_OP_NOOP, 397),
+/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap *)
+/* 480 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // mpiio_ext_typemap *
+/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 488 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 489 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 490 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 491 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 493 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 494 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 495 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 500 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 501 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 502 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 504 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 505 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 506 */ _CFFI_OP(_CFFI_OP_POINTER, 507), // int16_t const *
-/* 507 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 508 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * const *
-/* 509 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 510 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 511 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 512 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 513 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_mckp
-/* 514 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_plan
-/* 515 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace
-/* 516 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace_columns
-/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // mpiio_ext_rawtrace_row const *
-/* 518 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_row
-/* 519 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rows
-/* 520 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_sanitizer
-/* 521 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_schedule
-/* 522 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_stats
-/* 523 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_trace
-/* 524 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_typemap
-/* 525 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // unsigned char const *
-/* 526 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 527 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 132),
+/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 495 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 496 */ _CFFI_OP(_CFFI_OP_NOOP, 284),
+/* 497 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 498 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 502 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 503 */ _CFFI_OP(_CFFI_OP_NOOP, 284),
+/* 504 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 505 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 506 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 507 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 508 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 544), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
+/* 512 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 513 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 514 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 515 */ _CFFI_OP(_CFFI_OP_NOOP, 284),
+/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 518 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 519 */ _CFFI_OP(_CFFI_OP_POINTER, 520), // int16_t const *
+/* 520 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 521 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * const *
+/* 522 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 523 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 524 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 525 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 526 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_locks_run
+/* 527 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_system
+/* 528 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_totals
+/* 529 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_mckp
+/* 530 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_plan
+/* 531 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rawtrace
+/* 532 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace_columns
+/* 533 */ _CFFI_OP(_CFFI_OP_POINTER, 534), // mpiio_ext_rawtrace_row const *
+/* 534 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_row
+/* 535 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rows
+/* 536 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_sanitizer
+/* 537 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_schedule
+/* 538 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_stats
+/* 539 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_trace
+/* 540 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_typemap
+/* 541 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 542 */ _CFFI_OP(_CFFI_OP_POINTER, 543), // unsigned char const *
+/* 543 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 544 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1252,7 +1269,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(239));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(252));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1357,10 +1374,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(308), arg0, (char **)&x0);
+      _cffi_type(321), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(308), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1414,10 +1431,10 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(88), arg1, (char **)&x1);
+      _cffi_type(101), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(88), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(101), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1479,10 +1496,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(308), arg0, (char **)&x0);
+      _cffi_type(321), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(308), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1578,10 +1595,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(434), arg0, (char **)&x0);
+      _cffi_type(447), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(434), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(447), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1747,10 +1764,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(107), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1795,10 +1812,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(107), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1849,10 +1866,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg2, (char **)&x2);
+      _cffi_type(119), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(119), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1895,10 +1912,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(316), arg0, (char **)&x0);
+      _cffi_type(329), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1968,10 +1985,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1981,10 +1998,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(126), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2002,19 +2019,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg6, (char **)&x6);
+      _cffi_type(132), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(132), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg7, (char **)&x7);
+      _cffi_type(132), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(132), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2359,10 +2376,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(252), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2372,10 +2389,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg2, (char **)&x2);
+      _cffi_type(284), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(284), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2724,10 +2741,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(437), arg0, (char **)&x0);
+      _cffi_type(450), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(437), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(450), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2762,10 +2779,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(252), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2777,7 +2794,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(437));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(450));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2853,7 +2870,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(437));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(450));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2983,6 +3000,133 @@ _cffi_f_mpiio_ext_interposed(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_interposed _cffi_d_mpiio_ext_interposed
 #endif
 
+static int _cffi_d_mpiio_ext_locks_simulate(char const * x0, int64_t x1, int64_t x2, int64_t x3, int32_t x4, int32_t x5, mpiio_ext_locks_system const * x6, mpiio_ext_locks_run const * x7, int64_t * x8, int64_t * x9, mpiio_ext_locks_totals * x10)
+{
+  return mpiio_ext_locks_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  int64_t x1;
+  int64_t x2;
+  int64_t x3;
+  int32_t x4;
+  int32_t x5;
+  mpiio_ext_locks_system const * x6;
+  mpiio_ext_locks_run const * x7;
+  int64_t * x8;
+  int64_t * x9;
+  mpiio_ext_locks_totals * x10;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+  PyObject *arg7;
+  PyObject *arg8;
+  PyObject *arg9;
+  PyObject *arg10;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_locks_simulate", 11, 11, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x4 = _cffi_to_c_int(arg4, int32_t);
+  if (x4 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x5 = _cffi_to_c_int(arg5, int32_t);
+  if (x5 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(84), arg6, (char **)&x6);
+  if (datasize != 0) {
+    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(84), arg6, (char **)&x6,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(85), arg7, (char **)&x7);
+  if (datasize != 0) {
+    x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_run const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(85), arg7, (char **)&x7,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(31), arg8, (char **)&x8);
+  if (datasize != 0) {
+    x8 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(31), arg8, (char **)&x8,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(31), arg9, (char **)&x9);
+  if (datasize != 0) {
+    x9 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(31), arg9, (char **)&x9,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(88), arg10, (char **)&x10);
+  if (datasize != 0) {
+    x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_totals *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(88), arg10, (char **)&x10,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_locks_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_locks_simulate _cffi_d_mpiio_ext_locks_simulate
+#endif
+
 static int _cffi_d_mpiio_ext_mckp_add(mpiio_ext_mckp * x0, int64_t x1, int64_t x2, int32_t const * x3, double const * x4)
 {
   return mpiio_ext_mckp_add(x0, x1, x2, x3, x4);
@@ -3010,10 +3154,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3027,19 +3171,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(126), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(148), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3088,10 +3232,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3110,19 +3254,19 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(126), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(148), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3176,10 +3320,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(175), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(175), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3212,10 +3356,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3248,10 +3392,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3294,10 +3438,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(334), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(334), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3378,19 +3522,19 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(126), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg3, (char **)&x3);
+      _cffi_type(148), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3404,10 +3548,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg6, (char **)&x6);
+      _cffi_type(126), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3417,10 +3561,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg8, (char **)&x8);
+      _cffi_type(119), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(119), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3461,10 +3605,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3509,10 +3653,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3563,19 +3707,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg1, (char **)&x1);
+      _cffi_type(196), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3585,10 +3729,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg3, (char **)&x3);
+      _cffi_type(119), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(119), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3833,10 +3977,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3916,10 +4060,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(84), arg6, (char **)&x6);
+      _cffi_type(97), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(84), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(97), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3964,10 +4108,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4017,10 +4161,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(443), arg0, (char **)&x0);
+      _cffi_type(456), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(443), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(456), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4063,10 +4207,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4085,10 +4229,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg3, (char **)&x3);
+      _cffi_type(196), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4133,10 +4277,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4202,10 +4346,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4273,10 +4417,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4325,10 +4469,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(304), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(304), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4373,10 +4517,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4478,10 +4622,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4590,7 +4734,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(208));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(221));
   return pyresult;
 }
 #else
@@ -4622,10 +4766,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4689,10 +4833,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4758,10 +4902,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4804,19 +4948,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg1, (char **)&x1);
+      _cffi_type(252), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4853,10 +4997,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4923,10 +5067,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(362), arg3, (char **)&x3);
+      _cffi_type(375), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(362), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(375), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5118,19 +5262,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(235), arg1, (char **)&x1);
+      _cffi_type(248), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(235), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(248), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5175,19 +5319,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(221), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(221), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(350), arg1, (char **)&x1);
+      _cffi_type(363), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(350), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(363), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5246,19 +5390,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(369), arg0, (char **)&x0);
+      _cffi_type(382), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(369), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(370), arg1, (char **)&x1);
+      _cffi_type(383), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(370), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(383), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5291,10 +5435,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(369), arg0, (char **)&x0);
+      _cffi_type(382), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(369), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5333,7 +5477,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(369));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(382));
   return pyresult;
 }
 #else
@@ -5365,10 +5509,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(256), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(256), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5387,10 +5531,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg3, (char **)&x3);
+      _cffi_type(259), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(259), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5431,10 +5575,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(256), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(256), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5479,10 +5623,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(373), arg0, (char **)&x0);
+      _cffi_type(386), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(373), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(386), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5615,10 +5759,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(373), arg0, (char **)&x0);
+      _cffi_type(386), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(373), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(386), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5659,10 +5803,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(256), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(256), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5699,10 +5843,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(256), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(256), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5749,10 +5893,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(256), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(256), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5766,10 +5910,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg3, (char **)&x3);
+      _cffi_type(259), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(259), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5983,10 +6127,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(461), arg0, (char **)&x0);
+      _cffi_type(474), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(474), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6081,10 +6225,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(252), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6096,7 +6240,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(461));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(474));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -6359,7 +6503,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(461));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(474));
   return pyresult;
 }
 #else
@@ -6436,19 +6580,19 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg1, (char **)&x1);
+      _cffi_type(148), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg2, (char **)&x2);
+      _cffi_type(148), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6458,28 +6602,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg4, (char **)&x4);
+      _cffi_type(119), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(119), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg5, (char **)&x5);
+      _cffi_type(119), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(119), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(140), arg6, (char **)&x6);
+      _cffi_type(153), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(153), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6512,10 +6656,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(384), arg0, (char **)&x0);
+      _cffi_type(397), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(384), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(397), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6857,10 +7001,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(384), arg0, (char **)&x0);
+      _cffi_type(397), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(384), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(397), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6914,10 +7058,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(98), arg1, (char **)&x1);
+      _cffi_type(111), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(98), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(111), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7325,10 +7469,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7373,10 +7517,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7425,19 +7569,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(284), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(284), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7447,19 +7591,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(143), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg4, (char **)&x4);
+      _cffi_type(252), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7520,10 +7664,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7541,10 +7685,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg4, (char **)&x4);
+      _cffi_type(143), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7597,19 +7741,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg1, (char **)&x1);
+      _cffi_type(143), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7642,10 +7786,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(467), arg0, (char **)&x0);
+      _cffi_type(480), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(467), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(480), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7688,10 +7832,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(252), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7701,10 +7845,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg2, (char **)&x2);
+      _cffi_type(144), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7745,19 +7889,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(252), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7826,19 +7970,19 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(143), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(144), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7885,10 +8029,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7910,10 +8054,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg5, (char **)&x5);
+      _cffi_type(132), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(132), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7954,10 +8098,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8006,19 +8150,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg1, (char **)&x1);
+      _cffi_type(252), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8032,10 +8176,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg4, (char **)&x4);
+      _cffi_type(284), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(284), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8084,10 +8228,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8158,10 +8302,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8218,19 +8362,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(143), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(144), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8273,10 +8417,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8353,19 +8497,19 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(157), arg3, (char **)&x3);
+      _cffi_type(170), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(157), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(144), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8451,19 +8595,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg5, (char **)&x5);
+      _cffi_type(143), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg6, (char **)&x6);
+      _cffi_type(144), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8502,10 +8646,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8557,19 +8701,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(284), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(284), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8618,19 +8762,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(143), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(284), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(284), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8644,10 +8788,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg4, (char **)&x4);
+      _cffi_type(252), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8700,19 +8844,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(143), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(143), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(144), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8757,6 +8901,53 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #else
 #  define _cffi_f_mpiio_ext_version _cffi_d_mpiio_ext_version
 #endif
+
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_locks_run(mpiio_ext_locks_run *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->window_bytes) | 0);  /* check that 'mpiio_ext_locks_run.window_bytes' is an integer */
+  (void)((p->stripe_size_io) | 0);  /* check that 'mpiio_ext_locks_run.stripe_size_io' is an integer */
+  (void)((p->reads) | 0);  /* check that 'mpiio_ext_locks_run.reads' is an integer */
+  (void)((p->synchronise) | 0);  /* check that 'mpiio_ext_locks_run.synchronise' is an integer */
+  (void)((p->collectives) | 0);  /* check that 'mpiio_ext_locks_run.collectives' is an integer */
+  (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_locks_run.shuffle' is an integer */
+  (void)((p->seed) | 0);  /* check that 'mpiio_ext_locks_run.seed' is an integer */
+}
+struct _cffi_align__mpiio_ext_locks_run { char x; mpiio_ext_locks_run y; };
+
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_locks_system(mpiio_ext_locks_system *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->protocol) | 0);  /* check that 'mpiio_ext_locks_system.protocol' is an integer */
+  (void)((p->growth_holders) | 0);  /* check that 'mpiio_ext_locks_system.growth_holders' is an integer */
+  (void)((p->forward_holders) | 0);  /* check that 'mpiio_ext_locks_system.forward_holders' is an integer */
+  (void)((p->granularity_bytes) | 0);  /* check that 'mpiio_ext_locks_system.granularity_bytes' is an integer */
+  (void)((p->growth_bytes) | 0);  /* check that 'mpiio_ext_locks_system.growth_bytes' is an integer */
+  (void)((p->rpc_bytes) | 0);  /* check that 'mpiio_ext_locks_system.rpc_bytes' is an integer */
+  { double *tmp = &p->round_trip_s; (void)tmp; }
+  { double *tmp = &p->enqueue_s; (void)tmp; }
+  { double *tmp = &p->lock_service_s; (void)tmp; }
+  { double *tmp = &p->request_overhead_s; (void)tmp; }
+  { double *tmp = &p->server_bandwidth_bytes_s; (void)tmp; }
+  { double *tmp = &p->client_bandwidth_bytes_s; (void)tmp; }
+}
+struct _cffi_align__mpiio_ext_locks_system { char x; mpiio_ext_locks_system y; };
+
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_locks_totals(mpiio_ext_locks_totals *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  { double *tmp = &p->time_s; (void)tmp; }
+  (void)((p->rounds) | 0);  /* check that 'mpiio_ext_locks_totals.rounds' is an integer */
+  (void)((p->steps) | 0);  /* check that 'mpiio_ext_locks_totals.steps' is an integer */
+  (void)((p->aggregators_used) | 0);  /* check that 'mpiio_ext_locks_totals.aggregators_used' is an integer */
+}
+struct _cffi_align__mpiio_ext_locks_totals { char x; mpiio_ext_locks_totals y; };
 
 _CFFI_UNUSED_FN
 static void _cffi_checkfld__mpiio_ext_rawtrace_columns(mpiio_ext_rawtrace_columns *p)
@@ -8827,175 +9018,245 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 304), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 425), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 317), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 438), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 430), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 443), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 99), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 320), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 433), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 446), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 108), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 315), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 121), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 125), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 304), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 317), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 274), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 287), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 436), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 413), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 449), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 426), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 410), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 423), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 192), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 439), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 439), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 320), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_locks_simulate },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 213), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 205), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 186), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 452), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 452), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 333), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 442), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 336), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 331), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 364), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 221), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 354), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 416), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 214), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 207), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 237), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 451), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 303), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 90), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 338), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 455), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 458), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 338), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 357), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 223), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 377), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 367), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 429), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 240), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 220), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 250), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 371), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 233), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 348), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 368), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 454), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 418), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 375), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 361), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 381), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 431), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 255), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 388), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
   { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 72), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 372), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 457), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 293), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 385), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 470), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 306), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 392), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 473), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 420), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 433), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 392), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 423), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 301), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 436), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 463), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 300), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 476), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 313), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 52), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 383), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 396), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 47), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 390), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 488), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 255), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 466), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 279), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 473), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 497), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 397), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 124), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 469), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 481), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 265), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 265), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 265), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 400), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 403), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 501), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 268), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 278), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 479), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 292), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 297), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 486), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 406), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 510), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 415), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 406), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 180), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 410), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 166), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 137), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 482), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 282), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 494), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 180), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
+  { "window_bytes", offsetof(mpiio_ext_locks_run, window_bytes),
+                    sizeof(((mpiio_ext_locks_run *)0)->window_bytes),
+                    _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "stripe_size_io", offsetof(mpiio_ext_locks_run, stripe_size_io),
+                      sizeof(((mpiio_ext_locks_run *)0)->stripe_size_io),
+                      _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "reads", offsetof(mpiio_ext_locks_run, reads),
+             sizeof(((mpiio_ext_locks_run *)0)->reads),
+             _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "synchronise", offsetof(mpiio_ext_locks_run, synchronise),
+                   sizeof(((mpiio_ext_locks_run *)0)->synchronise),
+                   _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "collectives", offsetof(mpiio_ext_locks_run, collectives),
+                   sizeof(((mpiio_ext_locks_run *)0)->collectives),
+                   _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "shuffle", offsetof(mpiio_ext_locks_run, shuffle),
+               sizeof(((mpiio_ext_locks_run *)0)->shuffle),
+               _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "seed", offsetof(mpiio_ext_locks_run, seed),
+            sizeof(((mpiio_ext_locks_run *)0)->seed),
+            _CFFI_OP(_CFFI_OP_NOOP, 541) },
+  { "protocol", offsetof(mpiio_ext_locks_system, protocol),
+                sizeof(((mpiio_ext_locks_system *)0)->protocol),
+                _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "growth_holders", offsetof(mpiio_ext_locks_system, growth_holders),
+                      sizeof(((mpiio_ext_locks_system *)0)->growth_holders),
+                      _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "forward_holders", offsetof(mpiio_ext_locks_system, forward_holders),
+                       sizeof(((mpiio_ext_locks_system *)0)->forward_holders),
+                       _CFFI_OP(_CFFI_OP_NOOP, 6) },
+  { "granularity_bytes", offsetof(mpiio_ext_locks_system, granularity_bytes),
+                         sizeof(((mpiio_ext_locks_system *)0)->granularity_bytes),
+                         _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "growth_bytes", offsetof(mpiio_ext_locks_system, growth_bytes),
+                    sizeof(((mpiio_ext_locks_system *)0)->growth_bytes),
+                    _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "rpc_bytes", offsetof(mpiio_ext_locks_system, rpc_bytes),
+                 sizeof(((mpiio_ext_locks_system *)0)->rpc_bytes),
+                 _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
+                    sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
+                    _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
+                 sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
+                 _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
+                      sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
+                      _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
+                          sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
+                          _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
+                                _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
+                                _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
+              sizeof(((mpiio_ext_locks_totals *)0)->time_s),
+              _CFFI_OP(_CFFI_OP_NOOP, 324) },
+  { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
+              sizeof(((mpiio_ext_locks_totals *)0)->rounds),
+              _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "steps", offsetof(mpiio_ext_locks_totals, steps),
+             sizeof(((mpiio_ext_locks_totals *)0)->steps),
+             _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "aggregators_used", offsetof(mpiio_ext_locks_totals, aggregators_used),
+                        sizeof(((mpiio_ext_locks_totals *)0)->aggregators_used),
+                        _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "count", offsetof(mpiio_ext_rawtrace_columns, count),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->count),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 135) },
+             _CFFI_OP(_CFFI_OP_NOOP, 148) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 135) },
+           _CFFI_OP(_CFFI_OP_NOOP, 148) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
             _CFFI_OP(_CFFI_OP_NOOP, 74) },
@@ -9010,10 +9271,10 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 504) },
+             _CFFI_OP(_CFFI_OP_NOOP, 517) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 508) },
+               _CFFI_OP(_CFFI_OP_NOOP, 521) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -9058,19 +9319,19 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 525) },
+            _CFFI_OP(_CFFI_OP_NOOP, 542) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 525) },
+             _CFFI_OP(_CFFI_OP_NOOP, 542) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 506) },
+             _CFFI_OP(_CFFI_OP_NOOP, 519) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 113) },
+            _CFFI_OP(_CFFI_OP_NOOP, 126) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 113) },
+              _CFFI_OP(_CFFI_OP_NOOP, 126) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
             _CFFI_OP(_CFFI_OP_NOOP, 74) },
@@ -9097,22 +9358,22 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 113) },
+                _CFFI_OP(_CFFI_OP_NOOP, 126) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 525) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 542) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 183) },
+             _CFFI_OP(_CFFI_OP_NOOP, 196) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 31) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 119) },
+            _CFFI_OP(_CFFI_OP_NOOP, 132) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 31) },
@@ -9122,51 +9383,60 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 510, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 523, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 511, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 524, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 512, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 525, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_mckp", 513, _CFFI_F_OPAQUE,
+  { "mpiio_ext_locks_run", 526, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
+  { "mpiio_ext_locks_system", 527, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 12 },
+  { "mpiio_ext_locks_totals", 528, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 19, 4 },
+  { "mpiio_ext_mckp", 529, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 514, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 530, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 515, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 531, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 516, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 0, 9 },
-  { "mpiio_ext_rawtrace_row", 518, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
-  { "mpiio_ext_rows", 519, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
-  { "mpiio_ext_sanitizer", 520, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace_columns", 532, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 23, 9 },
+  { "mpiio_ext_rawtrace_row", 534, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 32, 13 },
+  { "mpiio_ext_rows", 535, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 45, 22 },
+  { "mpiio_ext_sanitizer", 536, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 521, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 537, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 522, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 538, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 523, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 539, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 524, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 540, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 510 },
-  { "mpiio_ext_delegates", 511 },
-  { "mpiio_ext_hints", 512 },
-  { "mpiio_ext_mckp", 513 },
-  { "mpiio_ext_plan", 514 },
-  { "mpiio_ext_rawtrace", 515 },
-  { "mpiio_ext_rawtrace_columns", 516 },
-  { "mpiio_ext_rawtrace_row", 518 },
-  { "mpiio_ext_rows", 519 },
-  { "mpiio_ext_sanitizer", 520 },
-  { "mpiio_ext_schedule", 521 },
-  { "mpiio_ext_stats", 522 },
-  { "mpiio_ext_trace", 523 },
-  { "mpiio_ext_typemap", 524 },
+  { "mpiio_ext_darshan", 523 },
+  { "mpiio_ext_delegates", 524 },
+  { "mpiio_ext_hints", 525 },
+  { "mpiio_ext_locks_run", 526 },
+  { "mpiio_ext_locks_system", 527 },
+  { "mpiio_ext_locks_totals", 528 },
+  { "mpiio_ext_mckp", 529 },
+  { "mpiio_ext_plan", 530 },
+  { "mpiio_ext_rawtrace", 531 },
+  { "mpiio_ext_rawtrace_columns", 532 },
+  { "mpiio_ext_rawtrace_row", 534 },
+  { "mpiio_ext_rows", 535 },
+  { "mpiio_ext_sanitizer", 536 },
+  { "mpiio_ext_schedule", 537 },
+  { "mpiio_ext_stats", 538 },
+  { "mpiio_ext_trace", 539 },
+  { "mpiio_ext_typemap", 540 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -9176,12 +9446,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  157,  /* num_globals */
-  14,  /* num_struct_unions */
+  158,  /* num_globals */
+  17,  /* num_struct_unions */
   0,  /* num_enums */
-  14,  /* num_typenames */
+  17,  /* num_typenames */
   NULL,  /* no includes */
-  528,  /* num_types */
+  545,  /* num_types */
   0,  /* flags */
 };
 
