@@ -1,4 +1,4 @@
-"""File systems of the lock model: protocols, latencies and bandwidths, each default with its source."""
+"""File systems of the lock model: protocols, latencies and bandwidths; docs/locks.md says what the defaults rest on."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class FileSystem:
 
 
 def lustre(**changes: Any) -> FileSystem:
-    """Return Lustre as on the Cray XT4 of SC08 (Jaguar at ORNL), with `changes` to its fields.
+    """Return Lustre about as on the Cray XT4 of SC08 (Jaguar at ORNL), with `changes` to its fields.
 
-    Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
+    Growth limits are those of ldlm_extent.c; latencies and bandwidths are assumptions (docs/locks.md). Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
     ``lustre(granularity_bytes=4096)``.
     """
     system = FileSystem(
@@ -109,7 +109,7 @@ def lustre(**changes: Any) -> FileSystem:
 
 
 def gpfs(**changes: Any) -> FileSystem:
-    """Return GPFS as on the IA-64 cluster of SC08 (Mercury at NCSA), with `changes` to its fields."""
+    """Return GPFS about as on the IA-64 cluster of SC08 (Mercury at NCSA); its numbers are assumptions."""
     system = FileSystem(
         name="GPFS",
         protocol="token",
