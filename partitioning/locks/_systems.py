@@ -88,7 +88,8 @@ class FileSystem:
 def lustre(**changes: Any) -> FileSystem:
     """Return Lustre about as on the Cray XT4 of SC08 (Jaguar at ORNL), with `changes` to its fields.
 
-    Growth limits are those of ldlm_extent.c; latencies and bandwidths are assumptions (docs/locks.md). Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
+    Growth limits are those of ldlm_extent.c; latencies and bandwidths are assumptions (docs/locks.md).
+    Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
     ``lustre(granularity_bytes=4096)``.
     """
     system = FileSystem(
