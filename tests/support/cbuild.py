@@ -19,7 +19,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
-    "common", "typemap", "layout", "domains", "storage", "cache", "network", "schedule", "server", "pioneer",
+    "common", "typemap", "layout", "domains", "locks", "storage", "cache", "network", "schedule", "server", "pioneer",
     "analytics", "arbitration", "arbiter",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
