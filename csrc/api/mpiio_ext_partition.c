@@ -126,3 +126,26 @@ int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, in
 {
     return mpiox_plan_window(plan_of(plan), aggregator, window_bytes, index, (mpiox_extent *)extents, max_extents);
 }
+int64_t mpiio_ext_plan_set_count(const mpiio_ext_plan *plan)
+{
+    const mpiox_stripe_set *sets;
+    return mpiox_plan_flat(plan_of(plan), &sets);
+}
+
+void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *first)
+{
+    const mpiox_plan *p = plan_of(plan);
+    const mpiox_stripe_set *all;
+    const int64_t n = mpiox_plan_flat(p, &all);
+    if (n > 0)
+        memcpy(sets, all, (size_t)n * sizeof *all);
+    first[0] = 0;
+    for (int32_t a = 0; a < p->geometry.aggregators; a++)
+        first[a + 1] = first[a] + p->domains[a].n_sets;
+}
+
+int mpiio_ext_plan_totals(const mpiio_ext_plan *plan, int64_t *bytes, int32_t *servers)
+{
+    return mpiox_plan_totals(plan_of(plan), bytes, servers);
+}
+

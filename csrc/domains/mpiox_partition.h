@@ -109,6 +109,13 @@ int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_byt
  * left out. Returns 1, or 0 when there are none. O(1) once prepared. */
 int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
                                int64_t to, int64_t *first, int64_t *last);
+/* All sets of all domains in one array, aggregator by aggregator: a domain's sets begin behind those of the aggregators
+ * before it. Returns their number; the plan owns them. O(1). */
+int64_t mpiox_plan_flat(const mpiox_plan *plan, const mpiox_stripe_set **sets);
+/* For each of geometry.aggregators: bytes of the domain, clipped to the region, and the number of different servers that
+ * they lie on. 0 or MPIOX_E_NOMEM. */
+int mpiox_plan_totals(const mpiox_plan *plan, int64_t *bytes, int32_t *servers);
+
 /* Optional: number the windows of every set once, for plans whose domains have many sets (transpose over many servers).
  * Later look-ups with the same window_bytes search instead of scanning the sets; results are the same. 0, MPIOX_E_ARG
  * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */

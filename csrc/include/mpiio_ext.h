@@ -70,6 +70,14 @@ int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, in
 
 /* ---- hints ---- */
 
+/* The whole plan at once. Number of stripe sets of all domains; then all of them in the order of the aggregators, four
+ * numbers each as above: those of aggregator a are rows first[a] up to, not including, first[a + 1]. sets has room for
+ * the number told, first for aggregators + 1. */
+int64_t mpiio_ext_plan_set_count(const mpiio_ext_plan *plan);
+void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *first);
+/* For each aggregator: bytes of its domain, clipped to the region, and the number of different servers that they lie
+ * on. Room for all aggregators. 0 or MPIOX_E_NOMEM (-1). */
+int mpiio_ext_plan_totals(const mpiio_ext_plan *plan, int64_t *bytes, int32_t *servers);
 /* Number of hints; then, of hint `index`, its name, type ("boolean", "integer", "bytes", "choice", "text"), allowed
  * values for people, default as text and one-line description; NULL when there is none. */
 int mpiio_ext_hint_count(void);
