@@ -6,6 +6,7 @@ Offsets and lengths are bytes in int64; regions and extents are half-open.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ __all__ = [
     "Choice",
     "Geometry",
     "Method",
+    "Sets",
     "Plan",
     "StripeSet",
     "choose",
@@ -121,6 +123,29 @@ class StripeSet:
     length_bytes: int
     stride_bytes: int
     count: int
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sets:
+    """All domains of a plan as flat, read-only arrays.
+
+    Parameters
+    ----------
+    rows : ndarray of `SET_DTYPE`, shape (sets,)
+        The stripe sets of all aggregators, in the order of the aggregators and of their work. Whole stripes: the region
+        clips them.
+    first : ndarray of int64, shape (aggregators + 1,)
+        Aggregator a has the rows first[a] up to, not including, first[a + 1].
+    bytes : ndarray of int64, shape (aggregators,)
+        Bytes of each domain, clipped to the region.
+    servers : ndarray of int32, shape (aggregators,)
+        Number of different servers that each domain lies on.
+    """
+
+    rows: npt.NDArray[np.void]
+    first: IntArray
+    bytes: IntArray
+    servers: npt.NDArray[np.int32]
+
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +214,7 @@ def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
 def plan(geometry: Geometry, method: str) -> Plan:
     """Cut a region into one file domain for each aggregator.
 
+        self._sets: Sets | None = None
     Parameters
     ----------
     geometry : Geometry
@@ -212,7 +238,7 @@ def plan(geometry: Geometry, method: str) -> Plan:
 class Plan:
     """File domains of one region under one method. Immutable; made by `plan`."""
 
-    __slots__ = ("_domains", "_handle", "geometry", "method")
+    __slots__ = ("_domains", "_handle", "_sets", "geometry", "method")
 
     def __init__(self, geometry: Geometry, method: str) -> None:
         out = ffi.new("mpiio_ext_plan **")
@@ -241,14 +267,29 @@ class Plan:
         Sets are whole stripes: the region clips the first and the last of them; see `extents`.
         """
         if self._domains is None:
-            self._domains = tuple(self._sets(a) for a in range(self.geometry.aggregators))
+            flat = self.sets()
+            bounds = flat.first.tolist()
+            self._domains = tuple(flat.rows[a:b] for a, b in itertools.pairwise(bounds))
         return self._domains
 
-    def _sets(self, aggregator: int) -> npt.NDArray[np.void]:
-        rows = np.empty(lib.mpiio_ext_plan_sets(self._handle, aggregator, ffi.NULL, 0), SET_DTYPE)
-        lib.mpiio_ext_plan_sets(self._handle, aggregator, _pointer(rows), len(rows))
-        rows.flags.writeable = False
-        return rows
+    def sets(self) -> Sets:
+        """Return all domains as flat arrays: one call of the library, whatever the number of aggregators."""
+        if self._sets is None:
+            aggregators = self.geometry.aggregators
+            flat = Sets(
+                rows=np.empty(lib.mpiio_ext_plan_set_count(self._handle), SET_DTYPE),
+                first=np.empty(aggregators + 1, np.int64),
+                bytes=np.empty(aggregators, np.int64),
+                servers=np.empty(aggregators, np.int32),
+            )
+            lib.mpiio_ext_plan_flat(self._handle, _pointer(flat.rows), _pointer(flat.first))
+            servers = _pointer(flat.servers, "int32_t *")
+            if lib.mpiio_ext_plan_totals(self._handle, _pointer(flat.bytes), servers) != 0:
+                raise MpiioExtError(f"not enough memory for the servers of {aggregators} aggregators")
+            for array in (flat.rows, flat.first, flat.bytes, flat.servers):
+                array.flags.writeable = False
+            self._sets = flat
+        return self._sets
 
     def stripe_sets(self, aggregator: int) -> tuple[StripeSet, ...]:
         """Return an aggregator's domain as objects instead of an array."""

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mpiio_ext.errors import ArgumentError, FileSystemError
-from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, _aggregator_bytes, draw_figure, draw_text
+from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Choice, Geometry, Plan, choose, methods, plan
 
 __all__ = ["main"]
@@ -82,7 +82,7 @@ def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
                             for o, n, d, c in sets.tolist()
                         ],
                     }
-                    for a, (sets, total) in enumerate(zip(p.domains, _aggregator_bytes(p), strict=True))
+                    for a, (sets, total) in enumerate(zip(p.domains, p.sets().bytes, strict=True))
                 ],
             }
             for p in plans
