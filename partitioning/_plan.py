@@ -22,13 +22,11 @@ __all__ = [
     "MAX_OFFSET_BYTES",
     "MAX_PARTIES",
     "SET_DTYPE",
-    "Choice",
     "Geometry",
     "Method",
-    "Sets",
     "Plan",
+    "Sets",
     "StripeSet",
-    "choose",
     "methods",
     "plan",
 ]
@@ -123,6 +121,8 @@ class StripeSet:
     length_bytes: int
     stride_bytes: int
     count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sets:
     """All domains of a plan as flat, read-only arrays.
@@ -146,22 +146,12 @@ class Sets:
     servers: npt.NDArray[np.int32]
 
 
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A partition method: its name, as in the hint ``mpiox_partition``, and one line about it."""
 
     name: str
     description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The method that ``auto`` takes, and why."""
-
-    method: str
-    reason: str
 
 
 def _text(pointer: Any) -> str:
@@ -174,30 +164,6 @@ def methods() -> tuple[Method, ...]:
         Method(name=_text(lib.mpiio_ext_partition_name(i)), description=_text(lib.mpiio_ext_partition_description(i)))
         for i in range(lib.mpiio_ext_partition_count())
     )
-
-
-def choose(geometry: Geometry, *, lock: str, coherent: bool = False) -> Choice:
-    """Return the method that the hint value ``auto`` selects.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Region, stripes, servers and aggregators.
-    lock : {"local", "server", "token", "none"}
-        Who grants locks: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), nobody.
-    coherent : bool
-        Whether one page cache serves every process (a local file system).
-
-    Raises
-    ------
-    ArgumentError
-        `lock` is unknown.
-    """
-    reason = ffi.new("char const **")
-    name = lib.mpiio_ext_partition_choose(lock.encode(), int(coherent), *_numbers(geometry), reason)
-    if name == ffi.NULL:
-        raise ArgumentError(f"unknown lock protocol {lock!r}: choose from local, server, token, none")
-    return Choice(method=_text(name), reason=_text(reason[0]))
 
 
 def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
@@ -214,7 +180,6 @@ def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
 def plan(geometry: Geometry, method: str) -> Plan:
     """Cut a region into one file domain for each aggregator.
 
-        self._sets: Sets | None = None
     Parameters
     ----------
     geometry : Geometry
@@ -249,6 +214,7 @@ class Plan:
             raise ArgumentError(f"the planner refuses method {method!r} with {geometry}")
         self._handle = ffi.gc(out[0], lib.mpiio_ext_plan_free)
         self._domains: tuple[npt.NDArray[np.void], ...] | None = None
+        self._sets: Sets | None = None
         self.geometry = geometry
         self.method = method
 

@@ -1,0 +1,127 @@
+"""What `auto` decides: hints win, one kernel stays as it was, and the rules of the documentation are the library's."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning import LOCKS, Choice, Geometry, choose, methods, rules, rules_markdown
+from mpiio_ext.partitioning.cli import main
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MIB = 2**20
+
+
+def at_open(servers: int, ranks: int, nodes: int, *, lock: str = "server", stripe: int = MIB, **hints: int) -> Choice:
+    """What is decided when a file is opened: there is no region yet."""
+    geometry = Geometry(end_bytes=0, stripe_size_bytes=stripe, servers=servers, aggregators=ranks)
+    return choose(geometry, lock=lock, coherent=lock == "local", nodes=nodes, **hints)
+
+
+def test_documentation_has_the_rules() -> None:
+    text = (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8")
+    assert rules_markdown() in text, (
+        "docs/partitioning.md is out of date: paste the output of `python -m mpiio_ext.partitioning --rules`"
+    )
+
+
+def test_rules_are_complete_and_have_sources() -> None:
+    found = rules()
+    assert [t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t] == [
+        "aggregators", "window", "method", "requests",
+    ]  # fmt: skip
+    for topic in ("aggregators", "window", "method", "requests"):
+        assert [r.when for r in found if r.topic == topic][-1] == "otherwise"
+        assert [r.when for r in found if r.topic == topic].count("otherwise") == 1
+    assert all(r.reason and r.source and r.takes for r in found)
+    assert {r.takes for r in found if r.topic == "method"} <= {m.name for m in methods()}
+
+
+def test_one_kernel_is_as_it_always_was() -> None:
+    """Two aggregators a node, 1 MiB, whole blocks, equal parts where there are fewer blocks than aggregators."""
+    for servers in (1, 4, 7):
+        for stripe in (4096, MIB, 8 * MIB):
+            opened = at_open(servers, ranks=64, nodes=3, lock="local", stripe=stripe)
+            assert (opened.aggregators, opened.window_bytes, opened.stripe_size_io) == (6, MIB, False)
+            assert at_open(servers, ranks=1, nodes=1, lock="local", stripe=stripe).aggregators == 1
+            for stripes, method in ((5, "even"), (6, "aligned"), (100, "aligned")):
+                geometry = Geometry.of_stripes(stripes, servers=servers, aggregators=6, stripe_size_bytes=stripe)
+                for operation in ("write", "read"):
+                    choice = choose(geometry, lock="local", coherent=True, operation=operation)
+                    assert (choice.method, choice.stripe_size_io) == (method, False)
+                    assert "one page cache" in choice.reason
+
+
+@pytest.mark.parametrize(
+    ("servers", "ranks", "nodes", "expected"),
+    [
+        (4, 64, 2, 4),  # as many as the servers, several on a node
+        (4, 64, 8, 8),  # doubled while each has a node of its own
+        (4, 64, 31, 16),
+        (7, 6, 6, 6),  # a factor of 7 would be 1
+        (16, 9, 3, 8),  # a factor for the price of one
+        (1344, 700, 70, 672),
+        (1344, 1344, 70, 1344),
+        (1, 64, 3, 6),  # no stripes to match
+    ],
+)
+def test_aggregators_match_the_servers(servers: int, ranks: int, nodes: int, expected: int) -> None:
+    assert at_open(servers, ranks, nodes).aggregators == expected
+
+
+def test_windows_hold_a_stripe() -> None:
+    assert at_open(4, 8, 2).window_bytes == MIB
+    assert at_open(4, 8, 2, stripe=4 * MIB).window_bytes == 4 * MIB
+    assert at_open(4, 8, 2, stripe=64 * MIB).window_bytes == 16 * MIB
+    geometry = Geometry(end_bytes=0, stripe_size_bytes=4 * MIB, servers=4, aggregators=8)
+    assert choose(geometry, lock="none", nodes=2, stripe_known=False).window_bytes == MIB
+
+
+def test_hints_win() -> None:
+    geometry = Geometry.of_stripes(1000, servers=8, aggregators=24)
+    for lock in LOCKS:
+        for method in methods():
+            for wish in (True, False):
+                choice = choose(
+                    geometry, lock=lock, nodes=12, method=method.name, window_bytes=12345, aggregators=5,
+                    stripe_size_io=wish,
+                )  # fmt: skip
+                assert (choice.method, choice.window_bytes, choice.aggregators) == (method.name, 12345, 5)
+                assert choice.stripe_size_io is wish
+                assert (choice.source, choice.alignment_bytes) == ("hint", 1 if method.name == "even" else MIB)
+    assert at_open(4, 8, 8, aggregators=1000).aggregators == 8  # no more than there may be
+
+
+def test_explains_itself_in_one_line() -> None:
+    choice = choose(Geometry.of_stripes(1000, servers=8, aggregators=17), lock="server", stripe_size_io=True)
+    assert (choice.method, choice.aggregators, choice.aggregators_used) == ("group_cyclic", 17, 16)
+    assert choice.reason.endswith("; 16 of 17 aggregators; one stripe a request")
+    assert "\n" not in choice.reason
+
+
+def test_command_line() -> None:
+    run = CliRunner().invoke(
+        main, ["--servers", "4", "--aggregators", "64", "--nodes", "8", "--stripes", "32", "--method", "auto"]
+    )
+    assert run.output.splitlines()[1] == "8 of 64 aggregators, windows of 1048576 bytes", run.output
+    assert CliRunner().invoke(main, ["--rules"]).output == rules_markdown()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lock": "spin"}, "unknown lock protocol 'spin': choose from local, server, token, none"),
+        ({"operation": "append"}, "unknown operation 'append'"),
+        ({"method": "cyclic"}, "unknown partition method 'cyclic': choose from auto, even"),
+        ({"nodes": -1}, "nodes must be from 0"),
+        ({"window_bytes": -1}, "window_bytes must be from 0"),
+        ({"aggregators": 1.5}, "aggregators must be a whole number"),
+        ({"stripe_size_io": "maybe"}, "stripe_size_io must be True, False or None"),
+    ],
+)
+def test_bad_arguments_are_named(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        choose(Geometry.of_stripes(4, servers=2, aggregators=2), **({"lock": "server"} | wrong))  # type: ignore[arg-type]
