@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 545), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 550), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 525), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 528), // mpiio_ext_rawtrace const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 555), // mpiio_ext_rawtrace const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 31 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 32 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -627,10 +627,10 @@ static void *_cffi_types[] = {
 /* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
 /* 40 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 535), // mpiio_ext_stats const *
+/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 562), // mpiio_ext_stats const *
 /* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 536), // mpiio_ext_trace const *
+/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 563), // mpiio_ext_trace const *
 /* 46 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
@@ -639,7 +639,7 @@ static void *_cffi_types[] = {
 /* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 53 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 113), // int32_t const * *
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 140), // int32_t const * *
 /* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
@@ -647,485 +647,512 @@ static void *_cffi_types[] = {
 /* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 316), // double()(mpiio_ext_stats const *, int)
+/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 343), // double()(mpiio_ext_stats const *, int)
 /* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
 /* 64 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 66 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 67 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 68 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // char *
+/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 545), // char *
 /* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, int64_t *, char const * *, char *, int64_t)
 /* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 74 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 248), // mpiio_ext_schedule * *
-/* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 80 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 81 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 451), // mpiio_ext_plan * *
-/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 313), // mpiio_ext_darshan * *
+/* 74 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 75 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 76 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 78 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 80 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 81 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 83 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 88 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
 /* 89 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
 /* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
 /* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 442), // mpiio_ext_delegates * *
-/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 98 */ _CFFI_OP(_CFFI_OP_POINTER, 392), // mpiio_ext_trace * *
-/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 104 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 105 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 106 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // double *
-/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 95 */ _CFFI_OP(_CFFI_OP_POINTER, 275), // mpiio_ext_schedule * *
+/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 97 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 102 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 103 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 104 */ _CFFI_OP(_CFFI_OP_POINTER, 478), // mpiio_ext_plan * *
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 108 */ _CFFI_OP(_CFFI_OP_POINTER, 340), // mpiio_ext_darshan * *
+/* 109 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
+/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 119 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // unsigned char *
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 537), // mpiio_ext_typemap const *
-/* 131 */ _CFFI_OP(_CFFI_OP_POINTER, 480), // mpiio_ext_typemap * *
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 135 */ _CFFI_OP(_CFFI_OP_POINTER, 316), // double const *
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // int8_t *
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 113 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 114 */ _CFFI_OP(_CFFI_OP_POINTER, 469), // mpiio_ext_delegates * *
+/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 118 */ _CFFI_OP(_CFFI_OP_POINTER, 419), // mpiio_ext_trace * *
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 121 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 124 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 125 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
+/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 129 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 130 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 133 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // double *
+/* 134 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 135 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 114),
+/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 141 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 142 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
 /* 143 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 130), // mpiio_ext_typemap const * const *
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
+/* 144 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 145 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 146 */ _CFFI_OP(_CFFI_OP_POINTER, 566), // unsigned char *
+/* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 146),
+/* 148 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 152 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 154 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 564), // mpiio_ext_typemap const *
+/* 158 */ _CFFI_OP(_CFFI_OP_POINTER, 507), // mpiio_ext_typemap * *
 /* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 168 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 162 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // double const *
+/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
+/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 133),
+/* 166 */ _CFFI_OP(_CFFI_OP_NOOP, 133),
+/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 549), // int8_t *
+/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 173 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
 /* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 175 */ _CFFI_OP(_CFFI_OP_POINTER, 182), // mpiio_ext_mckp * *
-/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 182 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // mpiio_ext_mckp *
-/* 183 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 133),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 184 */ _CFFI_OP(_CFFI_OP_POINTER, 157), // mpiio_ext_typemap const * const *
+/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
+/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 188 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 195 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
 /* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 203 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
-/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // mpiio_ext_plan const *
-/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 213 */ _CFFI_OP(_CFFI_OP_POINTER, 528), // mpiio_ext_rawtrace *
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 201 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 202 */ _CFFI_OP(_CFFI_OP_POINTER, 209), // mpiio_ext_mckp * *
+/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 205 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 209 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_mckp *
+/* 210 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 211 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 133),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
 /* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 209),
+/* 217 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 223 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 209),
+/* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 209),
 /* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 236 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 239 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 240 */ _CFFI_OP(_CFFI_OP_POINTER, 529), // mpiio_ext_rawtrace_columns const *
+/* 230 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 140),
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
+/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 235 */ _CFFI_OP(_CFFI_OP_POINTER, 554), // mpiio_ext_plan const *
+/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 210),
+/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 240 */ _CFFI_OP(_CFFI_OP_POINTER, 555), // mpiio_ext_rawtrace *
 /* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 244 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // void const *
-/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 248 */ _CFFI_OP(_CFFI_OP_POINTER, 534), // mpiio_ext_schedule *
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 251 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // uint32_t *
+/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
-/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 262 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 257 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 264 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 265 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 266 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 267 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 268 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 270 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 271 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 267 */ _CFFI_OP(_CFFI_OP_POINTER, 556), // mpiio_ext_rawtrace_columns const *
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 271 */ _CFFI_OP(_CFFI_OP_POINTER, 567), // void const *
+/* 272 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 276 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // void *
+/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 275 */ _CFFI_OP(_CFFI_OP_POINTER, 561), // mpiio_ext_schedule *
+/* 276 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
 /* 277 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 281 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 276),
+/* 278 */ _CFFI_OP(_CFFI_OP_POINTER, 282), // uint32_t *
+/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 281 */ _CFFI_OP(_CFFI_OP_NOOP, 275),
+/* 282 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
 /* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 286 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 287 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 295 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 296 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 298 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
-/* 300 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 301 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
-/* 303 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION, 74), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 306 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 307 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 309 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_darshan *
-/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 315 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 316 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 317 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 288 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 289 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 290 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 291 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 293 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 294 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 295 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 303 */ _CFFI_OP(_CFFI_OP_POINTER, 567), // void *
+/* 304 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 307 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 308 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 309 */ _CFFI_OP(_CFFI_OP_NOOP, 303),
+/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 312 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 313 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
+/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 317 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 158),
 /* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 321 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_delegates const *
-/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 323 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
 /* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 326 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // mpiio_ext_mckp const *
-/* 327 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
-/* 331 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 333 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 335 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 336 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 275),
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 329 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION, 94), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 333 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 341 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 340 */ _CFFI_OP(_CFFI_OP_POINTER, 550), // mpiio_ext_darshan *
+/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 347 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 348 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 344 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 345 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 346 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 348 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_delegates const *
+/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
 /* 350 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 351 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 353 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 354 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 355 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 357 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 358 */ _CFFI_OP(_CFFI_OP_POINTER, 530), // mpiio_ext_rawtrace_row const * *
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 360 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 363 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 364 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 353 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_mckp const *
+/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 355 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 358 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 359 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 362 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 363 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 364 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 365 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 367 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 368 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 370 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * *
-/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 373 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 367 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 368 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 369 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 370 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 372 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 373 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 374 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 375 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 377 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // mpiio_ext_sanitizer *
-/* 378 */ _CFFI_OP(_CFFI_OP_POINTER, 532), // mpiio_ext_rows const *
-/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 380 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 381 */ _CFFI_OP(_CFFI_OP_POINTER, 534), // mpiio_ext_schedule const *
+/* 375 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 376 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 378 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 380 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 382 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 384 */ _CFFI_OP(_CFFI_OP_NOOP, 381),
-/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 386 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 388 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
-/* 389 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 391 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 392 */ _CFFI_OP(_CFFI_OP_POINTER, 536), // mpiio_ext_trace *
-/* 393 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 394 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 395 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 399 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 400 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 402 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 403 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 405 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 406 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 407 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 408 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 384 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
+/* 385 */ _CFFI_OP(_CFFI_OP_POINTER, 557), // mpiio_ext_rawtrace_row const * *
+/* 386 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 387 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 390 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 391 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 392 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 394 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 397 */ _CFFI_OP(_CFFI_OP_POINTER, 94), // int64_t const * *
+/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 400 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 401 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 404 */ _CFFI_OP(_CFFI_OP_POINTER, 560), // mpiio_ext_sanitizer *
+/* 405 */ _CFFI_OP(_CFFI_OP_POINTER, 559), // mpiio_ext_rows const *
+/* 406 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 407 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 408 */ _CFFI_OP(_CFFI_OP_POINTER, 561), // mpiio_ext_schedule const *
 /* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 413 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 414 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 415 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 416 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 408),
+/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 414 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 415 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
+/* 416 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 445), // mpiio_ext_hints *()(char const *)
-/* 419 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 445), // mpiio_ext_hints *()(void const *)
-/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION, 213), // mpiio_ext_rawtrace *()(void)
-/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 426 */ _CFFI_OP(_CFFI_OP_FUNCTION, 377), // mpiio_ext_sanitizer *()(void)
+/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 419 */ _CFFI_OP(_CFFI_OP_POINTER, 563), // mpiio_ext_trace *
+/* 420 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 423 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
 /* 427 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 428 */ _CFFI_OP(_CFFI_OP_FUNCTION, 474), // mpiio_ext_stats *()(void const *)
-/* 429 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 474), // mpiio_ext_stats *()(void)
-/* 432 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 433 */ _CFFI_OP(_CFFI_OP_FUNCTION, 244), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 434 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 435 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_darshan *)
-/* 439 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_delegates *)
-/* 442 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_delegates *
-/* 443 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_hints *)
-/* 445 */ _CFFI_OP(_CFFI_OP_POINTER, 525), // mpiio_ext_hints *
-/* 446 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 447 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_mckp *)
-/* 448 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_plan *)
-/* 451 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // mpiio_ext_plan *
+/* 428 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 429 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 430 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 432 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 433 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 434 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 435 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 439 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 440 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 441 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 442 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 443 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 472), // mpiio_ext_hints *()(char const *)
+/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 447 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION, 472), // mpiio_ext_hints *()(void const *)
+/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 240), // mpiio_ext_rawtrace *()(void)
 /* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
-/* 454 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 455 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 456 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION, 404), // mpiio_ext_sanitizer *()(void)
+/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION, 501), // mpiio_ext_stats *()(void const *)
+/* 456 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
 /* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 459 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 460 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 461 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 462 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_rawtrace *)
-/* 465 */ _CFFI_OP(_CFFI_OP_NOOP, 213),
-/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_sanitizer *)
-/* 468 */ _CFFI_OP(_CFFI_OP_NOOP, 377),
-/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_schedule *)
-/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
-/* 472 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_stats *)
-/* 474 */ _CFFI_OP(_CFFI_OP_POINTER, 535), // mpiio_ext_stats *
-/* 475 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_trace *)
-/* 477 */ _CFFI_OP(_CFFI_OP_NOOP, 392),
-/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap *)
-/* 480 */ _CFFI_OP(_CFFI_OP_POINTER, 537), // mpiio_ext_typemap *
-/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION, 501), // mpiio_ext_stats *()(void)
+/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 271), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 461 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 462 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 463 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_darshan *)
+/* 466 */ _CFFI_OP(_CFFI_OP_NOOP, 340),
+/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 468 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_delegates *)
+/* 469 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_delegates *
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 471 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_hints *)
+/* 472 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_hints *
+/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_mckp *)
+/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 209),
+/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 477 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_plan *)
+/* 478 */ _CFFI_OP(_CFFI_OP_POINTER, 554), // mpiio_ext_plan *
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 482 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 484 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 486 */ _CFFI_OP(_CFFI_OP_NOOP, 235),
+/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
 /* 488 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 489 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 490 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 491 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
+/* 489 */ _CFFI_OP(_CFFI_OP_NOOP, 210),
+/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 491 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_rawtrace *)
+/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 240),
 /* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 495 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 496 */ _CFFI_OP(_CFFI_OP_NOOP, 276),
-/* 497 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 498 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 502 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 503 */ _CFFI_OP(_CFFI_OP_NOOP, 276),
-/* 504 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 505 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 506 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 507 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 508 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 540), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 512 */ _CFFI_OP(_CFFI_OP_NOOP, 244),
-/* 513 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 514 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 515 */ _CFFI_OP(_CFFI_OP_NOOP, 276),
-/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 518 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 519 */ _CFFI_OP(_CFFI_OP_POINTER, 520), // int16_t const *
-/* 520 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 521 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * const *
-/* 522 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 523 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 524 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 525 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 526 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_mckp
-/* 527 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_plan
-/* 528 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace
-/* 529 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace_columns
-/* 530 */ _CFFI_OP(_CFFI_OP_POINTER, 531), // mpiio_ext_rawtrace_row const *
-/* 531 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_row
-/* 532 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rows
-/* 533 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_sanitizer
-/* 534 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_schedule
-/* 535 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_stats
-/* 536 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_trace
-/* 537 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_typemap
-/* 538 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // unsigned char const *
-/* 539 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 540 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_sanitizer *)
+/* 495 */ _CFFI_OP(_CFFI_OP_NOOP, 404),
+/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_schedule *)
+/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 275),
+/* 499 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_stats *)
+/* 501 */ _CFFI_OP(_CFFI_OP_POINTER, 562), // mpiio_ext_stats *
+/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_trace *)
+/* 504 */ _CFFI_OP(_CFFI_OP_NOOP, 419),
+/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap *)
+/* 507 */ _CFFI_OP(_CFFI_OP_POINTER, 564), // mpiio_ext_typemap *
+/* 508 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 510 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 513 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 514 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 515 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 516 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 517 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 518 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 519 */ _CFFI_OP(_CFFI_OP_NOOP, 146),
+/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 522 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 523 */ _CFFI_OP(_CFFI_OP_NOOP, 303),
+/* 524 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 525 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 526 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 527 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 528 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 529 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 303),
+/* 531 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 532 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 533 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 534 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 535 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 536 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 537 */ _CFFI_OP(_CFFI_OP_FUNCTION, 567), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 538 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 539 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 540 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 541 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 542 */ _CFFI_OP(_CFFI_OP_NOOP, 303),
+/* 543 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 544 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 545 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 546 */ _CFFI_OP(_CFFI_OP_POINTER, 547), // int16_t const *
+/* 547 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 548 */ _CFFI_OP(_CFFI_OP_POINTER, 94), // int64_t const * const *
+/* 549 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 550 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 551 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 552 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 553 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_mckp
+/* 554 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_plan
+/* 555 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace
+/* 556 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace_columns
+/* 557 */ _CFFI_OP(_CFFI_OP_POINTER, 558), // mpiio_ext_rawtrace_row const *
+/* 558 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_row
+/* 559 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rows
+/* 560 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_sanitizer
+/* 561 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_schedule
+/* 562 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_stats
+/* 563 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_trace
+/* 564 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_typemap
+/* 565 */ _CFFI_OP(_CFFI_OP_POINTER, 566), // unsigned char const *
+/* 566 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 567 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1265,7 +1292,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(244));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(271));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1370,10 +1397,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(340), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(340), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1427,10 +1454,10 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(88), arg1, (char **)&x1);
+      _cffi_type(108), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(88), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(108), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1492,10 +1519,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(340), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(340), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1591,10 +1618,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(442), arg0, (char **)&x0);
+      _cffi_type(469), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(442), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(469), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1760,10 +1787,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(114), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(114), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1808,10 +1835,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(114), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(114), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1862,10 +1889,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg2, (char **)&x2);
+      _cffi_type(133), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(133), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1908,10 +1935,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(348), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(348), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1981,10 +2008,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(140), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1994,10 +2021,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(140), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2015,19 +2042,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg6, (char **)&x6);
+      _cffi_type(146), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(146), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg7, (char **)&x7);
+      _cffi_type(146), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(146), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2372,10 +2399,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg0, (char **)&x0);
+      _cffi_type(271), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2385,10 +2412,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(276), arg2, (char **)&x2);
+      _cffi_type(303), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(276), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2737,10 +2764,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(445), arg0, (char **)&x0);
+      _cffi_type(472), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(445), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(472), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2775,10 +2802,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg0, (char **)&x0);
+      _cffi_type(271), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2790,7 +2817,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(445));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(472));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2866,7 +2893,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(445));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(472));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3023,10 +3050,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3040,19 +3067,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(140), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(162), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3101,10 +3128,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3114,28 +3141,28 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(94), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(140), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(162), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3189,10 +3216,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(175), arg1, (char **)&x1);
+      _cffi_type(202), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(175), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3225,10 +3252,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3261,10 +3288,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3307,10 +3334,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(326), arg0, (char **)&x0);
+      _cffi_type(353), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(326), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(353), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3382,28 +3409,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(140), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg3, (char **)&x3);
+      _cffi_type(162), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3417,10 +3444,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg6, (char **)&x6);
+      _cffi_type(140), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3430,10 +3457,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg8, (char **)&x8);
+      _cffi_type(133), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(133), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3474,10 +3501,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3522,10 +3549,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3576,19 +3603,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(209), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(209), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg1, (char **)&x1);
+      _cffi_type(210), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(210), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3598,10 +3625,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg3, (char **)&x3);
+      _cffi_type(133), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(133), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3771,6 +3798,170 @@ _cffi_f_mpiio_ext_partition_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_partition_count _cffi_d_mpiio_ext_partition_count
 #endif
 
+static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, int64_t * x14, char const * * x15, char * x16, int64_t x17)
+{
+  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  int x1;
+  int x2;
+  int64_t x3;
+  int64_t x4;
+  int64_t x5;
+  int32_t x6;
+  int32_t x7;
+  int32_t x8;
+  int x9;
+  char const * x10;
+  int64_t x11;
+  int32_t x12;
+  int x13;
+  int64_t * x14;
+  char const * * x15;
+  char * x16;
+  int64_t x17;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+  PyObject *arg7;
+  PyObject *arg8;
+  PyObject *arg9;
+  PyObject *arg10;
+  PyObject *arg11;
+  PyObject *arg12;
+  PyObject *arg13;
+  PyObject *arg14;
+  PyObject *arg15;
+  PyObject *arg16;
+  PyObject *arg17;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 18, 18, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int);
+  if (x2 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x4 = _cffi_to_c_int(arg4, int64_t);
+  if (x4 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x5 = _cffi_to_c_int(arg5, int64_t);
+  if (x5 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x6 = _cffi_to_c_int(arg6, int32_t);
+  if (x6 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x7 = _cffi_to_c_int(arg7, int32_t);
+  if (x7 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x8 = _cffi_to_c_int(arg8, int32_t);
+  if (x8 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x9 = _cffi_to_c_int(arg9, int);
+  if (x9 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg10, (char **)&x10);
+  if (datasize != 0) {
+    x10 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg10, (char **)&x10,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x11 = _cffi_to_c_int(arg11, int64_t);
+  if (x11 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x12 = _cffi_to_c_int(arg12, int32_t);
+  if (x12 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x13 = _cffi_to_c_int(arg13, int);
+  if (x13 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(31), arg14, (char **)&x14);
+  if (datasize != 0) {
+    x14 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(31), arg14, (char **)&x14,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg15, (char **)&x15);
+  if (datasize != 0) {
+    x15 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg15, (char **)&x15,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(69), arg16, (char **)&x16);
+  if (datasize != 0) {
+    x16 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(69), arg16, (char **)&x16,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x17 = _cffi_to_c_int(arg17, int64_t);
+  if (x17 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_decide _cffi_d_mpiio_ext_partition_decide
+#endif
+
 static char const * _cffi_d_mpiio_ext_partition_description(int x0)
 {
   return mpiio_ext_partition_description(x0);
@@ -3831,6 +4022,108 @@ _cffi_f_mpiio_ext_partition_name(PyObject *self, PyObject *arg0)
 #  define _cffi_f_mpiio_ext_partition_name _cffi_d_mpiio_ext_partition_name
 #endif
 
+static int _cffi_d_mpiio_ext_partition_rule(int x0, char * x1, int64_t x2, char const * * x3, char const * * x4)
+{
+  return mpiio_ext_partition_rule(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_rule(PyObject *self, PyObject *args)
+{
+  int x0;
+  char * x1;
+  int64_t x2;
+  char const * * x3;
+  char const * * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_rule", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(69), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(69), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_rule(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_rule _cffi_d_mpiio_ext_partition_rule
+#endif
+
+static int _cffi_d_mpiio_ext_partition_rule_count(void)
+{
+  return mpiio_ext_partition_rule_count();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_rule_count(PyObject *self, PyObject *noarg)
+{
+  int result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_rule_count(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_rule_count _cffi_d_mpiio_ext_partition_rule_count
+#endif
+
 static int32_t _cffi_d_mpiio_ext_plan_aggregators_used(mpiio_ext_plan const * x0)
 {
   return mpiio_ext_plan_aggregators_used(x0);
@@ -3846,10 +4139,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3929,10 +4222,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(84), arg6, (char **)&x6);
+      _cffi_type(104), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(84), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(104), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3977,10 +4270,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4038,10 +4331,10 @@ _cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4092,10 +4385,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(451), arg0, (char **)&x0);
+      _cffi_type(478), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(451), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(478), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4138,19 +4431,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4160,10 +4453,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg3, (char **)&x3);
+      _cffi_type(210), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(210), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4198,10 +4491,10 @@ _cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4246,10 +4539,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4309,10 +4602,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4327,10 +4620,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg2, (char **)&x2);
+      _cffi_type(210), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(210), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4379,10 +4672,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4450,10 +4743,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4502,10 +4795,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(235), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(235), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4550,10 +4843,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4655,10 +4948,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4767,7 +5060,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(213));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(240));
   return pyresult;
 }
 #else
@@ -4799,10 +5092,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4866,10 +5159,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4935,10 +5228,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4981,19 +5274,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg1, (char **)&x1);
+      _cffi_type(271), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5030,10 +5323,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5100,10 +5393,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(370), arg3, (char **)&x3);
+      _cffi_type(397), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(370), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(397), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5295,19 +5588,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(240), arg1, (char **)&x1);
+      _cffi_type(267), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(240), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(267), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5352,19 +5645,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(213), arg0, (char **)&x0);
+      _cffi_type(240), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(213), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(240), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(358), arg1, (char **)&x1);
+      _cffi_type(385), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(358), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(385), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5423,19 +5716,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(377), arg0, (char **)&x0);
+      _cffi_type(404), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(377), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(404), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(378), arg1, (char **)&x1);
+      _cffi_type(405), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(378), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(405), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5468,10 +5761,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(377), arg0, (char **)&x0);
+      _cffi_type(404), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(377), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(404), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5510,7 +5803,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(377));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(404));
   return pyresult;
 }
 #else
@@ -5542,19 +5835,19 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg0, (char **)&x0);
+      _cffi_type(275), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(275), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5564,10 +5857,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg3, (char **)&x3);
+      _cffi_type(278), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5608,10 +5901,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg0, (char **)&x0);
+      _cffi_type(275), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(275), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5656,10 +5949,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(381), arg0, (char **)&x0);
+      _cffi_type(408), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(381), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(408), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5745,19 +6038,19 @@ _cffi_f_mpiio_ext_schedule_create(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(75), arg2, (char **)&x2);
+      _cffi_type(95), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(75), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(95), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5792,10 +6085,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(381), arg0, (char **)&x0);
+      _cffi_type(408), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(381), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(408), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5836,10 +6129,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg0, (char **)&x0);
+      _cffi_type(275), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(275), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5876,10 +6169,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg0, (char **)&x0);
+      _cffi_type(275), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(275), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5926,10 +6219,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg0, (char **)&x0);
+      _cffi_type(275), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(275), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5943,10 +6236,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg3, (char **)&x3);
+      _cffi_type(278), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6160,10 +6453,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(474), arg0, (char **)&x0);
+      _cffi_type(501), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(474), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(501), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6258,10 +6551,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg0, (char **)&x0);
+      _cffi_type(271), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6273,7 +6566,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(474));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(501));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -6536,7 +6829,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(474));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(501));
   return pyresult;
 }
 #else
@@ -6604,28 +6897,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg0, (char **)&x0);
+      _cffi_type(94), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg1, (char **)&x1);
+      _cffi_type(162), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg2, (char **)&x2);
+      _cffi_type(162), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6635,28 +6928,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg4, (char **)&x4);
+      _cffi_type(133), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(133), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg5, (char **)&x5);
+      _cffi_type(133), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(133), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(140), arg6, (char **)&x6);
+      _cffi_type(167), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6689,10 +6982,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(392), arg0, (char **)&x0);
+      _cffi_type(419), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(419), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6752,7 +7045,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(74));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(94));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7034,10 +7327,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(392), arg0, (char **)&x0);
+      _cffi_type(419), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(419), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7091,10 +7384,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(98), arg1, (char **)&x1);
+      _cffi_type(118), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(98), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(118), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7502,10 +7795,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7550,10 +7843,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(158), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7602,19 +7895,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(276), arg1, (char **)&x1);
+      _cffi_type(303), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(276), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7624,19 +7917,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(157), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg4, (char **)&x4);
+      _cffi_type(271), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7697,10 +7990,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7718,10 +8011,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg4, (char **)&x4);
+      _cffi_type(157), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7774,19 +8067,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg1, (char **)&x1);
+      _cffi_type(157), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7819,10 +8112,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(480), arg0, (char **)&x0);
+      _cffi_type(507), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(480), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(507), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7865,10 +8158,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg0, (char **)&x0);
+      _cffi_type(271), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7878,10 +8171,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg2, (char **)&x2);
+      _cffi_type(158), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7922,19 +8215,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg0, (char **)&x0);
+      _cffi_type(271), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(158), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7985,37 +8278,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(94), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(157), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(158), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8062,10 +8355,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8087,10 +8380,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg5, (char **)&x5);
+      _cffi_type(146), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(146), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8131,10 +8424,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8183,19 +8476,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg1, (char **)&x1);
+      _cffi_type(271), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8209,10 +8502,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(276), arg4, (char **)&x4);
+      _cffi_type(303), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(276), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8261,10 +8554,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8335,10 +8628,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8395,19 +8688,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(157), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(158), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8450,10 +8743,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8512,37 +8805,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(94), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(157), arg3, (char **)&x3);
+      _cffi_type(184), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(157), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(184), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(158), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8597,28 +8890,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(94), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg3, (char **)&x3);
+      _cffi_type(94), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8628,19 +8921,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg5, (char **)&x5);
+      _cffi_type(157), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg6, (char **)&x6);
+      _cffi_type(158), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8679,10 +8972,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8734,19 +9027,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(276), arg1, (char **)&x1);
+      _cffi_type(303), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(276), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8795,19 +9088,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(276), arg1, (char **)&x1);
+      _cffi_type(303), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(276), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8821,10 +9114,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(244), arg4, (char **)&x4);
+      _cffi_type(271), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(244), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8877,19 +9170,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(157), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(158), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9004,165 +9297,168 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 309), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 433), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 460), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 438), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 312), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 465), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 441), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 468), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 108), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 320), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 135), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 130), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 347), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 120), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 120), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 309), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 120), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 279), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 306), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 444), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 421), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 471), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 448), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 418), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 445), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 192), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 447), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 447), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 219), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 352), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 208), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 72), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 295), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 333), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 453), (void *)_cffi_d_mpiio_ext_plan_flat },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 450), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 458), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 330), (void *)_cffi_d_mpiio_ext_plan_set_count },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 333), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 207), (void *)_cffi_d_mpiio_ext_plan_totals },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 352), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 372), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 226), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 362), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 424), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 232), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 219), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 212), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 366), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 123), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 97), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 360), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 480), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 477), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 485), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 357), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 360), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 371), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 366), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 399), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 389), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 451), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 259), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 239), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 491), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 238), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 356), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 376), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 426), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 247), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 383), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 383), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 403), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 494), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 453), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 274), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 410), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
-  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 72), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 380), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 470), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 298), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_schedule_create },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 407), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 497), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 387), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 414), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 473), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 500), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 428), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 455), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 387), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 414), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 293), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 431), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 320), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 458), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 476), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 305), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 503), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 332), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 52), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 391), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 418), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 47), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 257), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 257), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 257), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 398), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 501), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 260), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 270), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 479), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 289), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 486), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 401), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 510), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 410), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 401), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 405), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 124), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 482), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 274), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 494), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 284), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 284), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 284), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 422), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 204), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 528), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 287), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 297), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 506), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 311), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 316), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 187), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 513), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 428), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 537), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 437), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 428), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 432), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 180), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 151), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 509), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 301), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 521), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_version },
 };
 
@@ -9172,28 +9468,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 135) },
+             _CFFI_OP(_CFFI_OP_NOOP, 162) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 135) },
+           _CFFI_OP(_CFFI_OP_NOOP, 162) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 74) },
+            _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 74) },
+               _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 517) },
+             _CFFI_OP(_CFFI_OP_NOOP, 544) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 521) },
+               _CFFI_OP(_CFFI_OP_NOOP, 548) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -9238,61 +9534,61 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 538) },
+            _CFFI_OP(_CFFI_OP_NOOP, 565) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 538) },
+             _CFFI_OP(_CFFI_OP_NOOP, 565) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 519) },
+             _CFFI_OP(_CFFI_OP_NOOP, 546) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 113) },
+            _CFFI_OP(_CFFI_OP_NOOP, 140) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 113) },
+              _CFFI_OP(_CFFI_OP_NOOP, 140) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 74) },
+            _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 74) },
+                _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 94) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 113) },
+                _CFFI_OP(_CFFI_OP_NOOP, 140) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 538) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 565) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 183) },
+             _CFFI_OP(_CFFI_OP_NOOP, 210) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 31) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 119) },
+            _CFFI_OP(_CFFI_OP_NOOP, 146) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 31) },
@@ -9302,51 +9598,51 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 523, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 550, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 524, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 551, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 525, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 552, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_mckp", 526, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 553, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 527, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 554, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 528, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 555, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 529, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_columns", 556, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 0, 9 },
-  { "mpiio_ext_rawtrace_row", 531, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 558, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
-  { "mpiio_ext_rows", 532, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 559, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
-  { "mpiio_ext_sanitizer", 533, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 560, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 534, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 561, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 535, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 562, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 536, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 563, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 537, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 564, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 523 },
-  { "mpiio_ext_delegates", 524 },
-  { "mpiio_ext_hints", 525 },
-  { "mpiio_ext_mckp", 526 },
-  { "mpiio_ext_plan", 527 },
-  { "mpiio_ext_rawtrace", 528 },
-  { "mpiio_ext_rawtrace_columns", 529 },
-  { "mpiio_ext_rawtrace_row", 531 },
-  { "mpiio_ext_rows", 532 },
-  { "mpiio_ext_sanitizer", 533 },
-  { "mpiio_ext_schedule", 534 },
-  { "mpiio_ext_stats", 535 },
-  { "mpiio_ext_trace", 536 },
-  { "mpiio_ext_typemap", 537 },
+  { "mpiio_ext_darshan", 550 },
+  { "mpiio_ext_delegates", 551 },
+  { "mpiio_ext_hints", 552 },
+  { "mpiio_ext_mckp", 553 },
+  { "mpiio_ext_plan", 554 },
+  { "mpiio_ext_rawtrace", 555 },
+  { "mpiio_ext_rawtrace_columns", 556 },
+  { "mpiio_ext_rawtrace_row", 558 },
+  { "mpiio_ext_rows", 559 },
+  { "mpiio_ext_sanitizer", 560 },
+  { "mpiio_ext_schedule", 561 },
+  { "mpiio_ext_stats", 562 },
+  { "mpiio_ext_trace", 563 },
+  { "mpiio_ext_typemap", 564 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -9356,12 +9652,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  160,  /* num_globals */
+  163,  /* num_globals */
   14,  /* num_struct_unions */
   0,  /* num_enums */
   14,  /* num_typenames */
   NULL,  /* no includes */
-  541,  /* num_types */
+  568,  /* num_types */
   0,  /* flags */
 };
 
