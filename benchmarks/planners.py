@@ -31,7 +31,7 @@ def timed(function: Callable[[], T]) -> tuple[float, T]:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--aggregators", type=click.IntRange(1), default=100_000)
 @click.option("--servers", type=click.IntRange(1), default=1344)
-@click.option("--stripes", type=click.IntRange(1), default=10_000_000, help="Length of the region; unaligned by half one.")
+@click.option("--stripes", type=click.IntRange(1), default=10_000_000, help="Length of the region.")
 @click.option("--runs", type=click.IntRange(1), default=7)
 def main(aggregators: int, servers: int, stripes: int, runs: int) -> None:
     """Print the times of the planners."""

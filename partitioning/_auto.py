@@ -97,6 +97,18 @@ def rules_markdown() -> str:
     return head + "".join(f"| {r.topic} | {r.when} | {r.takes} | {r.reason} | {r.source} |\n" for r in rules())
 
 
+def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | None) -> None:
+    if lock not in LOCKS:
+        raise ArgumentError(f"unknown lock protocol {lock!r}: choose from {', '.join(LOCKS)}")
+    if operation not in ("write", "read"):
+        raise ArgumentError(f"unknown operation {operation!r}: choose from write, read")
+    names = [m.name for m in methods()]
+    if method not in ("auto", *names):
+        raise ArgumentError(f"unknown partition method {method!r}: choose from auto, {', '.join(names)}")
+    if stripe_size_io not in _WISHES:
+        raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
+
+
 def choose(
     geometry: Geometry,
     *,
@@ -135,15 +147,7 @@ def choose(
     ArgumentError
         An argument is unknown or out of range.
     """
-    if lock not in LOCKS:
-        raise ArgumentError(f"unknown lock protocol {lock!r}: choose from {', '.join(LOCKS)}")
-    if operation not in ("write", "read"):
-        raise ArgumentError(f"unknown operation {operation!r}: choose from write, read")
-    names = [m.name for m in methods()]
-    if method not in ("auto", *names):
-        raise ArgumentError(f"unknown partition method {method!r}: choose from auto, {', '.join(names)}")
-    if stripe_size_io not in _WISHES:
-        raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
+    _check_words(lock, operation, method, stripe_size_io)
     _check("nodes", nodes, 0, 2**31 - 1)
     _check("aggregators", aggregators, 0, 2**31 - 1)
     _check("window_bytes", window_bytes, 0, MAX_OFFSET_BYTES)

@@ -11,6 +11,7 @@
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
 #include "mpiox_partition_auto.h"
+#include "mpiox_partition_rules.h"
 
 _Static_assert(sizeof(mpiox_stripe_set) == 4 * sizeof(int64_t), "a row of four numbers");
 _Static_assert(sizeof(mpiox_extent) == 2 * sizeof(int64_t), "a row of two numbers");

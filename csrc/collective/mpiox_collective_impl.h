@@ -18,7 +18,8 @@ struct mpiox_collective {
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
 };
 
-/* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0. Collective, not agreed. */
+/* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
+ * Collective, not agreed. */
 int mpiox_aggregators_choose(mpiox_buffers *b);
 
 void mpiox_post_write(mpiox_call *call);                                 /* this rank's post. Local */

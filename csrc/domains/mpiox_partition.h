@@ -112,8 +112,8 @@ int mpiox_plan_prepare(mpiox_plan *plan, int64_t window_bytes);
 /* All sets of all domains in one array, aggregator by aggregator: a domain's sets begin behind those of the aggregators
  * before it. Returns their number; the plan owns them. O(1). */
 int64_t mpiox_plan_flat(const mpiox_plan *plan, const mpiox_stripe_set **sets);
-/* For each of geometry.aggregators: bytes of the domain, clipped to the region, and the number of different servers that
- * they lie on. 0 or MPIOX_E_NOMEM. */
+/* For each of geometry.aggregators: bytes of the domain, clipped to the region, and the number of different servers
+ * that they lie on. 0 or MPIOX_E_NOMEM. */
 int mpiox_plan_totals(const mpiox_plan *plan, int64_t *bytes, int32_t *servers);
 
 /* Owner of the byte at `offset` (inside the region), or -1 outside. O(1) arithmetic; O(log aggregators) for aligned. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_partition_auto.h"
 #include "mpiox_partition_methods.h"
 #include "mpiox_partition_rules.h"
 #include "mpiox_plan_build.h"

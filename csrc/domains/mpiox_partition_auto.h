@@ -1,5 +1,5 @@
 /*
- * mpiox_partition_auto.h - what `auto` decides for a file and for each collective: aggregators, window, method, requests.
+ * mpiox_partition_auto.h - what `auto` decides: aggregators and window of a file, domains and requests of a collective.
  *
  * Facts in, decision out: pure functions over one table of rules (mpiox_partition_rules.c), so that all ranks that have
  * the same facts decide alike. No MPI, no I/O, local, no allocation. Sizes are bytes.
@@ -45,15 +45,5 @@ int mpiox_partition_decide(const mpiox_partition_facts *facts, mpiox_partition_d
 
 /* One line for the statistics: the reason, and what differs from the usual. Cut off at text_bytes. */
 void mpiox_partition_explain(const mpiox_partition_decision *decision, char *text, int64_t text_bytes);
-
-/* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
- * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
-typedef struct mpiox_partition_rule_text {
-    char topic[32], when[192], takes[64];
-    const char *reason, *source; /* static */
-} mpiox_partition_rule_text;
-
-int mpiox_partition_rule_count(void);
-int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * mpiox_partition_rules.h - the form of the rules of `auto`. Private to csrc/domains.
+ * mpiox_partition_rules.h - the form of the rules of `auto`. To decide by them: mpiox_partition_auto.h.
  *
- * A rule says when it holds and what it takes. When: a set of cases, each one bit. Cases come in questions; facts answer
- * every question with one case. A rule holds where each of its questions is answered by a case that it names.
+ * A rule says when it holds and what it takes. When: a set of cases, each one bit. Cases come in questions; facts
+ * answer every question with one case. A rule holds where each of its questions is answered by a case that it names.
  */
 #ifndef MPIOX_PARTITION_RULES_H
 #define MPIOX_PARTITION_RULES_H
 
-#include "mpiox_partition_auto.h"
+#include "mpiox_partition.h"
 
 typedef enum mpiox_partition_topic { /* what a rule decides, in the order in which it is decided */
                                      MPIOX_TOPIC_AGGREGATORS = 0,
@@ -74,5 +74,15 @@ typedef struct mpiox_partition_rule {
 
 /* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
 const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topic, uint32_t cases);
+
+/* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
+ * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
+typedef struct mpiox_partition_rule_text {
+    char topic[32], when[192], takes[64];
+    const char *reason, *source; /* static */
+} mpiox_partition_rule_text;
+
+int mpiox_partition_rule_count(void);
+int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out);
 
 #endif

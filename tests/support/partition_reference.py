@@ -137,9 +137,8 @@ def merged(extents: Sequence[Extent]) -> list[Extent]:
 
 def servers_touched(case: Case, extents: Sequence[Extent]) -> int:
     """Return the number of different servers that hold bytes of the extents."""
-    return len(
-        {s % case.servers for start, end in extents for s in range(start // case.stripe_size, -(-end // case.stripe_size))}
-    )
+    size = case.stripe_size
+    return len({s % case.servers for start, end in extents for s in range(start // size, (end - 1) // size + 1)})
 
 
 def windows_of_set(case: Case, stripe_set: tuple[int, int, int, int], window: int) -> list[list[Extent]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -123,5 +124,6 @@ def test_command_line() -> None:
     ],
 )
 def test_bad_arguments_are_named(wrong: dict[str, object], message: str) -> None:
+    asked: dict[str, Any] = {"lock": "server", **wrong}
     with pytest.raises(ArgumentError, match=message):
-        choose(Geometry.of_stripes(4, servers=2, aggregators=2), **({"lock": "server"} | wrong))  # type: ignore[arg-type]
+        choose(Geometry.of_stripes(4, servers=2, aggregators=2), **asked)
