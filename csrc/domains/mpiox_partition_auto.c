@@ -19,6 +19,9 @@
 /* One in so many aggregators may idle for the sake of a number that matches the servers. */
 #define IDLE_TOLERATED 8
 
+/* What the estimate takes for faster has at most this share of the other time. */
+#define CLEARLY 0.95
+
 #define MEBIBYTE (INT64_C(1) << 20)
 #define LARGEST_WINDOW (16 * MEBIBYTE)
 
@@ -125,6 +128,59 @@ static int64_t window_of(const mpiox_partition_facts *facts, uint32_t cases)
     return facts->layout.stripe_size < LARGEST_WINDOW ? facts->layout.stripe_size : LARGEST_WINDOW;
 }
 
+static double cost(const mpiox_partition_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
+                   const mpiox_partition_decision *decision, const mpiox_partition_method *method, bool stripe_size_io)
+{
+    const mpiox_partition_cost_case c = {.geometry = geometry,
+                                         .lock = facts->layout.lock,
+                                         .speeds = &mpiox_partition_rule_find(MPIOX_TOPIC_ESTIMATE, cases)->speeds,
+                                         .window_bytes = decision->window_bytes,
+                                         .write = facts->write};
+    return mpiox_partition_cost(&c, method, stripe_size_io);
+}
+
+/* The rule's method, or one that the estimate finds clearly faster. Parts of a block belong to several clients' caches,
+ * which must not be where nobody locks. */
+static void choose_method(const mpiox_partition_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
+                          mpiox_partition_decision *out)
+{
+    const mpiox_partition_rule *rule = mpiox_partition_rule_find(MPIOX_TOPIC_METHOD, cases),
+                               *estimate = mpiox_partition_rule_find(MPIOX_TOPIC_ESTIMATE, cases);
+    out->method = rule->method;
+    out->reason = rule->reason;
+    out->source = rule->source;
+    if (estimate->take != MPIOX_TAKE_FASTEST || geometry->start == geometry->end)
+        return;
+    double least = CLEARLY * cost(facts, geometry, cases, out, rule->method, false);
+    for (int i = 0; i < mpiox_partition_count(); i++) {
+        const mpiox_partition_method *method = mpiox_partition_get(i);
+        if (method == rule->method || (method == &mpiox_partition_even && facts->layout.lock == MPIOX_LOCK_NONE))
+            continue;
+        const double time = cost(facts, geometry, cases, out, method, false);
+        if (time < least) {
+            least = time;
+            out->method = method;
+            out->instead_of = rule->method;
+            out->reason = estimate->reason;
+            out->source = estimate->source;
+        }
+    }
+}
+
+/* Of requests that span stripes, contiguous domains that are written: is one stripe a request clearly faster? */
+static bool stripes_are_faster(const mpiox_partition_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
+                               const mpiox_partition_decision *decision)
+{
+    const bool contiguous = decision->method == &mpiox_partition_aligned || decision->method == &mpiox_partition_even ||
+                            decision->aggregators_use == 1;
+    if (mpiox_partition_rule_find(MPIOX_TOPIC_REQUESTS, cases)->take != MPIOX_TAKE_STRIPES || !contiguous ||
+        !facts->write || geometry->start == geometry->end ||
+        decision->window_bytes / geometry->stripe_size <= geometry->servers)
+        return false;
+    return cost(facts, geometry, cases, decision, decision->method, true) <
+           CLEARLY * cost(facts, geometry, cases, decision, decision->method, false);
+}
+
 int mpiox_partition_decide(const mpiox_partition_facts *facts, mpiox_partition_decision *out)
 {
     mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
@@ -135,17 +191,13 @@ int mpiox_partition_decide(const mpiox_partition_facts *facts, mpiox_partition_d
     geometry.aggregators = out->aggregators = number_of_aggregators(facts);
     const uint32_t cases = cases_of(facts, out->aggregators);
     out->window_bytes = window_of(facts, cases);
-    if (out->method == NULL) {
-        const mpiox_partition_rule *rule = mpiox_partition_rule_find(MPIOX_TOPIC_METHOD, cases);
-        out->method = rule->method;
-        out->reason = rule->reason;
-        out->source = rule->source;
-    }
+    if (out->method == NULL)
+        choose_method(facts, &geometry, cases, out);
     out->aggregators_use = out->method->adjust != NULL ? out->method->adjust(&geometry) : out->aggregators;
     out->alignment_bytes = out->method == &mpiox_partition_even ? 1 : geometry.stripe_size;
     out->stripe_size_io = facts->stripe_size_io == MPIOX_PARTITION_YES;
     if (facts->stripe_size_io == MPIOX_PARTITION_OPEN)
-        out->stripe_size_io = mpiox_partition_rule_find(MPIOX_TOPIC_REQUESTS, cases)->take == MPIOX_TAKE_STRIPES;
+        out->stripe_size_io = stripes_are_faster(facts, &geometry, cases, out);
     return MPIOX_OK;
 }
 
@@ -153,6 +205,8 @@ void mpiox_partition_explain(const mpiox_partition_decision *decision, char *tex
 {
     const size_t size = (size_t)text_bytes;
     size_t used = (size_t)snprintf(text, size, "%s", decision->reason);
+    if (used < size && decision->instead_of != NULL)
+        used += (size_t)snprintf(text + used, size - used, "; estimated faster than %s", decision->instead_of->name);
     if (used < size && decision->aggregators_use < decision->aggregators)
         used += (size_t)snprintf(text + used, size - used, "; %d of %d aggregators", (int)decision->aggregators_use,
                                  (int)decision->aggregators);

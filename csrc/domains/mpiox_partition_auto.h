@@ -31,13 +31,14 @@ typedef struct mpiox_partition_facts {
 
 typedef struct mpiox_partition_decision {
     const mpiox_partition_method *method;
-    int32_t aggregators;     /* in force: geometry.aggregators of a plan */
-    int32_t aggregators_use; /* of them after the method's own adjustment */
-    int64_t window_bytes;    /* of one collective buffer */
-    int64_t alignment_bytes; /* no file domain begins inside such a unit: the stripe size, or 1 */
-    bool stripe_size_io;     /* no request larger than a stripe or across a stripe's end */
-    const char *reason;      /* of the method; static text */
-    const char *source;      /* where the rule comes from; static text */
+    int32_t aggregators;                      /* in force: geometry.aggregators of a plan */
+    int32_t aggregators_use;                  /* of them after the method's own adjustment */
+    int64_t window_bytes;                     /* of one collective buffer */
+    int64_t alignment_bytes;                  /* no file domain begins inside such a unit: the stripe size, or 1 */
+    bool stripe_size_io;                      /* no request larger than a stripe or across a stripe's end */
+    const mpiox_partition_method *instead_of; /* what the rule says, where the estimate finds another one faster */
+    const char *reason;                       /* of the method; static text */
+    const char *source;                       /* where the rule comes from; static text */
 } mpiox_partition_decision;
 
 /* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window. */

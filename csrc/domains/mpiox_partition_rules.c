@@ -23,6 +23,13 @@
 #define METHOD(when, what, reason, source)                                                                             \
     {MPIOX_TOPIC_METHOD, when, &mpiox_partition_##what, MPIOX_TAKES, reason, source}
 #define REQUESTS(when, what, reason, source) {MPIOX_TOPIC_REQUESTS, when, NULL, MPIOX_TAKE_##what, reason, source}
+#define ESTIMATE(when, what, reason, source, ...)                                                                      \
+    {                                                                                                                  \
+        MPIOX_TOPIC_ESTIMATE, when, NULL, MPIOX_TAKE_##what, reason, source,                                           \
+        {                                                                                                              \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
 
 static const mpiox_partition_rule rules[] = {
     AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
@@ -54,12 +61,24 @@ static const mpiox_partition_rule rules[] = {
     METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
+    ESTIMATE(BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", 0),
+    ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
+             .round_trip = 30e-6, .lock = 20e-6, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
+    ESTIMATE(BIT(TOKEN), FASTEST, "busiest servers and waiting for tokens, as on the IA-64 cluster of SC08", "model",
+             .round_trip = 100e-6, .lock = 50e-6, .request = 100e-6, .server = 60e6, .aggregator = 110e6),
+    ESTIMATE(BIT(UNLOCKED), FASTEST, "busiest servers, as on the Cray XT4 of SC08; never parts of a block", "model",
+             .round_trip = 30e-6, .lock = 0, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", 0),
+
+    REQUESTS(BIT(ONE_SERVER), WHOLE, "no stripes to match", "measured"),
+    REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
+             "model"),
     REQUESTS(0, WHOLE, "as large as the window", "measured"),
 };
 
 #define RULES ((int)(sizeof rules / sizeof rules[0]))
 
-static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method", "requests"};
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method", "estimate", "requests"};
 static const char *const take_names[MPIOX_TAKES] = {
     "two a node",
     "S, doubled as often as the nodes carry it",
@@ -68,7 +87,9 @@ static const char *const take_names[MPIOX_TAKES] = {
     "1 MiB",
     "a stripe, 16 MiB at most",
     "whole windows",
-    "stripe-size I/O",
+    "stripe-size I/O, if estimated 5 % faster",
+    "the rule's method",
+    "the method of the lowest estimated time, if 5 % below that of the rule's",
 };
 
 #define CASE_QUESTION(name, question, text) MPIOX_QUESTION_##question,
@@ -125,5 +146,12 @@ int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out)
     snprintf(out->topic, sizeof out->topic, "%s", topic_names[rule->topic]);
     snprintf(out->takes, sizeof out->takes, "%s", rule->method != NULL ? rule->method->name : take_names[rule->take]);
     describe_when(rule->when, out->when, sizeof out->when);
+    if (rule->take == MPIOX_TAKE_FASTEST) {
+        const size_t used = strlen(out->takes);
+        snprintf(out->takes + used, sizeof out->takes - used,
+                 "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
+                 1e6 * rule->speeds.round_trip, 1e6 * rule->speeds.lock, 1e6 * rule->speeds.request,
+                 rule->speeds.server / 1e6, rule->speeds.aggregator / 1e6);
+    }
     return MPIOX_OK;
 }

@@ -7,12 +7,13 @@
 #ifndef MPIOX_PARTITION_RULES_H
 #define MPIOX_PARTITION_RULES_H
 
-#include "mpiox_partition.h"
+#include "mpiox_partition_cost.h"
 
 typedef enum mpiox_partition_topic { /* what a rule decides, in the order in which it is decided */
                                      MPIOX_TOPIC_AGGREGATORS = 0,
                                      MPIOX_TOPIC_WINDOW,
                                      MPIOX_TOPIC_METHOD,
+                                     MPIOX_TOPIC_ESTIMATE,
                                      MPIOX_TOPIC_REQUESTS,
                                      MPIOX_TOPICS
 } mpiox_partition_topic;
@@ -61,6 +62,8 @@ typedef enum mpiox_partition_take {
     MPIOX_TAKE_STRIPE,
     MPIOX_TAKE_WHOLE,
     MPIOX_TAKE_STRIPES,
+    MPIOX_TAKE_RULE,
+    MPIOX_TAKE_FASTEST,
     MPIOX_TAKES
 } mpiox_partition_take;
 
@@ -70,6 +73,7 @@ typedef struct mpiox_partition_rule {
     const mpiox_partition_method *method; /* topic "method" */
     mpiox_partition_take take;            /* other topics */
     const char *reason, *source;
+    mpiox_partition_speeds speeds; /* FASTEST */
 } mpiox_partition_rule;
 
 /* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
@@ -78,7 +82,7 @@ const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topi
 /* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
  * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
 typedef struct mpiox_partition_rule_text {
-    char topic[32], when[192], takes[64];
+    char topic[32], when[192], takes[256];
     const char *reason, *source; /* static */
 } mpiox_partition_rule_text;
 
