@@ -2,8 +2,8 @@
  * mpiio_ext.h - the public C interface of libmpiio_ext.so, and the one declaration file of the Python binding.
  *
  * Everything between the two cffi markers is read by build.py, which generates the binding's source from it; that part
- * therefore uses only <stdint.h> types and opaque structs, and no preprocessor lines. MPI handles cross this interface
- * as the address of the handle (`const void *`), because their C type differs between MPI libraries.
+ * therefore uses only <stdint.h> types, opaque and plain structs, and no preprocessor lines. MPI handles cross this
+ * interface as the address of the handle (`const void *`), because their C type differs between MPI libraries.
  * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_error_name) unless they say otherwise. None of them is
  * collective unless it says so. Pointers returned are owned by the library unless the comment says who frees them.
  */
@@ -91,6 +91,38 @@ int64_t mpiio_ext_plan_window_extents_max(const mpiio_ext_plan *plan, int64_t wi
  * too small. */
 int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes, int64_t index,
                               int64_t *extents, int64_t max_extents);
+
+/* ---- lock model ---- */
+
+/* A file system and how it locks: docs/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens (GPFS). */
+typedef struct mpiio_ext_locks_system {
+    int32_t protocol, growth_holders, forward_holders;
+    int64_t granularity_bytes; /* of a lock unit; 0: the stripe size */
+    int64_t growth_bytes, rpc_bytes;
+    double round_trip_s, enqueue_s, lock_service_s, request_overhead_s;
+    double server_bandwidth_bytes_s, client_bandwidth_bytes_s;
+} mpiio_ext_locks_system;
+
+/* How the collectives are carried out. Switches are 0 or 1; shuffle: aggregators in a random order by seed. */
+typedef struct mpiio_ext_locks_run {
+    int64_t window_bytes;
+    int32_t stripe_size_io, reads, synchronise, collectives, shuffle;
+    uint64_t seed;
+} mpiio_ext_locks_run;
+
+typedef struct mpiio_ext_locks_totals {
+    double time_s;
+    int64_t rounds, steps;
+    int32_t aggregators_used;
+} mpiio_ext_locks_totals;
+
+/* Run the model. counts: one row for each server of ten numbers: lock requests, grants, matches, conflicts,
+ * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators. sizes: 64 numbers,
+ * file-system requests of [2^i, 2^(i+1)) bytes. MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1). Not
+ * collective; may take seconds. */
+int mpiio_ext_locks_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
+                             int32_t aggregators, const mpiio_ext_locks_system *system, const mpiio_ext_locks_run *run,
+                             int64_t *counts, int64_t *sizes, mpiio_ext_locks_totals *totals);
 
 /* ---- hints ---- */
 

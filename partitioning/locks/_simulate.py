@@ -1,0 +1,162 @@
+"""The lock model in C seen from Python: there is no second implementation in this package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.errors import ArgumentError, MpiioExtError
+from mpiio_ext.partitioning._plan import (
+    MAX_OFFSET_BYTES,
+    Geometry,
+    IntArray,
+    Plan,
+    _check,
+    _numbers,
+    _pointer,
+    methods,
+)
+from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
+from mpiio_ext.partitioning.locks._systems import PROTOCOLS, FileSystem
+
+__all__ = ["simulate"]
+
+_E_NOMEM = -1
+_SIZES = 64
+
+
+def _system(file_system: FileSystem) -> object:
+    """Return the C struct of a file system."""
+    return ffi.new(
+        "mpiio_ext_locks_system *",
+        {
+            "protocol": PROTOCOLS.index(file_system.protocol),
+            **{
+                name: getattr(file_system, name)
+                for name in (
+                    "granularity_bytes", "growth_bytes", "growth_holders", "forward_holders", "rpc_bytes",
+                    "round_trip_s", "enqueue_s", "lock_service_s", "request_overhead_s", "server_bandwidth_bytes_s",
+                    "client_bandwidth_bytes_s",
+                )
+            },
+        },
+    )  # fmt: skip
+
+
+def _geometry_and_method(geometry_or_plan: Geometry | Plan, method: str | None) -> tuple[Geometry, str]:
+    """Return what is simulated, or raise ArgumentError when there is no such method."""
+    if isinstance(geometry_or_plan, Plan):
+        return geometry_or_plan.geometry, geometry_or_plan.method if method is None else method
+    names = [m.name for m in methods()]
+    if method not in names:
+        raise ArgumentError(f"unknown partition method {method!r}: choose from {', '.join(names)}")
+    return geometry_or_plan, method
+
+
+def _how(
+    geometry: Geometry, window_bytes: int, stripe_size_io: bool, operation: str, collectives: int, synchronise: bool,
+    order_seed: int | None,
+) -> dict[str, int]:  # fmt: skip
+    """Return the fields of the C struct that says how collectives are carried out, or raise ArgumentError."""
+    if operation not in ("write", "read"):
+        raise ArgumentError(f"operation is write or read, not {operation!r}")
+    _check("window_bytes", window_bytes, 1, MAX_OFFSET_BYTES)
+    _check("collectives", collectives, 1, 2**31 - 1)
+    if order_seed is not None:
+        _check("order_seed", order_seed, 0, 2**64 - 1)
+    if geometry.end_bytes + (collectives - 1) * (geometry.end_bytes - geometry.start_bytes) > MAX_OFFSET_BYTES:
+        raise ArgumentError(f"{collectives} regions end beyond 2^62 bytes")
+    return {
+        "window_bytes": window_bytes,
+        "stripe_size_io": int(stripe_size_io),
+        "reads": int(operation == "read"),
+        "synchronise": int(synchronise),
+        "collectives": collectives,
+        "shuffle": int(order_seed is not None),
+        "seed": order_seed or 0,
+    }
+
+
+def _run(
+    geometry: Geometry, method: str, file_system: FileSystem, run: dict[str, int]
+) -> tuple[IntArray, IntArray, Any]:
+    """Call the model; return a row of numbers for each counter, the histogram of sizes, and the totals."""
+    counts = np.zeros((geometry.servers, len(COUNTERS)), np.int64)
+    sizes = np.zeros(_SIZES, np.int64)
+    totals = ffi.new("mpiio_ext_locks_totals *")
+    how = ffi.new("mpiio_ext_locks_run *", run)
+    rc = lib.mpiio_ext_locks_simulate(
+        method.encode(), *_numbers(geometry), _system(file_system), how, _pointer(counts), _pointer(sizes), totals
+    )
+    if rc == _E_NOMEM:
+        raise MpiioExtError(f"not enough memory for the locks of {geometry}")
+    if rc != 0:
+        raise ArgumentError(f"the lock model refuses {geometry} with {method!r} on {file_system}")
+    columns = np.ascontiguousarray(counts.T)
+    columns.flags.writeable = False
+    sizes.flags.writeable = False
+    return columns, sizes, totals
+
+
+def simulate(
+    geometry_or_plan: Geometry | Plan,
+    method: str | None = None,
+    *,
+    file_system: FileSystem,
+    window_bytes: int,
+    stripe_size_io: bool = False,
+    operation: str = "write",
+    collectives: int = 1,
+    synchronise: bool = True,
+    order_seed: int | None = None,
+) -> Outcome:
+    """Run the requests of collectives through the locks of a file system.
+
+    Parameters
+    ----------
+    geometry_or_plan : Geometry or Plan
+        Region, stripes, servers and aggregators; of a plan they and its method are taken.
+    method : str
+        Name of a partition method; not needed with a plan.
+    file_system : FileSystem
+        Its protocol, latencies and bandwidths: `lustre()`, `gpfs()` or one of your own.
+    window_bytes : int
+        Collective buffer: what an aggregator handles in a round.
+    stripe_size_io : bool
+        No file-system request is larger than a stripe, or crosses a stripe boundary.
+    operation : {"write", "read"}
+        Writes take exclusive locks, reads shared ones.
+    collectives : int
+        So many collectives; each accesses the region behind the one before, as checkpoints do. Locks stay granted.
+    synchronise : bool
+        Aggregators wait for each other at the end of each round, as two-phase I/O does.
+    order_seed : int, optional
+        The requests of a step come in a random order of aggregators made of this number; else in ascending order.
+
+    Raises
+    ------
+    ArgumentError
+        A value is out of range, there is no such method, or the last region ends beyond `MAX_OFFSET_BYTES`.
+    MpiioExtError
+        The model does not fit into memory.
+    """
+    geometry, name = _geometry_and_method(geometry_or_plan, method)
+    run = _how(geometry, window_bytes, stripe_size_io, operation, collectives, synchronise, order_seed)
+    counts, sizes, totals = _run(geometry, name, file_system, run)
+    return Outcome(
+        geometry=geometry,
+        method=name,
+        file_system=file_system,
+        window_bytes=window_bytes,
+        stripe_size_io=stripe_size_io,
+        operation=operation,
+        collectives=collectives,
+        aggregators_used=int(totals.aggregators_used),
+        **dict(zip(COUNTERS, counts, strict=True)),
+        request_sizes=sizes,
+        rounds=int(totals.rounds),
+        steps=int(totals.steps),
+        time_s=float(totals.time_s),
+    )

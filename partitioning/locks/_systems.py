@@ -1,0 +1,129 @@
+"""File systems of the lock model: protocols, latencies and bandwidths, each default with its source."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES
+
+__all__ = ["PROTOCOLS", "FileSystem", "gpfs", "lustre", "unlocked"]
+
+#: Lock protocols, as `mpiox_layout` names them; the index is the number that C knows.
+PROTOCOLS = ("none", "server", "token")
+_MAX_COUNT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSystem:
+    """How a file system locks, and how fast its parts are.
+
+    Parameters
+    ----------
+    name : str
+        For people.
+    protocol : {"none", "server", "token"}
+        Nobody locks; each server grants extent locks of its object (Lustre); clients negotiate byte-range tokens of the
+        file (GPFS).
+    granularity_bytes : int
+        Lock unit: required ranges are rounded to it. 0: the stripe size of the geometry.
+    growth_bytes, growth_holders : int
+        server: where more than `growth_holders` locks or requests meet at an object, a lock grows upwards by
+        `growth_bytes` at most. 0 bytes: as far as it gets.
+    forward_holders : int
+        server: where more than this meet, a lock does not grow downwards.
+    rpc_bytes : int
+        Largest data request on the wire.
+    round_trip_s : float
+        A small message and its answer, between client and server or two clients.
+    enqueue_s : float
+        A client's time to send one lock request.
+    lock_service_s : float
+        The server's or token manager's time for one lock request or one cancel.
+    request_overhead_s : float
+        The server's time for one data request of at most `rpc_bytes`, besides its transfer.
+    server_bandwidth_bytes_s, client_bandwidth_bytes_s : float
+        Of one server, of one aggregator.
+    """
+
+    name: str
+    protocol: str
+    granularity_bytes: int = 0
+    growth_bytes: int = 0
+    growth_holders: int = 0
+    forward_holders: int = _MAX_COUNT
+    rpc_bytes: int = 2**20
+    round_trip_s: float
+    enqueue_s: float
+    lock_service_s: float
+    request_overhead_s: float
+    server_bandwidth_bytes_s: float
+    client_bandwidth_bytes_s: float
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise ArgumentError(f"unknown lock protocol {self.protocol!r}: choose from {', '.join(PROTOCOLS)}")
+        for name, low, high in (
+            ("granularity_bytes", 0, MAX_OFFSET_BYTES),
+            ("growth_bytes", 0, MAX_OFFSET_BYTES),
+            ("growth_holders", 0, _MAX_COUNT),
+            ("forward_holders", 0, _MAX_COUNT),
+            ("rpc_bytes", 1, MAX_OFFSET_BYTES),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise ArgumentError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        for name in ("round_trip_s", "enqueue_s", "lock_service_s", "request_overhead_s"):
+            value = getattr(self, name)
+            if not (value >= 0 and math.isfinite(value)):
+                raise ArgumentError(f"{name} must be a finite time of at least 0 s, not {value!r}")
+        for name in ("server_bandwidth_bytes_s", "client_bandwidth_bytes_s"):
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ArgumentError(f"{name} must be a finite rate above 0, not {value!r}")
+
+
+def lustre(**changes: Any) -> FileSystem:
+    """Return Lustre as on the Cray XT4 of SC08 (Jaguar at ORNL), with `changes` to its fields.
+
+    Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
+    ``lustre(granularity_bytes=4096)``.
+    """
+    system = FileSystem(
+        name="Lustre",
+        protocol="server",
+        growth_bytes=32 * 2**20,  # ldlm_extent.c: LDLM_MAX_GROWN_EXTENT...
+        growth_holders=32,  # ... with more conflicting locks than this
+        forward_holders=4,  # ldlm_extent.c: conflicting > 4
+        rpc_bytes=2**20,
+        round_trip_s=30e-6,
+        enqueue_s=5e-6,
+        lock_service_s=20e-6,
+        request_overhead_s=100e-6,
+        server_bandwidth_bytes_s=250e6,
+        client_bandwidth_bytes_s=1.2e9,
+    )
+    return replace(system, **changes)
+
+
+def gpfs(**changes: Any) -> FileSystem:
+    """Return GPFS as on the IA-64 cluster of SC08 (Mercury at NCSA), with `changes` to its fields."""
+    system = FileSystem(
+        name="GPFS",
+        protocol="token",
+        rpc_bytes=2**20,
+        round_trip_s=100e-6,
+        enqueue_s=10e-6,
+        lock_service_s=50e-6,
+        request_overhead_s=100e-6,
+        server_bandwidth_bytes_s=60e6,
+        client_bandwidth_bytes_s=110e6,
+    )
+    return replace(system, **changes)
+
+
+def unlocked(like: FileSystem) -> FileSystem:
+    """Return the same file system without locks: what bandwidth and latency alone allow."""
+    return replace(like, name=f"{like.name} without locks", protocol="none")

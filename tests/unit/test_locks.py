@@ -1,0 +1,101 @@
+"""The lock model: what its interface takes and returns."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning import Geometry, methods, plan
+from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate, unlocked
+
+MIB = 2**20
+METHODS = [m.name for m in methods()]
+
+
+def small(method: str, **options: object) -> Outcome:
+    geometry = Geometry(start_bytes=3 * MIB, end_bytes=203 * MIB + 17, stripe_size_bytes=MIB, servers=5, aggregators=7)
+    given = {"file_system": lustre(), "window_bytes": 4 * MIB, **options}
+    return simulate(geometry, method, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("system", [lustre(), gpfs(), unlocked(lustre())], ids=lambda s: s.name)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_byte_is_served_once(method: str, system: object) -> None:
+    for operation in ("write", "read"):
+        for stripes in (False, True):
+            o = small(method, file_system=system, operation=operation, stripe_size_io=stripes, collectives=3)
+            assert o.total_bytes == 3 * (200 * MIB + 17)
+            assert (o.grants == o.lock_requests).all()
+            assert (o.revocations >= o.conflicts).all()
+            assert o.time_s > 0
+            assert o.aggregators.max() <= o.aggregators_used
+            if operation == "read" or o.file_system.protocol == "none":
+                assert o.total_conflicts == 0
+
+
+def test_stripe_size_io_asks_for_one_stripe_at_a_time() -> None:
+    whole, stripes = small("aligned"), small("aligned", stripe_size_io=True)
+    assert whole.request_sizes.nonzero()[0].max() > 20  # more than one stripe
+    assert stripes.request_sizes.nonzero()[0].max() == 20
+    assert stripes.requests == 201  # 200 stripes and one of which 17 bytes are accessed
+    assert whole.totals["data_bytes"] == stripes.totals["data_bytes"]
+
+
+def test_the_same_input_gives_the_same_result_and_a_seed_another_order() -> None:
+    def numbers(o: Outcome) -> tuple[object, ...]:
+        return (o.time_s, *o.totals.values())
+
+    assert numbers(small("static_cyclic")) == numbers(small("static_cyclic"))
+    assert numbers(small("static_cyclic", order_seed=1)) == numbers(small("static_cyclic", order_seed=1))
+    assert numbers(small("static_cyclic", order_seed=1)) != numbers(small("static_cyclic"))
+
+
+def test_a_plan_brings_its_method() -> None:
+    geometry = Geometry.of_stripes(36, servers=3, aggregators=6)
+    o = simulate(plan(geometry, "group_cyclic"), file_system=lustre(), window_bytes=MIB)
+    assert o.method == "group_cyclic"
+    assert o.owner_changes.tolist() == plan(geometry, "group_cyclic").owner_changes().tolist()
+
+
+def test_an_empty_region_costs_nothing() -> None:
+    o = simulate(Geometry.of_stripes(0, servers=3, aggregators=6), "even", file_system=lustre(), window_bytes=MIB)
+    assert o.time_s == 0
+    assert o.bandwidth_bytes_s == 0
+    assert o.requests == 0
+
+
+def test_arrays_are_read_only() -> None:
+    o = small("even")
+    with pytest.raises(ValueError, match="read-only"):
+        o.conflicts[0] = 1
+    assert o.conflicts.dtype == np.int64
+    assert "bandwidth_bytes_s" in o.as_dict()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "odd"}, {"window_bytes": 0}, {"operation": "append"}, {"collectives": 0}, {"order_seed": -1},
+        {"collectives": 2**31 - 1},
+    ],
+)  # fmt: skip
+def test_bad_arguments(options: dict[str, object]) -> None:
+    geometry = Geometry(end_bytes=2**61, stripe_size_bytes=MIB, servers=3, aggregators=6)
+    given = {"method": "even", "file_system": lustre(), "window_bytes": 2**60, **options}
+    with pytest.raises(ArgumentError):
+        simulate(geometry, **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"protocol": "flock"}, {"granularity_bytes": -1}, {"rpc_bytes": 0}, {"round_trip_s": -1.0},
+        {"enqueue_s": float("nan")}, {"server_bandwidth_bytes_s": 0.0}, {"client_bandwidth_bytes_s": float("inf")},
+    ],
+)  # fmt: skip
+def test_bad_file_systems(changes: dict[str, object]) -> None:
+    with pytest.raises(ArgumentError):
+        dataclasses.replace(lustre(), **changes)  # type: ignore[arg-type]
