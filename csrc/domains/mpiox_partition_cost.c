@@ -28,6 +28,7 @@ typedef struct job {
     const mpiox_partition_cost_case *c;
     const mpiox_partition_speeds *v;
     double servers, used, stripes, stripe, window, bytes, start;
+    double last; /* share of the last stripe that belongs to the region */
     bool server_locks, tokens;
 } job;
 
@@ -103,6 +104,33 @@ static double contiguous_rounds(const job *j, double domain, bool same)
     return ceil(domain / j->window) + 1; /* windows are cut at multiples: the first and the last are short */
 }
 
+/* How many domains' windows of `width` stripes, fewer than servers, are at one server at most. Where domains are nearly
+ * whole numbers of stripes, rounding moves those behind one place by one stripe: two rotations, of which both count. */
+static double meeting(const job *j, bool even, double width)
+{
+    const double length = j->bytes / j->used / j->stripe, moved = j->used * (length - floor(length));
+    const double first = fmod(j->start, j->stripe) / j->stripe;
+    if (j->used == 1)
+        return 1;
+    if ((even ? first + moved >= 1 : moved >= 0.5) && moved < 1.5) {
+        const double before = ceil(fmin(j->used - 1, j->used * (even ? 1 - first : 0.5) / moved)), step = floor(length);
+        return covering(step, j->servers, before, width) + covering(step, j->servers, j->used - before, width);
+    }
+    return covering(moved < 1.5 ? floor(length) : length, j->servers, j->used, width);
+}
+
+/* Of the rounds the first and last are short: as many whole ones take as long. Where all domains are cut at nearly the
+ * same places, what is left of one round is missing in another; else both may be long for somebody. */
+static double full_rounds(const job *j, bool even, double domain, double window, double rounds)
+{
+    const bool cut = even || fmod(j->stripe, j->window) != 0;
+    const double rest = cut ? fmod(even ? domain : j->stripes / j->used * j->stripe, j->window) : 0;
+    const double apart = j->used * fmin(rest, j->window - rest) / j->window, full = domain / window;
+    if (rounds <= full)
+        return rounds;
+    return apart < 0.5 ? full + apart : full + (rounds - full) / 2;
+}
+
 static double contiguous(const job *j, bool even, bool stripe_size_io)
 {
     const mpiox_partition_speeds *v = j->v;
@@ -112,7 +140,7 @@ static double contiguous(const job *j, bool even, bool stripe_size_io)
     const double width = fmax(1, ceil(window / j->stripe - TINY)), rest = fmod(width, j->servers);
     double meet = j->used * floor(width / j->servers);
     if (rest > 0)
-        meet += j->used == 1 ? 1 : covering(j->stripes / j->used, j->servers, j->used, rest);
+        meet += meeting(j, even, rest);
     const double request = fmin(j->stripe, window), served = meet * service(j, request);
     const double sent = window / v->aggregator, one = request / v->aggregator;
     double round = v->round_trip + sent + served; /* windows of a round begin at the same servers */
@@ -120,8 +148,7 @@ static double contiguous(const job *j, bool even, bool stripe_size_io)
         round = v->round_trip + fmax(sent, served);
     else if (stripe_size_io) /* a stripe is served while the next one is sent */
         round = v->round_trip + one + fmax(sent - one + service(j, request), served);
-    const double full = domain / window, turns = rounds > full ? full + (rounds - full) / 2 : rounds;
-    double time = turns * round;
+    double time = full_rounds(j, even, domain, window, rounds) * round;
     if (j->server_locks)
         time += fmin(rounds, fmax(1, j->servers / width)) *
                 (v->round_trip + v->lock * (fmin(width, j->servers) / 4 + fmin(meet, j->used)));
@@ -198,6 +225,8 @@ static deal deal_in_turn(const job *j, double most)
     d.round = fmin(most, d.each);
     const double row = j->used * d.round, full = floor(j->stripes / row);
     d.rounds = ceil(j->stripes / row);
+    if (full > 0 && j->stripes - full * row == 1) /* the last stripe alone, which the region's end may cut */
+        d.rounds = full + j->last / d.round;
     d.load = full * ceil(row / j->servers) + ceil((j->stripes - full * row) / j->servers);
     d.meet = ceil(fmin(j->used, j->stripes) / j->servers);
     d.visited = fmin(d.each, j->servers / common_divisor((int64_t)j->servers, (int64_t)j->used));
@@ -241,6 +270,8 @@ static double dealt(const job *j, const deal *d, bool in_turn, bool transposed)
         asked = 2 * v->round_trip / parts;
         if (d->interleaves && (d->each > 1 || (in_turn && fmod(first, j->used) + j->stripes > j->used)))
             wait = (v->request + request / fmin(v->server, v->aggregator)) / parts;
+        if (in_turn && d->meet > 1) /* the server has another's data to take meanwhile */
+            wait = 0;
         waits -= in_turn ? 0 : wait; /* the first round waits for nobody */
     }
     const double link = (d->round - 1) * (sent + wait + asked) + served;
@@ -263,6 +294,7 @@ double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_part
                    .window = (double)c->window_bytes,
                    .bytes = (double)(g->end - g->start),
                    .start = (double)g->start,
+                   .last = (double)((g->end - 1) % g->stripe_size + 1) / (double)g->stripe_size,
                    .server_locks = c->lock == MPIOX_LOCK_SERVER,
                    .tokens = c->lock == MPIOX_LOCK_TOKEN};
     const double most = fmax(1, floor(j.window / j.stripe));

@@ -2,7 +2,8 @@
  * mpiox_partition_cost.h - a closed-form estimate of how long a collective takes under a method. Pure: no MPI, no I/O.
  *
  * In O(log servers) per method, whatever the numbers of stripes and aggregators. It is for comparing methods, not for
- * predicting times: mpiio_ext.partitioning.locks does that, and judges this estimate (tests/unit/test_partition_auto.py).
+ * predicting times: mpiio_ext.partitioning.locks does that, and judges the decisions by this estimate
+ * (tests/unit/test_partition_auto.py).
  */
 #ifndef MPIOX_PARTITION_COST_H
 #define MPIOX_PARTITION_COST_H

@@ -18,17 +18,15 @@
 
 #define BIT(name) (UINT32_C(1) << MPIOX_CASE_##name)
 
-#define AGGREGATORS(when, what, reason, source) {MPIOX_TOPIC_AGGREGATORS, when, NULL, MPIOX_TAKE_##what, reason, source}
-#define WINDOW(when, what, reason, source) {MPIOX_TOPIC_WINDOW, when, NULL, MPIOX_TAKE_##what, reason, source}
-#define METHOD(when, what, reason, source)                                                                             \
-    {MPIOX_TOPIC_METHOD, when, &mpiox_partition_##what, MPIOX_TAKES, reason, source}
-#define REQUESTS(when, what, reason, source) {MPIOX_TOPIC_REQUESTS, when, NULL, MPIOX_TAKE_##what, reason, source}
-#define ESTIMATE(when, what, reason, source, ...)                                                                      \
+#define RULE(of, cases, taken, why, from)                                                                              \
+    .topic = MPIOX_TOPIC_##of, .when = cases, .take = taken, .reason = why, .source = from
+#define AGGREGATORS(when, what, why, from) {RULE(AGGREGATORS, when, MPIOX_TAKE_##what, why, from)}
+#define WINDOW(when, what, why, from) {RULE(WINDOW, when, MPIOX_TAKE_##what, why, from)}
+#define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
+#define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
+#define ESTIMATE(when, what, why, from, ...)                                                                           \
     {                                                                                                                  \
-        MPIOX_TOPIC_ESTIMATE, when, NULL, MPIOX_TAKE_##what, reason, source,                                           \
-        {                                                                                                              \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .speeds = {__VA_ARGS__}                                    \
     }
 
 static const mpiox_partition_rule rules[] = {
@@ -61,18 +59,16 @@ static const mpiox_partition_rule rules[] = {
     METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
-    ESTIMATE(BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", 0),
+    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", .lock = 0),
     ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
              .round_trip = 30e-6, .lock = 20e-6, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
     ESTIMATE(BIT(TOKEN), FASTEST, "busiest servers and waiting for tokens, as on the IA-64 cluster of SC08", "model",
              .round_trip = 100e-6, .lock = 50e-6, .request = 100e-6, .server = 60e6, .aggregator = 110e6),
     ESTIMATE(BIT(UNLOCKED), FASTEST, "busiest servers, as on the Cray XT4 of SC08; never parts of a block", "model",
              .round_trip = 30e-6, .lock = 0, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
-    ESTIMATE(0, RULE, "nothing is known of servers", "measured", 0),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", .lock = 0),
 
-    REQUESTS(BIT(ONE_SERVER), WHOLE, "no stripes to match", "measured"),
-    REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
-             "model"),
+    REQUESTS(BIT(SERVER) | BIT(TOKEN), STRIPES, "one stripe is served while the next is on its way", "model"),
     REQUESTS(0, WHOLE, "as large as the window", "measured"),
 };
 

@@ -10,6 +10,7 @@ import json
 
 import pytest
 
+from mpiio_ext.partitioning import Geometry, choose
 from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
@@ -33,6 +34,8 @@ back = np.zeros_like(mine)
 fh.Seek(0)
 fh.Read_all(back)
 assert np.array_equal(back, mine)
+read = mpiio_ext.stats.of(fh)
+fh.Write_at_all(0, mine)
 stats = mpiio_ext.stats.of(fh)
 requests = comm.allreduce(stats.write_requests)
 largest = comm.allreduce(max((i for i, n in enumerate(stats.request_size_log2) if n), default=0), MPI.MAX)
@@ -42,7 +45,8 @@ if comm.rank == 0:
     for rank in range(comm.size):
         expected = np.random.default_rng(rank).integers(0, 256, pieces * 1000, dtype=np.uint8)
         assert np.array_equal(content[:, rank].ravel(), expected)
-    print(json.dumps([stats.partition, stats.reason, requests, largest]))
+    said = [stats.partition, stats.reason, read.partition, read.reason]
+    print(json.dumps([*said, requests, largest]))
 """
 
 
@@ -72,28 +76,33 @@ CASES = {
 
 
 def seen(cases: Cases, name: str) -> tuple[str, str, int, int]:
-    """Return method, reason, write requests and the largest request's power of two."""
-    partition, reason, requests, largest = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    """Return method and reason of a write, write requests and the largest request's power of two."""
+    partition, reason, _, _, requests, largest = json.loads(cases.result(name).stdout[0].splitlines()[-1])
     return partition, reason, requests, largest
 
 
-@pytest.mark.parametrize(
-    ("name", "method", "reason"),
-    [
-        ("own", "aligned", "one page cache, no lock traffic"),
-        ("multiple", "group_cyclic", "servers divide aggregators"),
-        ("multiple, nodes", "group_cyclic", "servers divide aggregators"),
-        ("factor", "static_cyclic", "aggregators divide servers"),
-        ("apart", "transpose", "aggregators and servers do not match"),
-        ("token", "aligned", "distributed tokens"),
-        ("few", "static_cyclic", "fewer stripes than aggregators"),
-        ("number", "group_cyclic", "servers divide aggregators"),
-    ],
-)
-def test_the_statistics_explain_the_decision(cases: Cases, name: str, method: str, reason: str) -> None:
-    partition, why, _requests, _largest = seen(cases, name)
-    assert partition == method
-    assert why.startswith("two-phase: ") and reason in why, why
+@pytest.mark.parametrize("name", ["multiple", "multiple, nodes", "factor", "apart", "token", "few", "number"])
+def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
+    """The statistics of a write and of a read name what choose() says of the same facts, in its words."""
+    partition, reason, read_partition, read_reason, _, _ = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    hints = dict(hint.split("=") for hint in CASES[name].environment["MPIOX_HINTS"].removeprefix("*:").split(":"))
+    size = int(hints["striping_unit"])
+    geometry = Geometry(
+        end_bytes=400 * 6 * 1000, stripe_size_bytes=size, servers=int(hints["striping_factor"]),
+        aggregators=int(hints.get("cb_nodes", 6)),
+    )  # fmt: skip
+    lock = CASES[name].environment["MPIOX_LOCKS"]
+    window = choose(geometry, lock=lock, nodes=1).window_bytes
+    for operation, method, said in (("write", partition, reason), ("read", read_partition, read_reason)):
+        choice = choose(geometry, lock=lock, operation=operation, window_bytes=window)
+        assert method == choice.method, said
+        assert said.startswith("two-phase: ") and said.endswith(f"; {choice.reason}"), said
+
+
+def test_one_kernel_is_as_it_always_was(cases: Cases) -> None:
+    partition, why, _requests, _largest = seen(cases, "own")
+    assert partition == "aligned"
+    assert why.endswith("; one page cache, no lock traffic: contiguous whole blocks"), why
 
 
 def test_a_named_method_wins(cases: Cases) -> None:
