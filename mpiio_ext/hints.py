@@ -205,7 +205,7 @@ class Hints:
     ----------
     enable : take over collective data access.
     partition : file-domain method, "auto" or one of the methods of `mpiio_ext.partitioning`.
-    stripe_size_io : at most one stripe per file-system request.
+    stripe_size_io : at most one stripe per file-system request: True, False, "enable", "disable" or "automatic".
     exchange : "auto", "two_phase" or "direct".
     io_rank : "any" or "owner".
     coherence : "auto", "refresh" or "native".
@@ -262,7 +262,7 @@ class Hints:
 
     enable: bool | None = None
     partition: str | None = None
-    stripe_size_io: bool | None = None
+    stripe_size_io: bool | str | None = None
     exchange: str | None = None
     io_rank: str | None = None
     coherence: str | None = None

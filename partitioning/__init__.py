@@ -8,23 +8,24 @@ arrays. Nothing here needs MPI or touches a file. See docs/partitioning.md for t
 
 from __future__ import annotations
 
+from mpiio_ext.partitioning._auto import LOCKS, Choice, Rule, choose, rules, rules_markdown
 from mpiio_ext.partitioning._plan import (
     EXTENT_DTYPE,
     MAX_OFFSET_BYTES,
     MAX_PARTIES,
     SET_DTYPE,
-    Choice,
     Geometry,
     Method,
     Plan,
+    Sets,
     StripeSet,
-    choose,
     methods,
     plan,
 )
 
 __all__ = [
     "EXTENT_DTYPE",
+    "LOCKS",
     "MAX_OFFSET_BYTES",
     "MAX_PARTIES",
     "SET_DTYPE",
@@ -32,8 +33,12 @@ __all__ = [
     "Geometry",
     "Method",
     "Plan",
+    "Rule",
+    "Sets",
     "StripeSet",
     "choose",
     "methods",
     "plan",
+    "rules",
+    "rules_markdown",
 ]

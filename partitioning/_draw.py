@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.partitioning._plan import Plan
@@ -287,16 +286,3 @@ def draw_text(plan: Plan) -> list[tuple[str, list[tuple[int, int, int]]]]:
             line += text
         lines.append((line, spans))
     return lines
-
-
-def _aggregator_bytes(plan: Plan) -> npt.NDArray[np.int64]:
-    """Return the bytes of each aggregator's domain, without listing its stripes."""
-    geometry = plan.geometry
-    total = np.zeros(geometry.aggregators, np.int64)
-    for a, sets in enumerate(plan.domains):
-        if not len(sets):
-            continue
-        last = sets["offset"] + (sets["count"] - 1) * sets["stride"] + sets["length"]
-        cut = np.maximum(geometry.start_bytes - sets["offset"], 0) + np.maximum(last - geometry.end_bytes, 0)
-        total[a] = int((sets["length"] * sets["count"] - cut).sum())
-    return total

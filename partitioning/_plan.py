@@ -6,6 +6,7 @@ Offsets and lengths are bytes in int64; regions and extents are half-open.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +22,11 @@ __all__ = [
     "MAX_OFFSET_BYTES",
     "MAX_PARTIES",
     "SET_DTYPE",
-    "Choice",
     "Geometry",
     "Method",
     "Plan",
+    "Sets",
     "StripeSet",
-    "choose",
     "methods",
     "plan",
 ]
@@ -123,20 +123,35 @@ class StripeSet:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sets:
+    """All domains of a plan as flat, read-only arrays.
+
+    Parameters
+    ----------
+    rows : ndarray of `SET_DTYPE`, shape (sets,)
+        The stripe sets of all aggregators, in the order of the aggregators and of their work. Whole stripes: the region
+        clips them.
+    first : ndarray of int64, shape (aggregators + 1,)
+        Aggregator a has the rows first[a] up to, not including, first[a + 1].
+    bytes : ndarray of int64, shape (aggregators,)
+        Bytes of each domain, clipped to the region.
+    servers : ndarray of int32, shape (aggregators,)
+        Number of different servers that each domain lies on.
+    """
+
+    rows: npt.NDArray[np.void]
+    first: IntArray
+    bytes: IntArray
+    servers: npt.NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A partition method: its name, as in the hint ``mpiox_partition``, and one line about it."""
 
     name: str
     description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The method that ``auto`` takes, and why."""
-
-    method: str
-    reason: str
 
 
 def _text(pointer: Any) -> str:
@@ -149,30 +164,6 @@ def methods() -> tuple[Method, ...]:
         Method(name=_text(lib.mpiio_ext_partition_name(i)), description=_text(lib.mpiio_ext_partition_description(i)))
         for i in range(lib.mpiio_ext_partition_count())
     )
-
-
-def choose(geometry: Geometry, *, lock: str, coherent: bool = False) -> Choice:
-    """Return the method that the hint value ``auto`` selects.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Region, stripes, servers and aggregators.
-    lock : {"local", "server", "token", "none"}
-        Who grants locks: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), nobody.
-    coherent : bool
-        Whether one page cache serves every process (a local file system).
-
-    Raises
-    ------
-    ArgumentError
-        `lock` is unknown.
-    """
-    reason = ffi.new("char const **")
-    name = lib.mpiio_ext_partition_choose(lock.encode(), int(coherent), *_numbers(geometry), reason)
-    if name == ffi.NULL:
-        raise ArgumentError(f"unknown lock protocol {lock!r}: choose from local, server, token, none")
-    return Choice(method=_text(name), reason=_text(reason[0]))
 
 
 def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
@@ -212,7 +203,7 @@ def plan(geometry: Geometry, method: str) -> Plan:
 class Plan:
     """File domains of one region under one method. Immutable; made by `plan`."""
 
-    __slots__ = ("_domains", "_handle", "geometry", "method")
+    __slots__ = ("_domains", "_handle", "_sets", "geometry", "method")
 
     def __init__(self, geometry: Geometry, method: str) -> None:
         out = ffi.new("mpiio_ext_plan **")
@@ -223,6 +214,7 @@ class Plan:
             raise ArgumentError(f"the planner refuses method {method!r} with {geometry}")
         self._handle = ffi.gc(out[0], lib.mpiio_ext_plan_free)
         self._domains: tuple[npt.NDArray[np.void], ...] | None = None
+        self._sets: Sets | None = None
         self.geometry = geometry
         self.method = method
 
@@ -241,14 +233,29 @@ class Plan:
         Sets are whole stripes: the region clips the first and the last of them; see `extents`.
         """
         if self._domains is None:
-            self._domains = tuple(self._sets(a) for a in range(self.geometry.aggregators))
+            flat = self.sets()
+            bounds = flat.first.tolist()
+            self._domains = tuple(flat.rows[a:b] for a, b in itertools.pairwise(bounds))
         return self._domains
 
-    def _sets(self, aggregator: int) -> npt.NDArray[np.void]:
-        rows = np.empty(lib.mpiio_ext_plan_sets(self._handle, aggregator, ffi.NULL, 0), SET_DTYPE)
-        lib.mpiio_ext_plan_sets(self._handle, aggregator, _pointer(rows), len(rows))
-        rows.flags.writeable = False
-        return rows
+    def sets(self) -> Sets:
+        """Return all domains as flat arrays: one call of the library, whatever the number of aggregators."""
+        if self._sets is None:
+            aggregators = self.geometry.aggregators
+            flat = Sets(
+                rows=np.empty(lib.mpiio_ext_plan_set_count(self._handle), SET_DTYPE),
+                first=np.empty(aggregators + 1, np.int64),
+                bytes=np.empty(aggregators, np.int64),
+                servers=np.empty(aggregators, np.int32),
+            )
+            lib.mpiio_ext_plan_flat(self._handle, _pointer(flat.rows), _pointer(flat.first))
+            servers = _pointer(flat.servers, "int32_t *")
+            if lib.mpiio_ext_plan_totals(self._handle, _pointer(flat.bytes), servers) != 0:
+                raise MpiioExtError(f"not enough memory for the servers of {aggregators} aggregators")
+            for array in (flat.rows, flat.first, flat.bytes, flat.servers):
+                array.flags.writeable = False
+            self._sets = flat
+        return self._sets
 
     def stripe_sets(self, aggregator: int) -> tuple[StripeSet, ...]:
         """Return an aggregator's domain as objects instead of an array."""

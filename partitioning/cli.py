@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import click
 
 from mpiio_ext.errors import ArgumentError, FileSystemError
-from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, _aggregator_bytes, draw_figure, draw_text
-from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Choice, Geometry, Plan, choose, methods, plan
+from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
+from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
 
 __all__ = ["main"]
 
@@ -65,7 +67,7 @@ def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
             "servers": geometry.servers,
             "aggregators": geometry.aggregators,
         },
-        "auto": None if choice is None else {"method": choice.method, "reason": choice.reason},
+        "auto": None if choice is None else dataclasses.asdict(choice),
         "plans": [
             {
                 "method": p.method,
@@ -82,7 +84,7 @@ def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
                             for o, n, d, c in sets.tolist()
                         ],
                     }
-                    for a, (sets, total) in enumerate(zip(p.domains, _aggregator_bytes(p), strict=True))
+                    for a, (sets, total) in enumerate(zip(p.domains, p.sets().bytes, strict=True))
                 ],
             }
             for p in plans
@@ -104,6 +106,13 @@ def _print_text(plans: list[Plan]) -> None:
             click.echo(styled + line[done:])
 
 
+def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    """Print what ``auto`` goes by, and end."""
+    if wanted:
+        click.echo(rules_markdown(), nl=False)
+        context.exit()
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--servers", type=_PARTIES, required=True, help="I/O servers of the file (columns of the drawing).")
 @click.option("--aggregators", type=_PARTIES, required=True, help="Processes that carry out the I/O.")
@@ -118,14 +127,24 @@ def _print_text(plans: list[Plan]) -> None:
     help="Partition method; all: side by side.",
 )
 @click.option(
-    "--lock", type=click.Choice(["local", "server", "token", "none"]), default="server",
+    "--lock", type=click.Choice(LOCKS), default="server",
     help="Lock protocol of the file system, for --method auto.",
 )  # fmt: skip
+@click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="For --method auto.")
+@click.option(
+    "--nodes", type=click.IntRange(0), default=0,
+    help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
+)
+@click.option("--window", type=Size(), default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
+@click.option(
+    "--rules", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
+    help="Print the rules of auto as a table, and exit.",
+)
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture (.svg, .png, .pdf).")
 @click.option("--json", "as_json", is_flag=True, help="Write the domains as JSON to standard output.")
 def main(
     servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
-    lock: str, plot: Path | None, as_json: bool,
+    lock: str, operation: str, nodes: int, window: int, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show which I/O aggregator owns which stripes of a file region.
 
@@ -143,7 +162,12 @@ def main(
         start_bytes=region[0], end_bytes=region[1], stripe_size_bytes=stripe_size, servers=servers,
         aggregators=aggregators,
     )  # fmt: skip
-    choice = choose(geometry, lock=lock, coherent=lock == "local") if method == "auto" else None
+    choice = None
+    if method == "auto":
+        choice = choose(
+            geometry, lock=lock, coherent=lock == "local", operation=operation, nodes=nodes, window_bytes=window
+        )
+        geometry = dataclasses.replace(geometry, aggregators=choice.aggregators)
     names = _METHODS if method == "all" else [choice.method if choice is not None else method]
     try:
         plans = [plan(geometry, name) for name in names]
@@ -153,7 +177,9 @@ def main(
             click.echo(json.dumps(_as_json(plans, choice), indent=2))
             return
         if choice is not None:
-            click.echo(f"auto takes {choice.method}: {choice.reason}")
+            click.echo(f"auto takes {choice.method}: {choice.reason} ({choice.source})")
+            requests = "stripe-size I/O" if choice.stripe_size_io else f"windows of {choice.window_bytes} bytes"
+            click.echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
         if plot is None:
             _print_text(plans)
         else:

@@ -4,11 +4,14 @@
  * A mpiio_ext_plan is a mpiox_plan under a public name; stripe sets and extents are structs of int64_t without padding,
  * so arrays of them are arrays of rows of four and two numbers.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "mpiio_ext.h"
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
+#include "mpiox_partition_auto.h"
+#include "mpiox_partition_rules.h"
 
 _Static_assert(sizeof(mpiox_stripe_set) == 4 * sizeof(int64_t), "a row of four numbers");
 _Static_assert(sizeof(mpiox_extent) == 2 * sizeof(int64_t), "a row of two numbers");
@@ -44,12 +47,65 @@ const char *mpiio_ext_partition_description(int index)
 const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
                                        int32_t servers, int32_t aggregators, const char **reason)
 {
-    mpiox_geometry geometry = {
-        .start = start, .end = end, .stripe_size = stripe_size, .servers = servers, .aggregators = aggregators};
-    mpiox_layout layout = {.stripe_size = stripe_size, .servers = servers, .coherent = coherent != 0};
-    if (!mpiox_geometry_is_valid(&geometry) || mpiox_layout_lock_find(lock, &layout.lock) != MPIOX_OK)
+    mpiox_partition_facts facts = {
+        .start = start, .end = end, .aggregators = aggregators, .write = true, .stripe_size_io = MPIOX_PARTITION_OPEN};
+    mpiox_partition_decision decision;
+    facts.layout = (mpiox_layout){.stripe_size = stripe_size, .servers = servers, .coherent = coherent != 0};
+    if (mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK ||
+        mpiox_partition_decide(&facts, &decision) != MPIOX_OK)
         return NULL;
-    return mpiox_partition_choose(&geometry, &layout, reason)->name;
+    if (reason != NULL)
+        *reason = decision.reason;
+    return decision.method->name;
+}
+
+int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
+                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
+                               const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
+                               int64_t *numbers, const char **texts, char *reason, int64_t reason_bytes)
+{
+    mpiox_partition_facts facts = {.start = start,
+                                   .end = end,
+                                   .write = write != 0,
+                                   .aggregators = aggregators,
+                                   .nodes = nodes,
+                                   .aggregators_asked = aggregators_asked,
+                                   .window_asked = window_bytes,
+                                   .method = mpiox_partition_find(method)};
+    mpiox_partition_decision decision;
+    facts.layout = (mpiox_layout){
+        .stripe_size = stripe_size, .servers = servers, .stripe_known = stripe_known != 0, .coherent = coherent != 0};
+    if ((method != NULL && facts.method == NULL) || stripe_size_io < MPIOX_PARTITION_NO ||
+        stripe_size_io > MPIOX_PARTITION_OPEN || mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
+        return MPIOX_E_ARG;
+    facts.stripe_size_io = (mpiox_partition_wish)stripe_size_io;
+    if (mpiox_partition_decide(&facts, &decision) != MPIOX_OK)
+        return MPIOX_E_ARG;
+    numbers[0] = decision.aggregators;
+    numbers[1] = decision.aggregators_use;
+    numbers[2] = decision.window_bytes;
+    numbers[3] = decision.alignment_bytes;
+    numbers[4] = decision.stripe_size_io;
+    texts[0] = decision.method->name;
+    texts[1] = decision.source;
+    mpiox_partition_explain(&decision, reason, reason_bytes);
+    return MPIOX_OK;
+}
+
+int mpiio_ext_partition_rule_count(void)
+{
+    return mpiox_partition_rule_count();
+}
+
+int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source)
+{
+    mpiox_partition_rule_text rule;
+    if (mpiox_partition_rule_describe(index, &rule) != MPIOX_OK)
+        return MPIOX_E_ARG;
+    snprintf(text, (size_t)text_bytes, "%s\n%s\n%s", rule.topic, rule.when, rule.takes);
+    *reason = rule.reason;
+    *source = rule.source;
+    return MPIOX_OK;
 }
 
 int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
@@ -82,6 +138,29 @@ int64_t mpiio_ext_plan_sets(const mpiio_ext_plan *plan, int32_t aggregator, int6
     if (n > 0)
         memcpy(sets, domain->sets, (size_t)n * sizeof *domain->sets);
     return domain->n_sets;
+}
+
+int64_t mpiio_ext_plan_set_count(const mpiio_ext_plan *plan)
+{
+    const mpiox_stripe_set *sets;
+    return mpiox_plan_flat(plan_of(plan), &sets);
+}
+
+void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *first)
+{
+    const mpiox_plan *p = plan_of(plan);
+    const mpiox_stripe_set *all;
+    const int64_t n = mpiox_plan_flat(p, &all);
+    if (n > 0)
+        memcpy(sets, all, (size_t)n * sizeof *all);
+    first[0] = 0;
+    for (int32_t a = 0; a < p->geometry.aggregators; a++)
+        first[a + 1] = first[a] + p->domains[a].n_sets;
+}
+
+int mpiio_ext_plan_totals(const mpiio_ext_plan *plan, int64_t *bytes, int32_t *servers)
+{
+    return mpiox_plan_totals(plan_of(plan), bytes, servers);
 }
 
 void mpiio_ext_plan_owners(const mpiio_ext_plan *plan, const int64_t *offsets, int64_t n, int32_t *owners)

@@ -59,7 +59,8 @@ typedef struct mpiox_call {
     int64_t n_used;
     int64_t first, last; /* this rank's file range */
     bool write;
-    bool mark; /* coverage is marked and scanned (writes) */
+    bool mark;           /* coverage is marked and scanned (writes) */
+    bool stripe_size_io; /* no request of a window is larger than a stripe, or crosses the end of one */
     /* index among local aggregators of the one whose windows this rank's arrival at is the transport's to make; -1 */
     int held;
     int64_t granule;  /* of the coverage map */

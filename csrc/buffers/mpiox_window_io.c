@@ -11,9 +11,17 @@
 
 #include "mpiox_buffers.h"
 
+/* The file as this collective accesses it. */
+static mpiox_independent_file through(const mpiox_call *call)
+{
+    mpiox_independent_file file = mpiox_file_independent(call->b->file);
+    file.stripe_size_io = call->stripe_size_io;
+    return file;
+}
+
 static void write_range(mpiox_call *call, const char *buffer, int64_t offset, int64_t length)
 {
-    const mpiox_independent_file file = mpiox_file_independent(call->b->file);
+    const mpiox_independent_file file = through(call);
     mpiox_error error = {.code = MPIOX_OK};
     int64_t moved;
     if (!mpiox_buffers_failed(call->b) &&
@@ -56,7 +64,7 @@ static coverage measure(const unsigned char *map, int64_t cells)
 static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent,
                           int64_t from, int64_t to)
 {
-    const mpiox_independent_file file = mpiox_file_independent(call->b->file);
+    const mpiox_independent_file file = through(call);
     mpiox_storage_mapping mapping;
     const int64_t unit = call->granule, cells = extent.length / unit;
     int64_t first = from, end, stored = 0, last = -1;
@@ -80,7 +88,7 @@ static int64_t store_part(mpiox_call *call, const char *buffer, const unsigned c
  * which extends the file as far as the mappings reach. False: what has not been stored must be written by requests. */
 static bool store_runs(mpiox_call *call, const char *buffer, const unsigned char *map, mpiox_extent extent, coverage c)
 {
-    const mpiox_independent_file file = mpiox_file_independent(call->b->file);
+    const mpiox_independent_file file = through(call);
     const int64_t unit = call->granule, cells = extent.length / unit, limit = mpiox_independent_map_bytes(&file);
     const int64_t step = limit < extent.length ? limit / unit + 1 : cells;
     if (!mpiox_independent_maps(&file, c.runs, c.covered * unit))
@@ -123,7 +131,7 @@ static bool write_covered(mpiox_call *call, const char *buffer, const unsigned c
     const coverage c = measure(map, cells);
     if (store_runs(call, buffer, map, extent, c))
         return true;
-    if (c.runs > 1 && !call->b->file->hints.stripe_size_io && call->b->file->hints.ds_write != MPIOX_ON) {
+    if (c.runs > 1 && !call->stripe_size_io && call->b->file->hints.ds_write != MPIOX_ON) {
         list_runs(call, buffer, map, extent);
         return true;
     }
@@ -162,7 +170,7 @@ void mpiox_window_write(mpiox_call *call, mpiox_slot *slot)
 /* Fill [offset, offset + length); returns the file offset where the data ends (beyond the range: no end seen). */
 static int64_t read_range(mpiox_call *call, char *buffer, int64_t offset, int64_t length)
 {
-    const mpiox_independent_file file = mpiox_file_independent(call->b->file);
+    const mpiox_independent_file file = through(call);
     mpiox_error error = {.code = MPIOX_OK};
     int64_t moved = 0;
     if (mpiox_buffers_failed(call->b))

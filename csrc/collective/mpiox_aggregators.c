@@ -1,5 +1,6 @@
 /*
- * mpiox_aggregators.c - which ranks are aggregators: cb_nodes of them, spread over the nodes, as cb_config_list allows.
+ * mpiox_aggregators.c - which ranks are aggregators: as many as cb_nodes or the rules of `auto` say, spread over the
+ * nodes, as cb_config_list allows.
  *
  * cb_config_list is ROMIO's: a comma-separated list of NAME[:MAX]; NAME is a processor name or '*' (any node), MAX a
  * number or '*' (all ranks of the node), 1 when left out. The first entry that matches a node counts. Aggregator i goes
@@ -31,19 +32,6 @@ static int allowed(const char *list, const char *name, int ranks)
         entry += length + (entry[length] == ',');
     }
     return 0;
-}
-
-/* The number when the hints leave it open: on a local file system two per node keep two cores' caches busy; on a
- * striped one, as many as there are servers if the nodes can carry them. */
-static int default_number(const mpiox_buffers *b)
-{
-    const mpiox_topology *topology = b->file->topology;
-    if (b->file->layout.coherent || b->file->layout.servers <= 1)
-        return topology->n_nodes * 2;
-    int number = b->file->layout.servers;
-    while (number * 2 <= topology->n_nodes)
-        number *= 2;
-    return number;
 }
 
 /* How many aggregators every node may carry: collective, since names of other nodes are not known here. `capacity` is
@@ -80,8 +68,9 @@ int mpiox_aggregators_choose(mpiox_buffers *b)
         for (int n = 0; n < topology->n_nodes; n++)
             total += capacity[n] = 1;
     }
-    int wanted = b->file->hints.cb_nodes > 0 ? b->file->hints.cb_nodes : default_number(b);
-    wanted = wanted < total ? wanted : total;
+    int32_t wanted = 0;
+    if (code == MPIOX_OK)
+        code = mpiox_choose_settings(b, total, &wanted);
     b->aggregators = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->aggregators);
     b->local = calloc((size_t)(wanted > 0 ? wanted : 1), sizeof *b->local);
     if (code == MPIOX_OK && (!b->aggregators || !b->local))

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_partition_auto.h"
 
 enum {
     DIRECT_PIECE_BYTES = 256 * 1024,
@@ -169,16 +170,63 @@ static int grow_scratch(mpiox_buffers *b)
     return MPIOX_OK;
 }
 
+/* What the hints say of `auto`'s decisions. */
+static mpiox_partition_facts facts_of(const mpiox_buffers *b)
+{
+    _Static_assert((int)MPIOX_PARTITION_NO == MPIOX_OFF && (int)MPIOX_PARTITION_YES == MPIOX_ON &&
+                       (int)MPIOX_PARTITION_OPEN == MPIOX_AUTO,
+                   "a wish is a switch");
+    const mpiox_hints *hints = &b->file->hints;
+    return (mpiox_partition_facts){.layout = b->file->layout,
+                                   .aggregators_asked = hints->cb_nodes,
+                                   .stripe_size_io = (mpiox_partition_wish)hints->stripe_size_io};
+}
+
+int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators)
+{
+    mpiox_partition_facts facts = facts_of(b);
+    mpiox_partition_decision decision;
+    facts.aggregators = capacity;
+    facts.nodes = b->file->topology->n_nodes;
+    facts.window_asked = b->window_bytes;
+    const int code = mpiox_partition_decide(&facts, &decision);
+    b->window_bytes = decision.window_bytes;
+    *aggregators = decision.aggregators;
+    return code;
+}
+
+static int decide(const mpiox_collective *collective, const mpiox_call *call, mpiox_partition_decision *decision)
+{
+    mpiox_partition_facts facts = facts_of(call->b);
+    facts.start = call->summary.start;
+    facts.end = call->summary.end;
+    facts.write = call->write;
+    facts.aggregators = call->b->n_aggregators;
+    facts.window_asked = call->b->window_bytes;
+    facts.method = collective->forced;
+    return mpiox_partition_decide(&facts, decision);
+}
+
+static void explain(mpiox_stats *stats, const mpiox_partition_decision *decision)
+{
+    const size_t used = strlen(stats->reason), left = sizeof stats->reason - used;
+    if (left > 2) {
+        memcpy(stats->reason + used, "; ", 3);
+        mpiox_partition_explain(decision, stats->reason + used + 2, (int64_t)left - 2);
+    }
+}
+
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
     const mpiox_summary *s = &call->summary;
     const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
                                      b->n_aggregators};
-    const char *why = NULL;
-    const mpiox_partition_method *method = collective->forced
-                                               ? collective->forced
-                                               : mpiox_partition_choose(&geometry, &b->file->layout, &why);
+    mpiox_partition_decision decision;
+    if (decide(collective, call, &decision) != MPIOX_OK)
+        return MPIOX_E_ARG;
+    const mpiox_partition_method *method = decision.method;
+    call->stripe_size_io = decision.stripe_size_io;
     if (!b->plan || collective->plan_method != method || memcmp(&b->plan->geometry, &geometry, sizeof geometry) != 0) {
         mpiox_plan_free(b->plan);
         b->plan = NULL;
@@ -192,10 +240,8 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
     if (grow_scratch(b) != MPIOX_OK)
         return MPIOX_E_NOMEM;
     snprintf(b->file->stats.partition, sizeof b->file->stats.partition, "%s", method->name);
-    if (why) {
-        const size_t used = strlen(b->file->stats.reason);
-        snprintf(b->file->stats.reason + used, sizeof b->file->stats.reason - used, "; %s", why);
-    }
+    if (!collective->forced)
+        explain(&b->file->stats, &decision);
     call->rounds = 0;
     for (int a = 0; a < b->n_aggregators; a++) {
         const int64_t windows = mpiox_plan_windows(b->plan, a, b->window_bytes);

@@ -16,26 +16,13 @@
 #include "mpiox_event.h"
 #include "mpiox_wait.h"
 
-enum {
-    DEFAULT_WINDOW_BYTES = 1024 * 1024,
-    DEFAULT_WINDOW_MAX = 16 * 1024 * 1024,
-    WINDOW_UNIT = 512,
-    WINDOW_MAX = 1024 * 1024 * 1024,
-    SERVERS_MAX = 1 << 16
-};
+enum { WINDOW_UNIT = 512, WINDOW_MAX = 1024 * 1024 * 1024, SERVERS_MAX = 1 << 16 };
 
 /* ---- making and freeing ------------------------------------------------------------------------------------------ */
 
-/* Size of a collective buffer: the hint, else 1 MiB, else a whole stripe where the file system has stripes. Rounded to
- * 512 bytes; at least that. */
-static int64_t window_bytes(const mpiox_file *file)
+/* Size of a collective buffer, as asked for or decided: at least 512 bytes, and a multiple. */
+static int64_t round_window(int64_t bytes)
 {
-    int64_t bytes = file->hints.cb_buffer_size;
-    if (bytes <= 0) {
-        bytes = DEFAULT_WINDOW_BYTES;
-        if (!file->layout.coherent && file->layout.stripe_known && file->layout.stripe_size > bytes)
-            bytes = file->layout.stripe_size < DEFAULT_WINDOW_MAX ? file->layout.stripe_size : DEFAULT_WINDOW_MAX;
-    }
     bytes = bytes < WINDOW_MAX ? bytes / WINDOW_UNIT * WINDOW_UNIT : WINDOW_MAX;
     return bytes > WINDOW_UNIT ? bytes : WINDOW_UNIT;
 }
@@ -53,8 +40,9 @@ static int set_up(mpiox_collective *collective)
     if (strcmp(file->hints.partition, "auto") != 0)
         collective->forced = mpiox_partition_find(file->hints.partition);
     b->per_aggregator = file->hints.buffers >= 2 ? file->hints.buffers : 2;
-    b->window_bytes = window_bytes(file);
+    b->window_bytes = file->hints.cb_buffer_size > 0 ? round_window(file->hints.cb_buffer_size) : 0;
     const int code = mpiox_aggregators_choose(b);
+    b->window_bytes = round_window(b->window_bytes);
     if (code != MPIOX_OK)
         return code;
     const bool closes = mpiox_topology_one_node(topology) ||

@@ -18,7 +18,8 @@ struct mpiox_collective {
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
 };
 
-/* Which ranks are aggregators: fills b->aggregators, b->local and their numbers. Collective, not agreed. */
+/* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
+ * Collective, not agreed. */
 int mpiox_aggregators_choose(mpiox_buffers *b);
 
 void mpiox_post_write(mpiox_call *call);                                 /* this rank's post. Local */
@@ -28,6 +29,9 @@ bool mpiox_summary_is_filled(const mpiox_summary *summary);
 void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
+/* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, and the
+ * size of a window, b->window_bytes, unless that is > 0 already. Local, the same on all ranks; 0 or MPIOX_E_ARG. */
+int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators);
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
 /* b->aggregators and b->local in the order of the domains. 0 or MPIOX_E_NOMEM. Local, the same on all ranks. */
 int mpiox_owners_choose(mpiox_collective *collective);

@@ -87,11 +87,6 @@ bool mpiox_geometry_is_valid(const mpiox_geometry *geometry); /* inside the limi
 int mpiox_plan_create(const mpiox_partition_method *method, const mpiox_geometry *geometry, mpiox_plan **out);
 void mpiox_plan_free(mpiox_plan *plan); /* NULL-safe */
 
-/* Choose for `auto` from lock protocol and geometry (a valid one); *reason gets a static sentence for the statistics
- * (reason may be NULL). */
-const mpiox_partition_method *mpiox_partition_choose(const mpiox_geometry *geometry, const mpiox_layout *layout,
-                                                     const char **reason);
-
 /* Windows: aggregator a's domain is processed in rounds of at most window_bytes. Cuts never depend on the clipping:
  * a contiguous set (count == 1) is cut at file offsets that are multiples of window_bytes; a strided set takes
  * max(1, window_bytes / stripe_size) whole stripes a window, and stripes larger than window_bytes are cut at multiples
@@ -113,6 +108,13 @@ int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t w
  * Later look-ups with the same window_bytes search instead of scanning the sets; results are the same. 0, MPIOX_E_ARG
  * or MPIOX_E_NOMEM. Not to be called while another thread uses the plan. */
 int mpiox_plan_prepare(mpiox_plan *plan, int64_t window_bytes);
+
+/* All sets of all domains in one array, aggregator by aggregator: a domain's sets begin behind those of the aggregators
+ * before it. Returns their number; the plan owns them. O(1). */
+int64_t mpiox_plan_flat(const mpiox_plan *plan, const mpiox_stripe_set **sets);
+/* For each of geometry.aggregators: bytes of the domain, clipped to the region, and the number of different servers
+ * that they lie on. 0 or MPIOX_E_NOMEM. */
+int mpiox_plan_totals(const mpiox_plan *plan, int64_t *bytes, int32_t *servers);
 
 /* Owner of the byte at `offset` (inside the region), or -1 outside. O(1) arithmetic; O(log aggregators) for aligned. */
 int32_t mpiox_plan_owner(const mpiox_plan *plan, int64_t offset);

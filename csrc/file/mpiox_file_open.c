@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "mpiox_storage_refresh.h"
+#include "mpiox_testing.h"
 #include "mpiox_wait.h"
 
 /* A file that the program only writes is opened for both where permissions allow: a mapping needs it (window I/O). */
@@ -59,6 +60,14 @@ static bool can_be_ours(mpiox_file *file)
     return file->refreshes;
 }
 
+/* Tests of what is decided for other file systems: MPIOX_LOCKS=server says that this one locked like Lustre. */
+static void pretend_locks(mpiox_layout *layout)
+{
+    const char *name = mpiox_testing_variable("MPIOX_LOCKS");
+    if (name != NULL && mpiox_layout_lock_find(name, &layout->lock) == MPIOX_OK)
+        layout->coherent = layout->lock == MPIOX_LOCK_LOCAL;
+}
+
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
  * what it sees itself: a file server's own disk is NFS to the others. */
 static int open_here(mpiox_file *file, const char *path, bool striped)
@@ -79,6 +88,7 @@ static int open_here(mpiox_file *file, const char *path, bool striped)
     else
         mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
     mpiox_storage_unpin(file->storage);
+    pretend_locks(&file->layout);
     if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
@@ -253,9 +263,18 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error)
 
 mpiox_independent_file mpiox_file_independent(mpiox_file *file)
 {
-    return (mpiox_independent_file){file->storage,      file->view,          file->set_displacement, file->tile_extent,
-                                    &file->layout,      &file->hints,        file->atomic,           false,
-                                    &file->independent, &file->threads_lock, file->refreshes};
+    return (mpiox_independent_file){file->storage,
+                                    file->view,
+                                    file->set_displacement,
+                                    file->tile_extent,
+                                    &file->layout,
+                                    &file->hints,
+                                    file->atomic,
+                                    false,
+                                    &file->independent,
+                                    &file->threads_lock,
+                                    file->hints.stripe_size_io == MPIOX_ON,
+                                    file->refreshes};
 }
 
 int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome)

@@ -221,7 +221,7 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
 static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request)
 {
     return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
-           !file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
+           !file->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
            request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            request->length <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;

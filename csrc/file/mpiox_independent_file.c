@@ -75,7 +75,7 @@ static int transfer_once(mpiox_storage *storage, bool write, char *buffer, int64
 int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, char *buffer, int64_t offset,
                                int64_t length, int64_t *moved, mpiox_error *error)
 {
-    if (!file->hints->stripe_size_io && file->hints->ds_write != MPIOX_ON) /* nothing cuts it, nothing guards it */
+    if (!file->stripe_size_io && file->hints->ds_write != MPIOX_ON) /* nothing cuts it, nothing guards it */
         return transfer_once(file->storage, write, buffer, offset, length, moved, error);
     const int64_t stripe = file->layout->stripe_size;
     const bool guarded = write && guard(file, offset, length, error);
@@ -84,7 +84,7 @@ int mpiox_independent_transfer(const mpiox_independent_file *file, bool write, c
     while (code == MPIOX_OK && *moved < length) {
         int64_t part = length - *moved, done;
         const int64_t at = offset + *moved;
-        if (file->hints->stripe_size_io && stripe - at % stripe < part)
+        if (file->stripe_size_io && stripe - at % stripe < part)
             part = stripe - at % stripe;
         code = transfer_once(file->storage, write, buffer + *moved, at, part, &done, error);
         *moved += done;

@@ -54,7 +54,7 @@ static mpiox_side file_side(const mpiox_independent_call *call, const mpiox_inde
 static int transfer_pieces(const mpiox_independent_call *call, const mpiox_independent_window *window, char *buffer,
                            int64_t *moved, mpiox_error *error)
 {
-    const bool by_stripes = call->file->hints->stripe_size_io;
+    const bool by_stripes = call->file->stripe_size_io;
     mpiox_storage_list list;
     mpiox_cursor cursor;
     bool more = true;
@@ -122,7 +122,7 @@ static bool is_vectored(const mpiox_independent_call *call)
 {
     const mpiox_typemap *memory = call->request->memory;
     const mpiox_hints *hints = call->file->hints;
-    return memory && !hints->stripe_size_io && !(call->request->write && hints->ds_write == MPIOX_ON) &&
+    return memory && !call->file->stripe_size_io && !(call->request->write && hints->ds_write == MPIOX_ON) &&
            mpiox_typemap_size(memory) / mpiox_typemap_pieces(memory) >= LARGE_MEMORY_BYTES;
 }
 

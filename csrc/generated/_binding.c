@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 546), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 586), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 591), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 593), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 554), // mpiio_ext_layout const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // mpiio_ext_layout const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
@@ -623,7 +623,7 @@ static void *_cffi_types[] = {
 /* 35 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 560), // mpiio_ext_rawtrace const *
+/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_rawtrace const *
 /* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 40 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 41 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -636,10 +636,10 @@ static void *_cffi_types[] = {
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 567), // mpiio_ext_stats const *
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_stats const *
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 568), // mpiio_ext_trace const *
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_trace const *
 /* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
@@ -648,7 +648,7 @@ static void *_cffi_types[] = {
 /* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 143), // int32_t const * *
+/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 170), // int32_t const * *
 /* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
@@ -656,509 +656,549 @@ static void *_cffi_types[] = {
 /* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 349), // double()(mpiio_ext_stats const *, int)
+/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 381), // double()(mpiio_ext_stats const *, int)
 /* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 73 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 546), // char *
+/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 586), // char *
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, int64_t *, char const * *, char *, int64_t)
 /* 82 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 83 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 281), // mpiio_ext_schedule * *
-/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
-/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 478), // mpiio_ext_layout * *
-/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 94 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
-/* 95 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 101 */ _CFFI_OP(_CFFI_OP_POINTER, 556), // mpiio_ext_locks_system const *
-/* 102 */ _CFFI_OP(_CFFI_OP_POINTER, 555), // mpiio_ext_locks_run const *
-/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 105 */ _CFFI_OP(_CFFI_OP_POINTER, 557), // mpiio_ext_locks_totals *
-/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 111 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 112 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 113 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 114 */ _CFFI_OP(_CFFI_OP_POINTER, 484), // mpiio_ext_plan * *
-/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 118 */ _CFFI_OP(_CFFI_OP_POINTER, 346), // mpiio_ext_darshan * *
-/* 119 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 121 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 124 */ _CFFI_OP(_CFFI_OP_POINTER, 472), // mpiio_ext_delegates * *
-/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 128 */ _CFFI_OP(_CFFI_OP_POINTER, 422), // mpiio_ext_trace * *
-/* 129 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 130 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 136 */ _CFFI_OP(_CFFI_OP_POINTER, 349), // double *
-/* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 139 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 124),
+/* 91 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 93 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 94 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 96 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 103 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 104 */ _CFFI_OP(_CFFI_OP_POINTER, 313), // mpiio_ext_schedule * *
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
+/* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 108 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_layout * *
+/* 112 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
+/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 119 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 121 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_locks_system const *
+/* 122 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_locks_run const *
+/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_locks_totals *
+/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 130 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 134 */ _CFFI_OP(_CFFI_OP_POINTER, 519), // mpiio_ext_plan * *
+/* 135 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 136 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 378), // mpiio_ext_darshan * *
+/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 140 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 143 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 144 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
-/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 149 */ _CFFI_OP(_CFFI_OP_POINTER, 572), // unsigned char *
-/* 150 */ _CFFI_OP(_CFFI_OP_NOOP, 149),
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 160 */ _CFFI_OP(_CFFI_OP_POINTER, 569), // mpiio_ext_typemap const *
-/* 161 */ _CFFI_OP(_CFFI_OP_POINTER, 508), // mpiio_ext_typemap * *
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 165 */ _CFFI_OP(_CFFI_OP_POINTER, 349), // double const *
-/* 166 */ _CFFI_OP(_CFFI_OP_NOOP, 165),
-/* 167 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 170 */ _CFFI_OP(_CFFI_OP_POINTER, 550), // int8_t *
-/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 507), // mpiio_ext_delegates * *
+/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 457), // mpiio_ext_trace * *
+/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 151 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 162 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double *
+/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 170 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
 /* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
-/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 165),
-/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
-/* 180 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 187 */ _CFFI_OP(_CFFI_OP_POINTER, 160), // mpiio_ext_typemap const * const *
-/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
+/* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 176 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // unsigned char *
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
+/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 187 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_typemap const *
+/* 188 */ _CFFI_OP(_CFFI_OP_POINTER, 548), // mpiio_ext_typemap * *
 /* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
-/* 196 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 199 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double const *
+/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 197 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // int8_t *
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 200 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
 /* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 205 */ _CFFI_OP(_CFFI_OP_POINTER, 220), // mpiio_ext_mckp * *
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
-/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
-/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 216 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 220 */ _CFFI_OP(_CFFI_OP_POINTER, 558), // mpiio_ext_mckp *
-/* 221 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
-/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 220),
-/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 205 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
+/* 207 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 211 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 214 */ _CFFI_OP(_CFFI_OP_POINTER, 187), // mpiio_ext_typemap const * const *
+/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 225 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
 /* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 220),
-/* 232 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 165),
-/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 232 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // mpiio_ext_mckp * *
+/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
 /* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 239 */ _CFFI_OP(_CFFI_OP_NOOP, 220),
-/* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 241 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 143),
-/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 165),
-/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 246 */ _CFFI_OP(_CFFI_OP_POINTER, 560), // mpiio_ext_rawtrace *
-/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 257 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 262 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 263 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 239 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 247 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_mckp *
+/* 248 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
+/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
+/* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 263 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
 /* 267 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 270 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 273 */ _CFFI_OP(_CFFI_OP_POINTER, 561), // mpiio_ext_rawtrace_columns const *
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 276 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 277 */ _CFFI_OP(_CFFI_OP_POINTER, 573), // void const *
-/* 278 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 268 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 273 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_plan const *
+/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
+/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 278 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_rawtrace *
 /* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 281 */ _CFFI_OP(_CFFI_OP_POINTER, 566), // mpiio_ext_schedule *
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 283 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 284 */ _CFFI_OP(_CFFI_OP_POINTER, 288), // uint32_t *
-/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 287 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 295 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 297 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 281 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 287 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 294 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
 /* 299 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 300 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 300 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 301 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
+/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 305 */ _CFFI_OP(_CFFI_OP_POINTER, 601), // mpiio_ext_rawtrace_columns const *
 /* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 309 */ _CFFI_OP(_CFFI_OP_POINTER, 573), // void *
+/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 309 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // void const *
 /* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 313 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 314 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 315 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 319 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 320 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_schedule *
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 315 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // uint32_t *
+/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 319 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 320 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
 /* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 324 */ _CFFI_OP(_CFFI_OP_NOOP, 161),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 326 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 329 */ _CFFI_OP(_CFFI_OP_POINTER, 559), // mpiio_ext_plan const *
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 332 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 329 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 331 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 332 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 335 */ _CFFI_OP(_CFFI_OP_NOOP, 284),
-/* 336 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 337 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION, 83), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 339 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 341 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 345 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 346 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_darshan *
-/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 348 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 349 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 350 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 334 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 336 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 341 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // void *
+/* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
 /* 351 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 354 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_delegates const *
-/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 356 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 354 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 356 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
 /* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 359 */ _CFFI_OP(_CFFI_OP_POINTER, 558), // mpiio_ext_mckp const *
-/* 360 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 361 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 359 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
 /* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 329),
-/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 367 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 369 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 370 */ _CFFI_OP(_CFFI_OP_NOOP, 329),
-/* 371 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 372 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 366 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 367 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 369 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 370 */ _CFFI_OP(_CFFI_OP_FUNCTION, 103), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 371 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 372 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 329),
-/* 376 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 378 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 379 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 375 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 378 */ _CFFI_OP(_CFFI_OP_POINTER, 591), // mpiio_ext_darshan *
+/* 379 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 381 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 382 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 383 */ _CFFI_OP(_CFFI_OP_NOOP, 329),
-/* 384 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 385 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 386 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 387 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 388 */ _CFFI_OP(_CFFI_OP_POINTER, 562), // mpiio_ext_rawtrace_row const * *
-/* 389 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 390 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
-/* 391 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 392 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 393 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 394 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 395 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 396 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 397 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 398 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 399 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 400 */ _CFFI_OP(_CFFI_OP_POINTER, 83), // int64_t const * *
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 403 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 404 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 405 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 406 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 407 */ _CFFI_OP(_CFFI_OP_POINTER, 565), // mpiio_ext_sanitizer *
-/* 408 */ _CFFI_OP(_CFFI_OP_POINTER, 564), // mpiio_ext_rows const *
-/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 411 */ _CFFI_OP(_CFFI_OP_POINTER, 566), // mpiio_ext_schedule const *
-/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 411),
-/* 415 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 382 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 383 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 384 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 385 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 386 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // mpiio_ext_delegates const *
+/* 387 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 388 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 391 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_mckp const *
+/* 392 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 393 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 394 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 395 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 399 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 400 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 402 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 405 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 407 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 410 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 411 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 413 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 415 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 416 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 418 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 418 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 422 */ _CFFI_OP(_CFFI_OP_POINTER, 568), // mpiio_ext_trace *
-/* 423 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 427 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 428 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 429 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
+/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 423 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_rawtrace_row const * *
+/* 424 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 425 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
+/* 426 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 427 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 429 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 434 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 437 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 438 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 439 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 441 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 442 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 443 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 444 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 445 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 434 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 435 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * *
+/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 439 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 442 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_sanitizer *
+/* 443 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rows const *
+/* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 446 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_schedule const *
 /* 447 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION, 475), // mpiio_ext_hints *()(char const *)
-/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 475), // mpiio_ext_hints *()(void const *)
-/* 452 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION, 246), // mpiio_ext_rawtrace *()(void)
+/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 446),
+/* 450 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 454 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION, 407), // mpiio_ext_sanitizer *()(void)
-/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION, 502), // mpiio_ext_stats *()(void const *)
-/* 459 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 461 */ _CFFI_OP(_CFFI_OP_FUNCTION, 502), // mpiio_ext_stats *()(void)
+/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 457 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_trace *
+/* 458 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 461 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
 /* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION, 277), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 464 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 465 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 466 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 468 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_darshan *)
-/* 469 */ _CFFI_OP(_CFFI_OP_NOOP, 346),
-/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 471 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_delegates *)
-/* 472 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_delegates *
-/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_hints *)
-/* 475 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_hints *
-/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 477 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_layout *)
-/* 478 */ _CFFI_OP(_CFFI_OP_POINTER, 554), // mpiio_ext_layout *
-/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_mckp *)
-/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 220),
+/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 464 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 467 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 468 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 472 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 473 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 475 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 476 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 477 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 478 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 479 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 480 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 483 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_plan *)
-/* 484 */ _CFFI_OP(_CFFI_OP_POINTER, 559), // mpiio_ext_plan *
+/* 483 */ _CFFI_OP(_CFFI_OP_FUNCTION, 510), // mpiio_ext_hints *()(char const *)
+/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 329),
-/* 488 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
-/* 489 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 490 */ _CFFI_OP(_CFFI_OP_NOOP, 221),
-/* 491 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 492 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_rawtrace *)
-/* 493 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_sanitizer *)
-/* 496 */ _CFFI_OP(_CFFI_OP_NOOP, 407),
+/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION, 510), // mpiio_ext_hints *()(void const *)
+/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION, 278), // mpiio_ext_rawtrace *()(void)
+/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 491 */ _CFFI_OP(_CFFI_OP_FUNCTION, 442), // mpiio_ext_sanitizer *()(void)
+/* 492 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION, 542), // mpiio_ext_stats *()(void const *)
+/* 494 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION, 542), // mpiio_ext_stats *()(void)
 /* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 498 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_schedule *)
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_stats *)
-/* 502 */ _CFFI_OP(_CFFI_OP_POINTER, 567), // mpiio_ext_stats *
-/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 504 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_trace *)
-/* 505 */ _CFFI_OP(_CFFI_OP_NOOP, 422),
-/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap *)
-/* 508 */ _CFFI_OP(_CFFI_OP_POINTER, 569), // mpiio_ext_typemap *
-/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 512 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 513 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 514 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 515 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 516 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 517 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 518 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 519 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 520 */ _CFFI_OP(_CFFI_OP_NOOP, 149),
-/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 522 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 523 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 524 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 525 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 526 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 528 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 531 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 532 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 533 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 534 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 535 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 536 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 498 */ _CFFI_OP(_CFFI_OP_FUNCTION, 309), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 500 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 501 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_darshan *)
+/* 504 */ _CFFI_OP(_CFFI_OP_NOOP, 378),
+/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_delegates *)
+/* 507 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // mpiio_ext_delegates *
+/* 508 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_hints *)
+/* 510 */ _CFFI_OP(_CFFI_OP_POINTER, 593), // mpiio_ext_hints *
+/* 511 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_layout *)
+/* 513 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // mpiio_ext_layout *
+/* 514 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_mckp *)
+/* 516 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
+/* 517 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 518 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan *)
+/* 519 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_plan *
+/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 522 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 523 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 524 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 526 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 528 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 529 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
+/* 531 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 532 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_rawtrace *)
+/* 533 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 534 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_sanitizer *)
+/* 536 */ _CFFI_OP(_CFFI_OP_NOOP, 442),
 /* 537 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION, 573), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 539 */ _CFFI_OP(_CFFI_OP_NOOP, 160),
-/* 540 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 541 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 542 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 543 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 545 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 546 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 547 */ _CFFI_OP(_CFFI_OP_POINTER, 548), // int16_t const *
-/* 548 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 549 */ _CFFI_OP(_CFFI_OP_POINTER, 83), // int64_t const * const *
-/* 550 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 551 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 552 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 553 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 554 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
-/* 555 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
-/* 556 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
-/* 557 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
-/* 558 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
-/* 559 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
-/* 560 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
-/* 561 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
-/* 562 */ _CFFI_OP(_CFFI_OP_POINTER, 563), // mpiio_ext_rawtrace_row const *
-/* 563 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
-/* 564 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
-/* 565 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
-/* 566 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
-/* 567 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
-/* 568 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
-/* 569 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
-/* 570 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
-/* 571 */ _CFFI_OP(_CFFI_OP_POINTER, 572), // unsigned char const *
-/* 572 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 573 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_schedule *)
+/* 539 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 540 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 541 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_stats *)
+/* 542 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_stats *
+/* 543 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_trace *)
+/* 545 */ _CFFI_OP(_CFFI_OP_NOOP, 457),
+/* 546 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 547 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap *)
+/* 548 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_typemap *
+/* 549 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 550 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 551 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 552 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 553 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 555 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 556 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 557 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 558 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 559 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 560 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
+/* 561 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 562 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 563 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 564 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
+/* 565 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 566 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 567 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 568 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 569 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 570 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 571 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
+/* 572 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 573 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 575 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 576 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 577 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 578 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 579 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 580 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
+/* 581 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 582 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 583 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
+/* 584 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 585 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 586 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 587 */ _CFFI_OP(_CFFI_OP_POINTER, 588), // int16_t const *
+/* 588 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 589 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * const *
+/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 591 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 592 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 593 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 594 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
+/* 595 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
+/* 596 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
+/* 597 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
+/* 598 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
+/* 599 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
+/* 600 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
+/* 601 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
+/* 602 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_rawtrace_row const *
+/* 603 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
+/* 604 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
+/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
+/* 606 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
+/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
+/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
+/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
+/* 610 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 611 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // unsigned char const *
+/* 612 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 613 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1298,7 +1338,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(277));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(309));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1403,10 +1443,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(346), arg0, (char **)&x0);
+      _cffi_type(378), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(346), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(378), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1460,10 +1500,10 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(118), arg1, (char **)&x1);
+      _cffi_type(138), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(118), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(138), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1525,10 +1565,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(346), arg0, (char **)&x0);
+      _cffi_type(378), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(346), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(378), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1624,10 +1664,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(472), arg0, (char **)&x0);
+      _cffi_type(507), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(472), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(507), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1793,10 +1833,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(124), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(124), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1841,10 +1881,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(124), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(124), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1895,10 +1935,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg2, (char **)&x2);
+      _cffi_type(163), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1941,10 +1981,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(354), arg0, (char **)&x0);
+      _cffi_type(386), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(354), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(386), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2014,10 +2054,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg0, (char **)&x0);
+      _cffi_type(170), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2027,10 +2067,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg2, (char **)&x2);
+      _cffi_type(170), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2048,19 +2088,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(149), arg6, (char **)&x6);
+      _cffi_type(176), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(149), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(176), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(149), arg7, (char **)&x7);
+      _cffi_type(176), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(149), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(176), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2405,10 +2445,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(309), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2418,10 +2458,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg2, (char **)&x2);
+      _cffi_type(341), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2770,10 +2810,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(475), arg0, (char **)&x0);
+      _cffi_type(510), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(475), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(510), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2808,10 +2848,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(309), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2823,7 +2863,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(475));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(510));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2899,7 +2939,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(475));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(510));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3309,10 +3349,10 @@ _cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(478), arg0, (char **)&x0);
+      _cffi_type(513), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(478), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(513), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3382,10 +3422,10 @@ _cffi_f_mpiio_ext_layout_inspect(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(91), arg4, (char **)&x4);
+      _cffi_type(111), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(91), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(111), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3670,19 +3710,19 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(101), arg6, (char **)&x6);
+      _cffi_type(121), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(101), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(102), arg7, (char **)&x7);
+      _cffi_type(122), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_run const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(102), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3706,10 +3746,10 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(105), arg10, (char **)&x10);
+      _cffi_type(125), arg10, (char **)&x10);
   if (datasize != 0) {
     x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_totals *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(105), arg10, (char **)&x10,
+    if (_cffi_convert_array_argument(_cffi_type(125), arg10, (char **)&x10,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3756,10 +3796,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3773,19 +3813,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg3, (char **)&x3);
+      _cffi_type(170), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg4, (char **)&x4);
+      _cffi_type(192), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3834,10 +3874,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3847,28 +3887,28 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg2, (char **)&x2);
+      _cffi_type(103), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg3, (char **)&x3);
+      _cffi_type(170), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg4, (char **)&x4);
+      _cffi_type(192), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3922,10 +3962,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(205), arg1, (char **)&x1);
+      _cffi_type(232), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(205), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(232), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3958,10 +3998,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3994,10 +4034,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4040,10 +4080,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(359), arg0, (char **)&x0);
+      _cffi_type(391), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(359), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(391), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4115,28 +4155,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg2, (char **)&x2);
+      _cffi_type(170), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg3, (char **)&x3);
+      _cffi_type(192), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4150,10 +4190,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(143), arg6, (char **)&x6);
+      _cffi_type(170), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(143), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(170), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4163,10 +4203,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg8, (char **)&x8);
+      _cffi_type(163), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4207,10 +4247,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4255,10 +4295,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4309,19 +4349,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(220), arg0, (char **)&x0);
+      _cffi_type(247), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(220), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(221), arg1, (char **)&x1);
+      _cffi_type(248), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(221), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(248), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4331,10 +4371,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg3, (char **)&x3);
+      _cffi_type(163), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4504,6 +4544,170 @@ _cffi_f_mpiio_ext_partition_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_partition_count _cffi_d_mpiio_ext_partition_count
 #endif
 
+static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, int64_t * x14, char const * * x15, char * x16, int64_t x17)
+{
+  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  int x1;
+  int x2;
+  int64_t x3;
+  int64_t x4;
+  int64_t x5;
+  int32_t x6;
+  int32_t x7;
+  int32_t x8;
+  int x9;
+  char const * x10;
+  int64_t x11;
+  int32_t x12;
+  int x13;
+  int64_t * x14;
+  char const * * x15;
+  char * x16;
+  int64_t x17;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+  PyObject *arg7;
+  PyObject *arg8;
+  PyObject *arg9;
+  PyObject *arg10;
+  PyObject *arg11;
+  PyObject *arg12;
+  PyObject *arg13;
+  PyObject *arg14;
+  PyObject *arg15;
+  PyObject *arg16;
+  PyObject *arg17;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 18, 18, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int);
+  if (x2 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x4 = _cffi_to_c_int(arg4, int64_t);
+  if (x4 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x5 = _cffi_to_c_int(arg5, int64_t);
+  if (x5 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x6 = _cffi_to_c_int(arg6, int32_t);
+  if (x6 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x7 = _cffi_to_c_int(arg7, int32_t);
+  if (x7 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x8 = _cffi_to_c_int(arg8, int32_t);
+  if (x8 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x9 = _cffi_to_c_int(arg9, int);
+  if (x9 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg10, (char **)&x10);
+  if (datasize != 0) {
+    x10 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg10, (char **)&x10,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x11 = _cffi_to_c_int(arg11, int64_t);
+  if (x11 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x12 = _cffi_to_c_int(arg12, int32_t);
+  if (x12 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x13 = _cffi_to_c_int(arg13, int);
+  if (x13 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg14, (char **)&x14);
+  if (datasize != 0) {
+    x14 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg14, (char **)&x14,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg15, (char **)&x15);
+  if (datasize != 0) {
+    x15 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg15, (char **)&x15,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(78), arg16, (char **)&x16);
+  if (datasize != 0) {
+    x16 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(78), arg16, (char **)&x16,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x17 = _cffi_to_c_int(arg17, int64_t);
+  if (x17 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_decide _cffi_d_mpiio_ext_partition_decide
+#endif
+
 static char const * _cffi_d_mpiio_ext_partition_description(int x0)
 {
   return mpiio_ext_partition_description(x0);
@@ -4564,6 +4768,108 @@ _cffi_f_mpiio_ext_partition_name(PyObject *self, PyObject *arg0)
 #  define _cffi_f_mpiio_ext_partition_name _cffi_d_mpiio_ext_partition_name
 #endif
 
+static int _cffi_d_mpiio_ext_partition_rule(int x0, char * x1, int64_t x2, char const * * x3, char const * * x4)
+{
+  return mpiio_ext_partition_rule(x0, x1, x2, x3, x4);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_rule(PyObject *self, PyObject *args)
+{
+  int x0;
+  char * x1;
+  int64_t x2;
+  char const * * x3;
+  char const * * x4;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_rule", 5, 5, &arg0, &arg1, &arg2, &arg3, &arg4))
+    return NULL;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(78), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(78), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg3, (char **)&x3);
+  if (datasize != 0) {
+    x3 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg3, (char **)&x3,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(8), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_rule(x0, x1, x2, x3, x4); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_rule _cffi_d_mpiio_ext_partition_rule
+#endif
+
+static int _cffi_d_mpiio_ext_partition_rule_count(void)
+{
+  return mpiio_ext_partition_rule_count();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_partition_rule_count(PyObject *self, PyObject *noarg)
+{
+  int result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_partition_rule_count(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_partition_rule_count _cffi_d_mpiio_ext_partition_rule_count
+#endif
+
 static int32_t _cffi_d_mpiio_ext_plan_aggregators_used(mpiio_ext_plan const * x0)
 {
   return mpiio_ext_plan_aggregators_used(x0);
@@ -4579,10 +4885,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4662,10 +4968,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(114), arg6, (char **)&x6);
+      _cffi_type(134), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(114), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(134), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4710,10 +5016,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4750,6 +5056,68 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_plan_extents _cffi_d_mpiio_ext_plan_extents
 #endif
 
+static void _cffi_d_mpiio_ext_plan_flat(mpiio_ext_plan const * x0, int64_t * x1, int64_t * x2)
+{
+  mpiio_ext_plan_flat(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
+{
+  mpiio_ext_plan const * x0;
+  int64_t * x1;
+  int64_t * x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_plan_flat", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(273), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_plan_flat(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_plan_flat _cffi_d_mpiio_ext_plan_flat
+#endif
+
 static void _cffi_d_mpiio_ext_plan_free(mpiio_ext_plan * x0)
 {
   mpiio_ext_plan_free(x0);
@@ -4763,10 +5131,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(484), arg0, (char **)&x0);
+      _cffi_type(519), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(484), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(519), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4809,19 +5177,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4831,10 +5199,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(221), arg3, (char **)&x3);
+      _cffi_type(248), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(221), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(248), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4852,6 +5220,44 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
 }
 #else
 #  define _cffi_f_mpiio_ext_plan_owners _cffi_d_mpiio_ext_plan_owners
+#endif
+
+static int64_t _cffi_d_mpiio_ext_plan_set_count(mpiio_ext_plan const * x0)
+{
+  return mpiio_ext_plan_set_count(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_plan const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(273), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_plan_set_count(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_plan_set_count _cffi_d_mpiio_ext_plan_set_count
 #endif
 
 static int64_t _cffi_d_mpiio_ext_plan_sets(mpiio_ext_plan const * x0, int32_t x1, int64_t * x2, int64_t x3)
@@ -4879,10 +5285,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4919,6 +5325,70 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_plan_sets _cffi_d_mpiio_ext_plan_sets
 #endif
 
+static int _cffi_d_mpiio_ext_plan_totals(mpiio_ext_plan const * x0, int64_t * x1, int32_t * x2)
+{
+  return mpiio_ext_plan_totals(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
+{
+  mpiio_ext_plan const * x0;
+  int64_t * x1;
+  int32_t * x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_plan_totals", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(273), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(248), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(248), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_plan_totals(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_plan_totals _cffi_d_mpiio_ext_plan_totals
+#endif
+
 static int64_t _cffi_d_mpiio_ext_plan_window(mpiio_ext_plan const * x0, int32_t x1, int64_t x2, int64_t x3, int64_t * x4, int64_t x5)
 {
   return mpiio_ext_plan_window(x0, x1, x2, x3, x4, x5);
@@ -4948,10 +5418,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5019,10 +5489,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5071,10 +5541,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(329), arg0, (char **)&x0);
+      _cffi_type(273), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(329), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5119,10 +5589,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5224,10 +5694,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5336,7 +5806,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(246));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(278));
   return pyresult;
 }
 #else
@@ -5368,10 +5838,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5435,10 +5905,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5504,10 +5974,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5550,19 +6020,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg1, (char **)&x1);
+      _cffi_type(309), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5599,10 +6069,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5669,10 +6139,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(400), arg3, (char **)&x3);
+      _cffi_type(435), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(400), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(435), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5864,19 +6334,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg1, (char **)&x1);
+      _cffi_type(305), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(305), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5921,19 +6391,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg0, (char **)&x0);
+      _cffi_type(278), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(388), arg1, (char **)&x1);
+      _cffi_type(423), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(388), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(423), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5992,19 +6462,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(407), arg0, (char **)&x0);
+      _cffi_type(442), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(407), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(442), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(408), arg1, (char **)&x1);
+      _cffi_type(443), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(408), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(443), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6037,10 +6507,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(407), arg0, (char **)&x0);
+      _cffi_type(442), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(407), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(442), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6079,7 +6549,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(407));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(442));
   return pyresult;
 }
 #else
@@ -6111,19 +6581,19 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6133,10 +6603,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(284), arg3, (char **)&x3);
+      _cffi_type(316), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(284), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6177,10 +6647,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6225,10 +6695,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(411), arg0, (char **)&x0);
+      _cffi_type(446), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(411), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6314,19 +6784,19 @@ _cffi_f_mpiio_ext_schedule_create(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(84), arg2, (char **)&x2);
+      _cffi_type(104), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(84), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(104), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6361,10 +6831,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(411), arg0, (char **)&x0);
+      _cffi_type(446), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(411), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6405,10 +6875,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6445,10 +6915,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6495,10 +6965,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6512,10 +6982,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(284), arg3, (char **)&x3);
+      _cffi_type(316), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(284), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6729,10 +7199,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(502), arg0, (char **)&x0);
+      _cffi_type(542), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(502), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(542), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6827,10 +7297,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(309), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6842,7 +7312,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(502));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(542));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7105,7 +7575,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(502));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(542));
   return pyresult;
 }
 #else
@@ -7173,28 +7643,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg0, (char **)&x0);
+      _cffi_type(103), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg1, (char **)&x1);
+      _cffi_type(192), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(165), arg2, (char **)&x2);
+      _cffi_type(192), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(165), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7204,28 +7674,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg4, (char **)&x4);
+      _cffi_type(163), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(136), arg5, (char **)&x5);
+      _cffi_type(163), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(136), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(163), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg6, (char **)&x6);
+      _cffi_type(197), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7258,10 +7728,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(422), arg0, (char **)&x0);
+      _cffi_type(457), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(422), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(457), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7321,7 +7791,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(83));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(103));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7603,10 +8073,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(422), arg0, (char **)&x0);
+      _cffi_type(457), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(422), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(457), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7660,10 +8130,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(128), arg1, (char **)&x1);
+      _cffi_type(148), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(128), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8071,10 +8541,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8119,10 +8589,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8171,19 +8641,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(341), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8193,19 +8663,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg3, (char **)&x3);
+      _cffi_type(187), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg4, (char **)&x4);
+      _cffi_type(309), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8266,10 +8736,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8287,10 +8757,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg4, (char **)&x4);
+      _cffi_type(187), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8343,19 +8813,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg1, (char **)&x1);
+      _cffi_type(187), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8388,10 +8858,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(508), arg0, (char **)&x0);
+      _cffi_type(548), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(508), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(548), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8434,10 +8904,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(309), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8447,10 +8917,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg2, (char **)&x2);
+      _cffi_type(188), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8491,19 +8961,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(309), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg1, (char **)&x1);
+      _cffi_type(188), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8554,37 +9024,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg2, (char **)&x2);
+      _cffi_type(103), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg3, (char **)&x3);
+      _cffi_type(187), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg4, (char **)&x4);
+      _cffi_type(188), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8631,10 +9101,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8656,10 +9126,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(149), arg5, (char **)&x5);
+      _cffi_type(176), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(149), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(176), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8700,10 +9170,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8752,19 +9222,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg1, (char **)&x1);
+      _cffi_type(309), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8778,10 +9248,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg4, (char **)&x4);
+      _cffi_type(341), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8830,10 +9300,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8904,10 +9374,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8964,19 +9434,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg2, (char **)&x2);
+      _cffi_type(187), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg3, (char **)&x3);
+      _cffi_type(188), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9019,10 +9489,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9081,37 +9551,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg2, (char **)&x2);
+      _cffi_type(103), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg3, (char **)&x3);
+      _cffi_type(214), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(214), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg4, (char **)&x4);
+      _cffi_type(188), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9166,28 +9636,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg1, (char **)&x1);
+      _cffi_type(103), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg2, (char **)&x2);
+      _cffi_type(103), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(83), arg3, (char **)&x3);
+      _cffi_type(103), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(83), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(103), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9197,19 +9667,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg5, (char **)&x5);
+      _cffi_type(187), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg6, (char **)&x6);
+      _cffi_type(188), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9248,10 +9718,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9303,19 +9773,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(341), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9364,19 +9834,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg0, (char **)&x0);
+      _cffi_type(187), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(341), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9390,10 +9860,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg4, (char **)&x4);
+      _cffi_type(309), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9446,19 +9916,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(160), arg2, (char **)&x2);
+      _cffi_type(187), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(160), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(187), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(161), arg3, (char **)&x3);
+      _cffi_type(188), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(161), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(188), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9620,176 +10090,182 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 342), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 463), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 498), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 468), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 345), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 503), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 136), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 377), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 471), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 506), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 122), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 353), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 165), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 385), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 130), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 130), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 130), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 342), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 312), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 451), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 509), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 486), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 448), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 483), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 214), (void *)_cffi_d_mpiio_ext_layout_component },
-  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 211), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 241), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 238), (void *)_cffi_d_mpiio_ext_layout_component_count },
   { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_component_text },
-  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_layout_fact_count },
   { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
   { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
   { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
-  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 477), (void *)_cffi_d_mpiio_ext_layout_free },
-  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_layout_inspect },
-  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 211), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 512), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_layout_inspect },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 238), (void *)_cffi_d_mpiio_ext_layout_is_folder },
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_value },
-  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 94), (void *)_cffi_d_mpiio_ext_locks_simulate },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 238), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 230), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 203), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 480), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 480), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 172), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 226), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 226), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 219), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 114), (void *)_cffi_d_mpiio_ext_locks_simulate },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 230), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 515), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 515), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 390), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 199), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 328), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 107), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 483), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 486), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 374), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 369), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 382), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 259), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 392), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 454), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 252), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 245), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 275), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 492), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 396), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 360), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 127), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 398), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 521), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 518), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 526), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 398), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 272), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 409), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 417), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 437), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 291), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 427), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 489), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 297), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 532), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 37), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 271), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 386), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 406), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 495), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 456), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 286), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 413), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 303), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 535), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 491), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 312), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 448), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
-  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 410), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 286), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 498), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 331), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_schedule_create },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 445), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 538), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 417), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 501), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 541), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 458), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 493), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 417), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 326), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 461), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 496), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 504), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 338), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 544), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 370), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 61), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 126), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 425), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 428), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 207), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 529), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 293), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 303), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 507), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 317), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 514), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 538), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 440), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 197), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 435), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 183), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 154), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 510), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 522), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 197), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 463), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 569), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 335), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 547), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 354), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 554), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 578), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 475), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 550), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 562), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_version },
 };
 
@@ -9814,7 +10290,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "seed", offsetof(mpiio_ext_locks_run, seed),
             sizeof(((mpiio_ext_locks_run *)0)->seed),
-            _CFFI_OP(_CFFI_OP_NOOP, 570) },
+            _CFFI_OP(_CFFI_OP_NOOP, 610) },
   { "protocol", offsetof(mpiio_ext_locks_system, protocol),
                 sizeof(((mpiio_ext_locks_system *)0)->protocol),
                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
@@ -9835,25 +10311,25 @@ static const struct _cffi_field_s _cffi_fields[] = {
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
                     sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
-                    _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                    _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
                  sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
-                 _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
                       sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
-                      _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                      _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
                           sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
-                          _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                          _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 349) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
               sizeof(((mpiio_ext_locks_totals *)0)->time_s),
-              _CFFI_OP(_CFFI_OP_NOOP, 349) },
+              _CFFI_OP(_CFFI_OP_NOOP, 381) },
   { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
               sizeof(((mpiio_ext_locks_totals *)0)->rounds),
               _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -9868,28 +10344,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 165) },
+             _CFFI_OP(_CFFI_OP_NOOP, 192) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 165) },
+           _CFFI_OP(_CFFI_OP_NOOP, 192) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 83) },
+            _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 83) },
+              _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 83) },
+               _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 545) },
+             _CFFI_OP(_CFFI_OP_NOOP, 585) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 549) },
+               _CFFI_OP(_CFFI_OP_NOOP, 589) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -9934,61 +10410,61 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 571) },
+            _CFFI_OP(_CFFI_OP_NOOP, 611) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 571) },
+             _CFFI_OP(_CFFI_OP_NOOP, 611) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 547) },
+             _CFFI_OP(_CFFI_OP_NOOP, 587) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 143) },
+            _CFFI_OP(_CFFI_OP_NOOP, 170) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 143) },
+              _CFFI_OP(_CFFI_OP_NOOP, 170) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 83) },
+            _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 83) },
+             _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 83) },
+                _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 83) },
+              _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 83) },
+              _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 83) },
+              _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 83) },
+             _CFFI_OP(_CFFI_OP_NOOP, 103) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 143) },
+                _CFFI_OP(_CFFI_OP_NOOP, 170) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 571) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 611) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 221) },
+             _CFFI_OP(_CFFI_OP_NOOP, 248) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 149) },
+            _CFFI_OP(_CFFI_OP_NOOP, 176) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 40) },
@@ -9998,63 +10474,63 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 551, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 591, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 552, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 592, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 553, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 593, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_layout", 554, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 594, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_locks_run", 555, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_run", 595, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
-  { "mpiio_ext_locks_system", 556, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_system", 596, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 12 },
-  { "mpiio_ext_locks_totals", 557, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_totals", 597, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 19, 4 },
-  { "mpiio_ext_mckp", 558, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 598, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 559, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 599, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 560, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 600, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 561, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_columns", 601, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 23, 9 },
-  { "mpiio_ext_rawtrace_row", 563, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 603, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 32, 13 },
-  { "mpiio_ext_rows", 564, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 604, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 45, 22 },
-  { "mpiio_ext_sanitizer", 565, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 605, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 566, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 606, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 567, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 607, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 568, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 608, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 569, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 609, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 551 },
-  { "mpiio_ext_delegates", 552 },
-  { "mpiio_ext_hints", 553 },
-  { "mpiio_ext_layout", 554 },
-  { "mpiio_ext_locks_run", 555 },
-  { "mpiio_ext_locks_system", 556 },
-  { "mpiio_ext_locks_totals", 557 },
-  { "mpiio_ext_mckp", 558 },
-  { "mpiio_ext_plan", 559 },
-  { "mpiio_ext_rawtrace", 560 },
-  { "mpiio_ext_rawtrace_columns", 561 },
-  { "mpiio_ext_rawtrace_row", 563 },
-  { "mpiio_ext_rows", 564 },
-  { "mpiio_ext_sanitizer", 565 },
-  { "mpiio_ext_schedule", 566 },
-  { "mpiio_ext_stats", 567 },
-  { "mpiio_ext_trace", 568 },
-  { "mpiio_ext_typemap", 569 },
+  { "mpiio_ext_darshan", 591 },
+  { "mpiio_ext_delegates", 592 },
+  { "mpiio_ext_hints", 593 },
+  { "mpiio_ext_layout", 594 },
+  { "mpiio_ext_locks_run", 595 },
+  { "mpiio_ext_locks_system", 596 },
+  { "mpiio_ext_locks_totals", 597 },
+  { "mpiio_ext_mckp", 598 },
+  { "mpiio_ext_plan", 599 },
+  { "mpiio_ext_rawtrace", 600 },
+  { "mpiio_ext_rawtrace_columns", 601 },
+  { "mpiio_ext_rawtrace_row", 603 },
+  { "mpiio_ext_rows", 604 },
+  { "mpiio_ext_sanitizer", 605 },
+  { "mpiio_ext_schedule", 606 },
+  { "mpiio_ext_stats", 607 },
+  { "mpiio_ext_trace", 608 },
+  { "mpiio_ext_typemap", 609 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -10064,12 +10540,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  171,  /* num_globals */
+  177,  /* num_globals */
   18,  /* num_struct_unions */
   0,  /* num_enums */
   18,  /* num_typenames */
   NULL,  /* no includes */
-  574,  /* num_types */
+  614,  /* num_types */
   0,  /* flags */
 };
 

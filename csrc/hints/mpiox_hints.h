@@ -71,7 +71,7 @@ typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_BUDDY, MPIOX
 typedef struct mpiox_hints {
     bool enabled;                   /* mpiox_enable: false = every call of this file goes to PMPI */
     char partition[24];             /* mpiox_partition: auto or a method's name */
-    bool stripe_size_io;            /* mpiox_stripe_size_io: one stripe per file-system request at most */
+    mpiox_switch stripe_size_io;    /* mpiox_stripe_size_io: one stripe per file-system request at most */
     mpiox_exchange_mode exchange;   /* mpiox_exchange: auto, two_phase, direct (no exchange) */
     mpiox_coherence coherence;      /* mpiox_coherence: auto, refresh (bring caches into line), native */
     mpiox_io_rank io_rank;          /* mpiox_io_rank: any rank of the aggregator's node, or owner only */

@@ -28,6 +28,11 @@ typedef struct choice {
 
 static const choice switch_words[] = {
     {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
+/* What was once a flag still is one. */
+static const choice stripe_size_io_words[] = {{"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO},
+                                              {"true", MPIOX_ON},   {"false", MPIOX_OFF},   {"1", MPIOX_ON},
+                                              {"0", MPIOX_OFF},     {"yes", MPIOX_ON},      {"no", MPIOX_OFF},
+                                              {"on", MPIOX_ON},     {"off", MPIOX_OFF},     {NULL, 0}};
 static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
                                         {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
                                         {"direct", MPIOX_EXCHANGE_DIRECT},
@@ -163,7 +168,7 @@ int mpiox_hints_parse_bytes(const char *text, int64_t *bytes)
     }
 
 BOOLEAN(enabled)
-BOOLEAN(stripe_size_io)
+CHOICE(stripe_size_io, stripe_size_io_words)
 CHOICE(exchange, exchange_words)
 CHOICE(io_rank, io_rank_words)
 CHOICE(coherence, coherence_words)
@@ -316,9 +321,10 @@ static const mpiox_hint_spec specs[] = {
      "take over data access; false leaves every call to the MPI library", parse_enabled, format_enabled},
     {"mpiox_partition", "choice", partition_values, "auto", "file-domain method: which aggregator owns which stripes",
      parse_partition, format_partition},
-    {"mpiox_stripe_size_io", "boolean", FLAG_VALUES, "false",
-     "at most one stripe per file-system request, never across a stripe boundary", parse_stripe_size_io,
-     format_stripe_size_io},
+    {"mpiox_stripe_size_io", "choice", "enable | disable | automatic", "automatic",
+     "at most one stripe per file-system request, never across a stripe boundary; automatic: in collectives, where the "
+     "rules of auto say so",
+     parse_stripe_size_io, format_stripe_size_io},
     {"mpiox_exchange", "choice", "auto | two_phase | direct", "auto",
      "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces",
      parse_exchange, format_exchange},

@@ -44,6 +44,22 @@ const char *mpiio_ext_partition_description(int index);
 const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
                                        int32_t servers, int32_t aggregators, const char **reason);
 
+/* All that "auto" decides, for a coming access to [start, end) (start == end: none yet). aggregators: as many as
+ * there may be; nodes: that they may lie on, 0: all of them are aggregators. write: 1 or 0. What hints ask for:
+ * method (NULL: open), window_bytes and aggregators_asked (0: open), stripe_size_io (0: no, 1: yes, 2: open). The
+ * decision: numbers[0] aggregators, [1] of them after the method's own adjustment, [2] bytes of a window, [3]
+ * bytes of alignment, [4] 1: no request larger than a stripe; texts[0] the method, texts[1] where its rule comes
+ * from; reason, with room for reason_bytes, one line that explains. 0 or MPIOX_E_ARG (-2). */
+int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
+                               int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
+                               const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
+                               int64_t *numbers, const char **texts, char *reason, int64_t reason_bytes);
+/* The rules of "auto", in the order in which they are tried: their number; then of rule `index` what it decides
+ * ("aggregators", "window", "method", "requests"), when it holds, what it takes, why, and its source. The first
+ * three are written to text, one a line. 0 or MPIOX_E_ARG (-2). */
+int mpiio_ext_partition_rule_count(void);
+int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source);
+
 /* Plan the half-open byte region [start, end). MPIOX_E_ARG (-2) for an unknown method or a bad geometry: see the limits
  * in docs/partitioning.md. Free with mpiio_ext_plan_free() (NULL-safe). */
 int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
@@ -54,6 +70,14 @@ int32_t mpiio_ext_plan_aggregators_used(const mpiio_ext_plan *plan);
 /* Number of stripe sets of an aggregator's domain; up to max_sets of them are stored in sets, four numbers each:
  * offset, length, stride (bytes), count. Negative: MPIOX_E_ARG. */
 int64_t mpiio_ext_plan_sets(const mpiio_ext_plan *plan, int32_t aggregator, int64_t *sets, int64_t max_sets);
+/* The whole plan at once. Number of stripe sets of all domains; then all of them in the order of the aggregators, four
+ * numbers each as above: those of aggregator a are rows first[a] up to, not including, first[a + 1]. sets has room for
+ * the number told, first for aggregators + 1. */
+int64_t mpiio_ext_plan_set_count(const mpiio_ext_plan *plan);
+void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *first);
+/* For each aggregator: bytes of its domain, clipped to the region, and the number of different servers that they lie
+ * on. Room for all aggregators. 0 or MPIOX_E_NOMEM (-1). */
+int mpiio_ext_plan_totals(const mpiio_ext_plan *plan, int64_t *bytes, int32_t *servers);
 /* owners[i] = aggregator that owns the byte at offsets[i], or -1 outside the region. */
 void mpiio_ext_plan_owners(const mpiio_ext_plan *plan, const int64_t *offsets, int64_t n, int32_t *owners);
 /* Number of extents (clipped pieces of the sets, in the domain's order); up to max_extents are stored, two numbers

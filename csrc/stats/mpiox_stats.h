@@ -90,7 +90,7 @@ typedef struct mpiox_stats {
 #undef X
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
     char partition[24];                                  /* method of the last collective */
-    char reason[128];                                    /* why that method and that path */
+    char reason[256];                                    /* why that method and that path */
     char delegation[448];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
 

@@ -237,7 +237,7 @@ def _parameters(usage: Usage, options: Options, ways: tuple[str, ...]) -> list[t
         ("cb_buffer_size", ("0", *sizes), exchanged),
         ("mpiox_buffers", ("2", "4", "8"), exchanged),
         ("mpiox_io_rank", ("any", "owner"), exchanged),
-        ("mpiox_stripe_size_io", ("false", "true"), exchanged),
+        ("mpiox_stripe_size_io", ("automatic", "enable"), exchanged),
         ("mpiox_storage", ("auto", "posix", "io_uring"), own),
         ("mpiox_delegates", _delegates(usage.ranks), delegates),
         ("mpiox_delegate_mode", ("spawn", "thread"), delegates),

@@ -52,6 +52,15 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("locks", ["server", "token"])
+def test_as_on_other_file_systems(extension: str, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decisions of `auto` for Lustre and GPFS: other methods, windows and requests, the same bytes."""
+    monkeypatch.setenv("MPIOX_LOCKS", locks)
+    report = run.run(list(range(20_001, 20_101)), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True)
+    check(report, 100)
+
+
+@pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
     report = run.run(list(range(10_001, 10_061)), Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.partitioning import Geometry, Plan, plan
-from support.partition_reference import REFERENCE, Case, Extent, adjusted, merged, windows_of_set
+from support.partition_reference import REFERENCE, Case, Extent, adjusted, merged, servers_touched, windows_of_set
 
 SEED = int(os.environ.get("MPIOX_TEST_SEED", "20081115"))
 CASES = 10_000
@@ -120,6 +120,7 @@ class PartitionConformance:
         assert merged(flat) == ([(case.start, case.end)] if case.start < case.end else []), where
         assert all(a[1] == b[0] for a, b in itertools.pairwise(flat)), where
         self.check_sets(p, case, where)
+        self.check_flat(p, case, expected, where)
         # The owner of the first and the last byte of every extent, and of bytes outside.
         offsets = [o for extents in found for start, end in extents for o in (start, end - 1)]
         owners = [a for a, extents in enumerate(found) for _ in extents for _ in (0, 1)]
@@ -138,6 +139,15 @@ class PartitionConformance:
                 assert stride > length if count > 1 else stride == 0, where
                 assert offset + length > case.start, where
                 assert offset + (count - 1) * stride < case.end, where
+
+    def check_flat(self, p: Plan, case: Case, expected: list[list[Extent]], where: str) -> None:
+        """The flat arrays: domains are views into them; bytes and servers are those of the definition."""
+        flat = p.sets()
+        assert flat.first[0] == 0 and flat.first[-1] == len(flat.rows), where
+        assert np.diff(flat.first).tolist() == [len(sets) for sets in p.domains], where
+        assert all(np.shares_memory(sets, flat.rows) for sets in p.domains if len(sets)), where
+        assert flat.bytes.tolist() == [sum(end - start for start, end in extents) for extents in expected], where
+        assert flat.servers.tolist() == [servers_touched(case, extents) for extents in expected], where
 
     def check_windows(self, case: Case, window: int, where: str) -> None:
         p = planned(case, self.method)

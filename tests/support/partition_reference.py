@@ -135,6 +135,12 @@ def merged(extents: Sequence[Extent]) -> list[Extent]:
     return out
 
 
+def servers_touched(case: Case, extents: Sequence[Extent]) -> int:
+    """Return the number of different servers that hold bytes of the extents."""
+    size = case.stripe_size
+    return len({s % case.servers for start, end in extents for s in range(start // size, (end - 1) // size + 1)})
+
+
 def windows_of_set(case: Case, stripe_set: tuple[int, int, int, int], window: int) -> list[list[Extent]]:
     """Return the windows of one stripe set by the rule of mpiox_partition.h, empty ones left out."""
     offset, length, stride, count = stripe_set

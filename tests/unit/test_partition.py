@@ -22,6 +22,7 @@ from mpiio_ext.partitioning import (
 
 NAMES = [m.name for m in methods()]
 EIB4 = 2**62
+MIB = 2**20
 
 
 def test_methods_are_the_five_of_the_definition() -> None:
@@ -46,6 +47,38 @@ def test_arrays_outlive_the_plan() -> None:
     del p
     gc.collect()
     assert [d.tolist() for d in domains] == expected
+
+
+def test_flat_arrays_are_read_only_and_outlive_the_plan() -> None:
+    p = plan(Geometry.of_stripes(12, servers=3, aggregators=5), "transpose")
+    flat = p.sets()
+    assert flat is p.sets()
+    del p
+    gc.collect()
+    assert flat.first.tolist() == [0, 1, 3, 4, 5, 6]
+    assert flat.rows["count"].tolist() == [3, 1, 2, 2, 2, 2]
+    assert flat.bytes.tolist() == [3 * MIB, 3 * MIB, 2 * MIB, 2 * MIB, 2 * MIB]
+    assert flat.servers.tolist() == [1, 2, 1, 1, 1]
+    for array in (flat.rows, flat.first, flat.bytes, flat.servers):
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_flat_arrays_of_many_aggregators(method: str) -> None:
+    """10^5 aggregators, 1,344 servers, 10^7 stripes: every byte has one owner, and first says where each begins."""
+    geometry = Geometry(
+        start_bytes=MIB // 3, end_bytes=10**7 * MIB - 77, stripe_size_bytes=MIB, servers=1344, aggregators=10**5
+    )
+    p = plan(geometry, method)
+    flat = p.sets()
+    assert int(flat.bytes.sum()) == geometry.end_bytes - geometry.start_bytes
+    assert (np.diff(flat.first) >= 0).all()
+    assert (flat.servers[flat.bytes > 0] > 0).all() and (flat.servers[flat.bytes == 0] == 0).all()
+    owners = np.repeat(np.arange(10**5), np.diff(flat.first))
+    inside = np.clip(flat.rows["offset"], geometry.start_bytes, None)
+    assert (p.owner(inside) == owners).all()
+    if method == "group_cyclic":
+        assert set(flat.servers[: p.aggregators_used].tolist()) == {1}
 
 
 def test_owner_takes_any_shape_and_integer_type() -> None:

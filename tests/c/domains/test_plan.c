@@ -113,6 +113,28 @@ static void check_between(const mpiox_plan *plan, int64_t window_bytes)
     free(extents);
 }
 
+/* The flat arrays say what the domains do; bytes add up, and no domain lies on more servers than stripes or servers. */
+static void check_arrays(const mpiox_plan *plan)
+{
+    const mpiox_geometry *g = &plan->geometry;
+    const mpiox_stripe_set *sets;
+    const int64_t n_sets = mpiox_plan_flat(plan, &sets);
+    int64_t *bytes = malloc((size_t)g->aggregators * sizeof *bytes), total = 0, before = 0;
+    int32_t *servers = malloc((size_t)g->aggregators * sizeof *servers);
+    CHECK_EQUAL(mpiox_plan_totals(plan, bytes, servers), 0);
+    for (int a = 0; a < g->aggregators; a++) {
+        const mpiox_domain *domain = &plan->domains[a];
+        CHECK(domain->n_sets == 0 || domain->sets == sets + before);
+        before += domain->n_sets;
+        total += bytes[a];
+        CHECK(servers[a] <= g->servers && (servers[a] > 0) == (bytes[a] > 0));
+    }
+    CHECK_EQUAL(before, n_sets);
+    CHECK_EQUAL(total, g->end - g->start);
+    free(bytes);
+    free(servers);
+}
+
 static void test_random(uint64_t seed, int cases)
 {
     for (int i = 0; i < cases; i++) {
@@ -126,6 +148,7 @@ static void test_random(uint64_t seed, int cases)
         for (int m = 0; m < mpiox_partition_count(); m++) {
             mpiox_plan *plan;
             CHECK_EQUAL(mpiox_plan_create(mpiox_partition_get(m), &g, &plan), 0);
+            check_arrays(plan);
             check_windows(plan, window_bytes);
             check_between(plan, window_bytes);
             CHECK_EQUAL(mpiox_plan_prepare(plan, window_bytes), 0);

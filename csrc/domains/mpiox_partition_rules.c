@@ -1,0 +1,153 @@
+/*
+ * mpiox_partition_rules.c - the rules of `auto`, as data: when, what, why, and where that comes from.
+ *
+ * Problem.    What is best depends on who grants locks and on how aggregators, servers and stripes match: nothing is
+ *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
+ * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
+ *             test compares.
+ * Sources.    SDCI: the project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
+ *             mpiio_ext.partitioning.locks. measured: docs/performance.md.
+ */
+#include "mpiox_partition_rules.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_partition_methods.h"
+
+#define BIT(name) (UINT32_C(1) << MPIOX_CASE_##name)
+
+#define RULE(of, cases, taken, why, from)                                                                              \
+    .topic = MPIOX_TOPIC_##of, .when = cases, .take = taken, .reason = why, .source = from
+#define AGGREGATORS(when, what, why, from) {RULE(AGGREGATORS, when, MPIOX_TAKE_##what, why, from)}
+#define WINDOW(when, what, why, from) {RULE(WINDOW, when, MPIOX_TAKE_##what, why, from)}
+#define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
+#define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
+#define ESTIMATE(when, what, why, from, ...)                                                                           \
+    {                                                                                                                  \
+        RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .speeds = {__VA_ARGS__}                                    \
+    }
+
+static const mpiox_partition_rule rules[] = {
+    AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
+    AGGREGATORS(BIT(ONE_SERVER), TWO_A_NODE, "no stripes to match", "measured"),
+    AGGREGATORS(BIT(SERVERS_FIT), SERVERS, "a multiple of the servers, spread over the nodes", "SDCI"),
+    AGGREGATORS(BIT(SERVER) | BIT(NEAR), LOWERED, "a factor of the servers: each server serves one aggregator", "SDCI"),
+    AGGREGATORS(0, ALL, "as many as there are, up to the servers", "SDCI"),
+
+    WINDOW(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED) | BIT(UNKNOWN) | BIT(LARGE_STRIPES), STRIPE,
+           "a whole stripe a request", "SC08"),
+    WINDOW(0, MEBIBYTE, "large enough for the file system, small enough for the caches", "measured"),
+
+    METHOD(BIT(SERVER) | BIT(FEW_STRIPES), static_cyclic,
+           "server locks, fewer stripes than aggregators: each stripe keeps its owner between collectives", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(FACTOR), static_cyclic,
+           "server locks, aggregators divide servers: every server serves one aggregator", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(MULTIPLE), group_cyclic,
+           "server locks, servers divide aggregators: one sub-region per group, one server per aggregator", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(NEAR), group_cyclic,
+           "server locks, few aggregators too many: idle ones cost less than lock conflicts", "SDCI"),
+    METHOD(BIT(SERVER), transpose,
+           "server locks, aggregators and servers do not match: balanced, about one change of owner per server",
+           "SDCI"),
+    METHOD(BIT(TOKEN), aligned, "distributed tokens: contiguous whole blocks need one token per aggregator", "SC08"),
+    METHOD(BIT(UNLOCKED), aligned, "no client locks: whole blocks, so that no cached page is shared by two aggregators",
+           "SDCI"),
+    METHOD(BIT(LOCAL) | BIT(FEW_STRIPES), even,
+           "one page cache, fewer blocks than aggregators: equal parts keep all of them busy", "measured"),
+    METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
+    METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
+
+    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", .lock = 0),
+    ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
+             .round_trip = 30e-6, .lock = 20e-6, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
+    ESTIMATE(BIT(TOKEN), FASTEST, "busiest servers and waiting for tokens, as on the IA-64 cluster of SC08", "model",
+             .round_trip = 100e-6, .lock = 50e-6, .request = 100e-6, .server = 60e6, .aggregator = 110e6),
+    ESTIMATE(BIT(UNLOCKED), FASTEST, "busiest servers, as on the Cray XT4 of SC08; never parts of a block", "model",
+             .round_trip = 30e-6, .lock = 0, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", .lock = 0),
+
+    REQUESTS(BIT(SERVER) | BIT(TOKEN), STRIPES, "one stripe is served while the next is on its way", "model"),
+    REQUESTS(0, WHOLE, "as large as the window", "measured"),
+};
+
+#define RULES ((int)(sizeof rules / sizeof rules[0]))
+
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method", "estimate", "requests"};
+static const char *const take_names[MPIOX_TAKES] = {
+    "two a node",
+    "S, doubled as often as the nodes carry it",
+    "A, lowered to a factor of S",
+    "A",
+    "1 MiB",
+    "a stripe, 16 MiB at most",
+    "whole windows",
+    "stripe-size I/O, if estimated 5 % faster",
+    "the rule's method",
+    "the method of the lowest estimated time, if 5 % below that of the rule's",
+};
+
+#define CASE_QUESTION(name, question, text) MPIOX_QUESTION_##question,
+#define CASE_TEXT(name, question, text) text,
+static const mpiox_partition_question questions[MPIOX_CASES] = {MPIOX_PARTITION_CASES(CASE_QUESTION)};
+static const char *const case_texts[MPIOX_CASES] = {MPIOX_PARTITION_CASES(CASE_TEXT)};
+
+const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topic, uint32_t cases)
+{
+    uint32_t asked[MPIOX_QUESTIONS] = {0}; /* the cases of each question */
+    for (int i = 0; i < MPIOX_CASES; i++)
+        asked[questions[i]] |= UINT32_C(1) << i;
+    for (int i = 0; i < RULES; i++) {
+        const uint32_t when = rules[i].when;
+        bool holds = rules[i].topic == topic;
+        for (int q = 0; holds && q < MPIOX_QUESTIONS; q++)
+            holds = (when & asked[q]) == 0 || (when & asked[q] & cases) != 0;
+        if (holds)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+int mpiox_partition_rule_count(void)
+{
+    return RULES;
+}
+
+/* "locks by each server, A divides S or S divides A" */
+static void describe_when(uint32_t when, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    int last = -1;
+    text[0] = '\0';
+    for (int i = 0; i < MPIOX_CASES; i++) {
+        if (!(when >> i & 1))
+            continue;
+        const char *join = last < 0 ? "" : questions[last] == questions[i] ? " or " : "; ";
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", join, case_texts[i]);
+        if (used >= text_bytes)
+            return;
+        last = i;
+    }
+    if (last < 0)
+        snprintf(text, text_bytes, "otherwise");
+}
+
+int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out)
+{
+    if (index < 0 || index >= RULES)
+        return MPIOX_E_ARG;
+    const mpiox_partition_rule *rule = &rules[index];
+    *out = (mpiox_partition_rule_text){.reason = rule->reason, .source = rule->source};
+    snprintf(out->topic, sizeof out->topic, "%s", topic_names[rule->topic]);
+    snprintf(out->takes, sizeof out->takes, "%s", rule->method != NULL ? rule->method->name : take_names[rule->take]);
+    describe_when(rule->when, out->when, sizeof out->when);
+    if (rule->take == MPIOX_TAKE_FASTEST) {
+        const size_t used = strlen(out->takes);
+        snprintf(out->takes + used, sizeof out->takes - used,
+                 "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
+                 1e6 * rule->speeds.round_trip, 1e6 * rule->speeds.lock, 1e6 * rule->speeds.request,
+                 rule->speeds.server / 1e6, rule->speeds.aggregator / 1e6);
+    }
+    return MPIOX_OK;
+}

@@ -1,0 +1,92 @@
+/*
+ * mpiox_partition_rules.h - the form of the rules of `auto`. To decide by them: mpiox_partition_auto.h.
+ *
+ * A rule says when it holds and what it takes. When: a set of cases, each one bit. Cases come in questions; facts
+ * answer every question with one case. A rule holds where each of its questions is answered by a case that it names.
+ */
+#ifndef MPIOX_PARTITION_RULES_H
+#define MPIOX_PARTITION_RULES_H
+
+#include "mpiox_partition_cost.h"
+
+typedef enum mpiox_partition_topic { /* what a rule decides, in the order in which it is decided */
+                                     MPIOX_TOPIC_AGGREGATORS = 0,
+                                     MPIOX_TOPIC_WINDOW,
+                                     MPIOX_TOPIC_METHOD,
+                                     MPIOX_TOPIC_ESTIMATE,
+                                     MPIOX_TOPIC_REQUESTS,
+                                     MPIOX_TOPICS
+} mpiox_partition_topic;
+
+/* X(case, question, text). S: servers, A: aggregators; before their number is decided, as many as there may be. */
+#define MPIOX_PARTITION_CASES(X)                                                                                       \
+    X(LOCAL, LOCKS, "one page cache")                                                                                  \
+    X(SERVER, LOCKS, "locks by each server")                                                                           \
+    X(TOKEN, LOCKS, "tokens")                                                                                          \
+    X(UNLOCKED, LOCKS, "no client locks")                                                                              \
+    X(UNKNOWN, LOCKS, "unknown locking")                                                                               \
+    X(ONE_SERVER, SERVERS, "S = 1")                                                                                    \
+    X(SERVERS_FIT, SERVERS, "1 < S <= A")                                                                              \
+    X(MORE_SERVERS, SERVERS, "S > A")                                                                                  \
+    X(FACTOR, MATCH, "A divides S")                                                                                    \
+    X(MULTIPLE, MATCH, "S divides A")                                                                                  \
+    X(NEAR, MATCH, "lowering A to a factor or multiple of S idles one in eight or less")                               \
+    X(APART, MATCH, "lowering A to a factor or multiple of S idles more than one in eight")                            \
+    X(FEW_STRIPES, STRIPES, "fewer stripes than A")                                                                    \
+    X(ENOUGH_STRIPES, STRIPES, "at least A stripes")                                                                   \
+    X(LARGE_STRIPES, STRIPE_SIZE, "stripes known, larger than 1 MiB")                                                  \
+    X(OTHER_STRIPES, STRIPE_SIZE, "stripes unknown, or of 1 MiB or less")                                              \
+    X(WRITES, ACCESS, "writes")                                                                                        \
+    X(READS, ACCESS, "reads")
+
+typedef enum mpiox_partition_question {
+    MPIOX_QUESTION_LOCKS,
+    MPIOX_QUESTION_SERVERS,
+    MPIOX_QUESTION_MATCH,
+    MPIOX_QUESTION_STRIPES,
+    MPIOX_QUESTION_STRIPE_SIZE,
+    MPIOX_QUESTION_ACCESS,
+    MPIOX_QUESTIONS
+} mpiox_partition_question;
+
+#define MPIOX_PARTITION_CASE(name, question, text) MPIOX_CASE_##name,
+typedef enum mpiox_partition_case { MPIOX_PARTITION_CASES(MPIOX_PARTITION_CASE) MPIOX_CASES } mpiox_partition_case;
+
+/* What a rule of another topic than "method" takes. */
+typedef enum mpiox_partition_take {
+    MPIOX_TAKE_TWO_A_NODE,
+    MPIOX_TAKE_SERVERS,
+    MPIOX_TAKE_LOWERED,
+    MPIOX_TAKE_ALL,
+    MPIOX_TAKE_MEBIBYTE,
+    MPIOX_TAKE_STRIPE,
+    MPIOX_TAKE_WHOLE,
+    MPIOX_TAKE_STRIPES,
+    MPIOX_TAKE_RULE,
+    MPIOX_TAKE_FASTEST,
+    MPIOX_TAKES
+} mpiox_partition_take;
+
+typedef struct mpiox_partition_rule {
+    mpiox_partition_topic topic;
+    uint32_t when;                        /* 1 << case */
+    const mpiox_partition_method *method; /* topic "method" */
+    mpiox_partition_take take;            /* other topics */
+    const char *reason, *source;
+    mpiox_partition_speeds speeds; /* FASTEST */
+} mpiox_partition_rule;
+
+/* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
+const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topic, uint32_t cases);
+
+/* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
+ * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
+typedef struct mpiox_partition_rule_text {
+    char topic[32], when[192], takes[256];
+    const char *reason, *source; /* static */
+} mpiox_partition_rule_text;
+
+int mpiox_partition_rule_count(void);
+int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out);
+
+#endif

@@ -1,0 +1,171 @@
+"""What ``auto`` decides, and its rules, as the library has them.
+
+Nothing is decided here: facts go to libmpiio_ext.so, which evaluates the table that collective I/O uses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mpiio_ext._binding import ffi, lib
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, methods
+
+__all__ = ["LOCKS", "Choice", "Rule", "choose", "rules", "rules_markdown"]
+
+#: Who grants locks: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), nobody.
+LOCKS = ("local", "server", "token", "none")
+
+_WISHES = {False: 0, True: 1, None: 2}
+_LINE_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What ``auto`` takes, and why.
+
+    Parameters
+    ----------
+    method : str
+        File-domain method.
+    aggregators : int
+        Number of aggregators.
+    aggregators_used : int
+        How many of them have file domains after the method's own adjustment.
+    window_bytes : int
+        Size of a collective buffer, which is the largest request.
+    alignment_bytes : int
+        No file domain begins inside such a unit of the file: the stripe size, or 1.
+    stripe_size_io : bool
+        Whether no request is larger than a stripe or crosses a stripe's end.
+    reason : str
+        One line.
+    source : str
+        Where the rule that chose the method comes from.
+    """
+
+    method: str
+    aggregators: int
+    aggregators_used: int
+    window_bytes: int
+    alignment_bytes: int
+    stripe_size_io: bool
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of ``auto``; of those of a topic the first that holds counts.
+
+    Parameters
+    ----------
+    topic : {"aggregators", "window", "method", "requests"}
+        What it decides.
+    when : str
+        When it holds: S servers, A aggregators.
+    takes, reason, source : str
+        What it takes, why, and where that comes from.
+    """
+
+    topic: str
+    when: str
+    takes: str
+    reason: str
+    source: str
+
+
+def _text(pointer: Any) -> str:
+    return str(ffi.string(pointer).decode())
+
+
+def rules() -> tuple[Rule, ...]:
+    """Return the rules of ``auto`` in the order in which they are tried."""
+    found = []
+    for i in range(lib.mpiio_ext_partition_rule_count()):
+        text, reason, source = ffi.new("char[]", _LINE_BYTES), ffi.new("char const **"), ffi.new("char const **")
+        lib.mpiio_ext_partition_rule(i, text, _LINE_BYTES, reason, source)
+        topic, when, takes = _text(text).split("\n")
+        found.append(Rule(topic=topic, when=when, takes=takes, reason=_text(reason[0]), source=_text(source[0])))
+    return tuple(found)
+
+
+def rules_markdown() -> str:
+    """Return the rules as the table of docs/partitioning.md."""
+    head = "| decides | when | takes | why | source |\n|---|---|---|---|---|\n"
+    return head + "".join(f"| {r.topic} | {r.when} | {r.takes} | {r.reason} | {r.source} |\n" for r in rules())
+
+
+def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | None) -> None:
+    if lock not in LOCKS:
+        raise ArgumentError(f"unknown lock protocol {lock!r}: choose from {', '.join(LOCKS)}")
+    if operation not in ("write", "read"):
+        raise ArgumentError(f"unknown operation {operation!r}: choose from write, read")
+    names = [m.name for m in methods()]
+    if method not in ("auto", *names):
+        raise ArgumentError(f"unknown partition method {method!r}: choose from auto, {', '.join(names)}")
+    if stripe_size_io not in _WISHES:
+        raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
+
+
+def choose(
+    geometry: Geometry,
+    *,
+    lock: str,
+    coherent: bool = False,
+    operation: str = "write",
+    nodes: int = 0,
+    stripe_known: bool = True,
+    method: str = "auto",
+    window_bytes: int = 0,
+    aggregators: int = 0,
+    stripe_size_io: bool | None = None,
+) -> Choice:
+    """Return what the library decides where hints leave it open.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Region (empty: a file is being opened), stripes, servers; its aggregators are as many as there may be.
+    lock : {"local", "server", "token", "none"}
+        Who grants locks; see `LOCKS`.
+    coherent : bool
+        Whether one page cache serves every process (a local file system).
+    operation : {"write", "read"}
+        What the access does.
+    nodes : int
+        Nodes that the aggregators may lie on; 0: their number is settled, all of them take part.
+    stripe_known : bool
+        False when the stripe size is only a guess.
+    method, window_bytes, aggregators, stripe_size_io
+        What the hints ``mpiox_partition``, ``cb_buffer_size``, ``cb_nodes`` (counts with nodes > 0) and
+        ``mpiox_stripe_size_io`` ask for; "auto", 0 and None leave it open.
+
+    Raises
+    ------
+    ArgumentError
+        An argument is unknown or out of range.
+    """
+    _check_words(lock, operation, method, stripe_size_io)
+    _check("nodes", nodes, 0, 2**31 - 1)
+    _check("aggregators", aggregators, 0, 2**31 - 1)
+    _check("window_bytes", window_bytes, 0, MAX_OFFSET_BYTES)
+    numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
+    code = lib.mpiio_ext_partition_decide(
+        lock.encode(), int(coherent), int(stripe_known), *_numbers(geometry), nodes, int(operation == "write"),
+        ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
+        numbers, texts, reason, _LINE_BYTES,
+    )  # fmt: skip
+    if code != 0:
+        raise ArgumentError(f"the library refuses to decide for {geometry}")
+    return Choice(
+        method=_text(texts[0]),
+        aggregators=numbers[0],
+        aggregators_used=numbers[1],
+        window_bytes=numbers[2],
+        alignment_bytes=numbers[3],
+        stripe_size_io=bool(numbers[4]),
+        reason=_text(reason),
+        source=_text(texts[1]),
+    )

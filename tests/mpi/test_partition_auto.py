@@ -1,0 +1,119 @@
+"""What `auto` decides is what collective I/O does, and its line in the statistics says so.
+
+The files lie on this machine's file system; the environment variable MPIOX_LOCKS says that it locked as Lustre or GPFS
+do, hints say how it stripes.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mpiio_ext.partitioning import Geometry, choose
+from support.cases import Case, Cases
+
+pytestmark = pytest.mark.mpi
+
+KIB = 1024
+
+# Interleaved pieces of 1000 bytes, written, read back and verified; rank 0 prints what the statistics say.
+PROGRAM = """
+import json, pathlib, sys
+import mpiio_ext
+import numpy as np
+from mpi4py import MPI
+comm, path = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]) / "file"
+pieces = int(sys.argv[2])
+mine = np.random.default_rng(comm.rank).integers(0, 256, pieces * 1000, dtype=np.uint8)
+fh = MPI.File.Open(comm, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR)
+piece = MPI.BYTE.Create_contiguous(1000).Create_resized(0, 1000 * comm.size).Commit()
+fh.Set_view(1000 * comm.rank, MPI.BYTE, piece)
+fh.Write_all(mine)
+back = np.zeros_like(mine)
+fh.Seek(0)
+fh.Read_all(back)
+assert np.array_equal(back, mine)
+read = mpiio_ext.stats.of(fh)
+fh.Write_at_all(0, mine)
+stats = mpiio_ext.stats.of(fh)
+requests = comm.allreduce(stats.write_requests)
+largest = comm.allreduce(max((i for i, n in enumerate(stats.request_size_log2) if n), default=0), MPI.MAX)
+fh.Close()
+if comm.rank == 0:
+    content = np.fromfile(path, np.uint8).reshape(pieces, comm.size, 1000)
+    for rank in range(comm.size):
+        expected = np.random.default_rng(rank).integers(0, 256, pieces * 1000, dtype=np.uint8)
+        assert np.array_equal(content[:, rank].ravel(), expected)
+    said = [stats.partition, stats.reason, read.partition, read.reason]
+    print(json.dumps([*said, requests, largest]))
+"""
+
+
+def case(locks: str, hints: str, *, ranks: int = 6, pieces: int = 400, nodes: int = 0) -> Case:
+    """Return the program as on a file system with such locks."""
+    environment = {"MPIOX_HINTS": f"*:{hints}", "MPIOX_RANKS_PER_NODE": str(nodes)}
+    if locks:
+        environment["MPIOX_LOCKS"] = locks
+    return Case(text=PROGRAM, ranks=ranks, arguments=("{folder}", str(pieces)), environment=environment)
+
+
+STRIPES = f"striping_unit={64 * KIB}:striping_factor"
+CASES = {
+    "own": case("", "mpiox_exchange=two_phase"),
+    "multiple": case("server", f"{STRIPES}=3:cb_nodes=6"),
+    "multiple, nodes": case("server", f"{STRIPES}=3:cb_nodes=6", nodes=2),
+    "factor": case("server", f"{STRIPES}=6:cb_nodes=3"),
+    "apart": case("server", f"{STRIPES}=4:cb_nodes=6"),
+    "token": case("token", f"{STRIPES}=4:cb_nodes=4"),
+    "few": case("server", f"striping_unit={16 * KIB * KIB}:striping_factor=2:cb_nodes=4"),
+    "number": case("server", f"{STRIPES}=3", nodes=1),
+    "by hint": case("server", f"{STRIPES}=3:cb_nodes=6:mpiox_partition=transpose"),
+    "stripes": case("server", f"{STRIPES}=3:cb_nodes=6:cb_buffer_size=1M:mpiox_stripe_size_io=enable"),
+    "windows": case("server", f"{STRIPES}=3:cb_nodes=2:cb_buffer_size=1M:mpiox_stripe_size_io=disable"
+                    ":mpiox_partition=aligned"),
+}  # fmt: skip
+
+
+def seen(cases: Cases, name: str) -> tuple[str, str, int, int]:
+    """Return method and reason of a write, write requests and the largest request's power of two."""
+    partition, reason, _, _, requests, largest = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    return partition, reason, requests, largest
+
+
+@pytest.mark.parametrize("name", ["multiple", "multiple, nodes", "factor", "apart", "token", "few", "number"])
+def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
+    """The statistics of a write and of a read name what choose() says of the same facts, in its words."""
+    partition, reason, read_partition, read_reason, _, _ = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    hints = dict(hint.split("=") for hint in CASES[name].environment["MPIOX_HINTS"].removeprefix("*:").split(":"))
+    size = int(hints["striping_unit"])
+    geometry = Geometry(
+        end_bytes=400 * 6 * 1000, stripe_size_bytes=size, servers=int(hints["striping_factor"]),
+        aggregators=int(hints.get("cb_nodes", 6)),
+    )  # fmt: skip
+    lock = CASES[name].environment["MPIOX_LOCKS"]
+    window = choose(geometry, lock=lock, nodes=1).window_bytes
+    for operation, method, said in (("write", partition, reason), ("read", read_partition, read_reason)):
+        choice = choose(geometry, lock=lock, operation=operation, window_bytes=window)
+        assert method == choice.method, said
+        assert said.startswith("two-phase: ") and said.endswith(f"; {choice.reason}"), said
+
+
+def test_one_kernel_is_as_it_always_was(cases: Cases) -> None:
+    partition, why, _requests, _largest = seen(cases, "own")
+    assert partition == "aligned"
+    assert why.endswith("; one page cache, no lock traffic: contiguous whole blocks"), why
+
+
+def test_a_named_method_wins(cases: Cases) -> None:
+    partition, why, _requests, _largest = seen(cases, "by hint")
+    assert (partition, why) == ("transpose", "two-phase: a method is named by hint")
+
+
+def test_stripe_size_io_is_what_the_requests_are(cases: Cases) -> None:
+    _partition, why, requests, largest = seen(cases, "stripes")
+    assert why.endswith("; one stripe a request"), why
+    assert largest <= 16  # 64 KiB
+    assert requests >= 400 * 6 * 1000 // (64 * KIB)
+    _partition, _why, fewer, larger = seen(cases, "windows")
+    assert larger > 16 and fewer < requests
