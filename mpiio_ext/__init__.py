@@ -40,7 +40,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 #: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
-_SUBMODULES = ("hints", "stats", "typemap")
+_SUBMODULES = ("hints", "layout", "stats", "typemap")
 _LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats"}
 
 

@@ -226,6 +226,7 @@ class Hints:
     ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
     striping_unit : stripe size in bytes, or text with a suffix.
     striping_factor : number of I/O servers.
+    start_iodevice : server of the first stripe of a file that is made.
     delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
     delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
     delegate_ack : where bytes are when a write returns: "memory", "buddy" or "disk".
@@ -285,6 +286,7 @@ class Hints:
     ind_rd_buffer_size: int | str | None = None
     striping_unit: int | str | None = None
     striping_factor: int | None = None
+    start_iodevice: int | None = None
     delegates: int | str | None = None
     delegate_mode: str | None = None
     delegate_ack: str | None = None

@@ -61,6 +61,7 @@ typedef struct mpiox_file_choice {
     mpiox_topology_choice topology;
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
+    int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
 } mpiox_file_choice;
 
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */

@@ -59,7 +59,7 @@ static bool can_be_ours(mpiox_file *file)
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
  * what it sees itself: a file server's own disk is NFS to the others. */
-static int open_here(mpiox_file *file, const char *path)
+static int open_here(mpiox_file *file, const char *path, bool striped)
 {
     file->path = path ? strdup(path) : NULL;
     if (!file->path)
@@ -72,7 +72,8 @@ static int open_here(mpiox_file *file, const char *path)
     if (mpiox_storage_pin(file->storage, NULL) != MPIOX_OK)
         return MPIOX_E_IO;
     if (file->topology->rank == 0)
-        mpiox_layout_detect(file->storage->fd, file->hints.striping_unit, file->hints.striping_factor, &file->layout);
+        mpiox_layout_detect(file->storage->fd, striped ? 0 : file->hints.striping_unit,
+                            striped ? 0 : file->hints.striping_factor, &file->layout);
     else
         mpiox_layout_detect_family(file->storage->fd, &file->layout); /* asks no metadata server */
     mpiox_storage_unpin(file->storage);
@@ -102,11 +103,12 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
 }
 
 /* The file's storage and layout, on all ranks or on none; file may be NULL (no memory): the rank still takes part. */
-static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool opened, bool *all_opened)
+static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const char *path, bool striped, bool opened,
+                           bool *all_opened)
 {
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     mpiox_layout layout = {.stripe_size = 0};
-    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path) : MPIOX_E_IO, opened, true};
+    int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, striped) : MPIOX_E_IO, opened, true};
     values[2] = !file || !file->refreshes; /* one such rank is enough: fences are collective */
     if (values[0] == MPIOX_OK && topology->rank == 0)
         layout = file->layout;
@@ -183,7 +185,7 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
                                                                                                  : MPIOX_E_MPI;
     }
     mpiox_file *file = new_file(topology, choice, amode, hints);
-    code = open_everywhere(file, topology, path, opened, all_opened);
+    code = open_everywhere(file, topology, path, choice->striped != 0, opened, all_opened);
     topology->views++;
     if (code == MPIOX_E_UNSUPPORTED)
         *why_not = "native: several nodes may share the file, and its file system does not keep their caches coherent";

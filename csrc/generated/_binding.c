@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 505), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,515 +604,544 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 510), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 538), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 512), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 515), // mpiio_ext_rawtrace const *
-/* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 31 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
-/* 32 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 33 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 34 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, int64_t *)
-/* 36 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 37 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 38 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 40 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // mpiio_ext_stats const *
+/* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 541), // mpiio_ext_layout const *
+/* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
+/* 33 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 34 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 35 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
+/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 544), // mpiio_ext_rawtrace const *
+/* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 40 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
+/* 41 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 42 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 43 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_trace const *
-/* 46 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
-/* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 49 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 50 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 51 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
-/* 53 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 113), // int32_t const * *
+/* 44 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, int64_t *)
+/* 45 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 46 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 47 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_stats const *
+/* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_trace const *
 /* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
-/* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 58 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
-/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 311), // double()(mpiio_ext_stats const *, int)
-/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
-/* 64 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 66 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
-/* 67 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 68 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 505), // char *
-/* 70 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
-/* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 74 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 75 */ _CFFI_OP(_CFFI_OP_POINTER, 243), // mpiio_ext_schedule * *
-/* 76 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 77 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
+/* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 58 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 59 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
+/* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 130), // int32_t const * *
+/* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
+/* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 67 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
+/* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 336), // double()(mpiio_ext_stats const *, int)
+/* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 73 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
+/* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // char *
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 80 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 81 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 82 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 443), // mpiio_ext_plan * *
+/* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 82 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 83 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 268), // mpiio_ext_schedule * *
 /* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
 /* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 308), // mpiio_ext_darshan * *
-/* 89 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 434), // mpiio_ext_delegates * *
-/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 98 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_trace * *
-/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 465), // mpiio_ext_layout * *
+/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 94 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 95 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 101 */ _CFFI_OP(_CFFI_OP_POINTER, 471), // mpiio_ext_plan * *
 /* 102 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 104 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 105 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 106 */ _CFFI_OP(_CFFI_OP_POINTER, 311), // double *
-/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
-/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 119 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // unsigned char *
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_typemap const *
-/* 131 */ _CFFI_OP(_CFFI_OP_POINTER, 467), // mpiio_ext_typemap * *
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 135 */ _CFFI_OP(_CFFI_OP_POINTER, 311), // double const *
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 138 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 509), // int8_t *
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
-/* 143 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 148 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 150 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 103 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 105 */ _CFFI_OP(_CFFI_OP_POINTER, 333), // mpiio_ext_darshan * *
+/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 107 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 459), // mpiio_ext_delegates * *
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 115 */ _CFFI_OP(_CFFI_OP_POINTER, 409), // mpiio_ext_trace * *
+/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 121 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 122 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 123 */ _CFFI_OP(_CFFI_OP_POINTER, 336), // double *
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 111),
+/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 129 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 130 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 132 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 136 */ _CFFI_OP(_CFFI_OP_POINTER, 555), // unsigned char *
+/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
+/* 138 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 147 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_typemap const *
+/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 495), // mpiio_ext_typemap * *
+/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 152 */ _CFFI_OP(_CFFI_OP_POINTER, 336), // double const *
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 152),
 /* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 130), // mpiio_ext_typemap const * const *
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 168 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
-/* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 175 */ _CFFI_OP(_CFFI_OP_POINTER, 182), // mpiio_ext_mckp * *
+/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
+/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
+/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 537), // int8_t *
+/* 158 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 152),
+/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 166 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 167 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 173 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 174 */ _CFFI_OP(_CFFI_OP_POINTER, 147), // mpiio_ext_typemap const * const *
+/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
 /* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 182 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_mckp *
-/* 183 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 106),
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 198 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 203 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 135),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 515), // mpiio_ext_rawtrace *
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 224 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 235 */ _CFFI_OP(_CFFI_OP_POINTER, 516), // mpiio_ext_rawtrace_columns const *
-/* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 239 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // void const *
-/* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 243 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_schedule *
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 246 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // uint32_t *
-/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 185 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 191 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 207), // mpiio_ext_mckp * *
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 195 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 203 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 207 */ _CFFI_OP(_CFFI_OP_POINTER, 542), // mpiio_ext_mckp *
+/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 209 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 123),
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 207),
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 207),
+/* 219 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 152),
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 207),
+/* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 152),
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 233 */ _CFFI_OP(_CFFI_OP_POINTER, 544), // mpiio_ext_rawtrace *
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 235 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 240 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 241 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 256 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 257 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 258 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 262 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 267 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 271 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // void *
-/* 272 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 276 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 277 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 281 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 131),
-/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 253 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 254 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 259 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 260 */ _CFFI_OP(_CFFI_OP_POINTER, 545), // mpiio_ext_rawtrace_columns const *
+/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 263 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 264 */ _CFFI_OP(_CFFI_OP_POINTER, 556), // void const *
+/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 268 */ _CFFI_OP(_CFFI_OP_POINTER, 550), // mpiio_ext_schedule *
+/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
+/* 270 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 271 */ _CFFI_OP(_CFFI_OP_POINTER, 275), // uint32_t *
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 268),
+/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 281 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 282 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 283 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 284 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 286 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 287 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 291 */ _CFFI_OP(_CFFI_OP_POINTER, 514), // mpiio_ext_plan const *
-/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 295 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 246),
-/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION, 74), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 301 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 302 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 296 */ _CFFI_OP(_CFFI_OP_POINTER, 556), // void *
+/* 297 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 298 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 300 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 301 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 296),
 /* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 305 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 308 */ _CFFI_OP(_CFFI_OP_POINTER, 510), // mpiio_ext_darshan *
-/* 309 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 311 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 312 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 313 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 306 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 307 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 309 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 311 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
 /* 314 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates const *
-/* 317 */ _CFFI_OP(_CFFI_OP_NOOP, 69),
-/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 321 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_mckp const *
-/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 323 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 543), // mpiio_ext_plan const *
+/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 319 */ _CFFI_OP(_CFFI_OP_NOOP, 268),
+/* 320 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 321 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
+/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 328 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 329 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 332 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 338 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 339 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 350 */ _CFFI_OP(_CFFI_OP_POINTER, 517), // mpiio_ext_rawtrace_row const * *
-/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 354 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 356 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 362 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * *
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 366 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 369 */ _CFFI_OP(_CFFI_OP_POINTER, 520), // mpiio_ext_sanitizer *
-/* 370 */ _CFFI_OP(_CFFI_OP_POINTER, 519), // mpiio_ext_rows const *
-/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 373 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_schedule const *
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 375 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 376 */ _CFFI_OP(_CFFI_OP_NOOP, 373),
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 83), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 330 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 333 */ _CFFI_OP(_CFFI_OP_POINTER, 538), // mpiio_ext_darshan *
+/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 335 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 336 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 338 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 340 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 341 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // mpiio_ext_delegates const *
+/* 342 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 345 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 346 */ _CFFI_OP(_CFFI_OP_POINTER, 542), // mpiio_ext_mckp const *
+/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 348 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 350 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 352 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 353 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 354 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 355 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 357 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 358 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 359 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 363 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 364 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 367 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 369 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 370 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 371 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 374 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 375 */ _CFFI_OP(_CFFI_OP_POINTER, 546), // mpiio_ext_rawtrace_row const * *
+/* 376 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 377 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
 /* 378 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 380 */ _CFFI_OP(_CFFI_OP_NOOP, 42),
+/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 380 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
 /* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 382 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 384 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_trace *
-/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 386 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 388 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 391 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
+/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 384 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 386 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 387 */ _CFFI_OP(_CFFI_OP_POINTER, 83), // int64_t const * *
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 390 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 391 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 392 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 394 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 394 */ _CFFI_OP(_CFFI_OP_POINTER, 549), // mpiio_ext_sanitizer *
+/* 395 */ _CFFI_OP(_CFFI_OP_POINTER, 548), // mpiio_ext_rows const *
 /* 396 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 398 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 399 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 400 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 403 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 404 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 405 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 407 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 408 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 437), // mpiio_ext_hints *()(char const *)
-/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION, 437), // mpiio_ext_hints *()(void const *)
-/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 415 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 416 */ _CFFI_OP(_CFFI_OP_FUNCTION, 208), // mpiio_ext_rawtrace *()(void)
+/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 398 */ _CFFI_OP(_CFFI_OP_POINTER, 550), // mpiio_ext_schedule const *
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 400 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 398),
+/* 402 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 405 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 407 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 409 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_trace *
+/* 410 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 411 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 413 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 414 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 415 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 416 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
 /* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 369), // mpiio_ext_sanitizer *()(void)
-/* 419 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION, 461), // mpiio_ext_stats *()(void const *)
-/* 421 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION, 461), // mpiio_ext_stats *()(void)
-/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 427 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
-/* 429 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_darshan *)
-/* 431 */ _CFFI_OP(_CFFI_OP_NOOP, 308),
-/* 432 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 433 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_delegates *)
-/* 434 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates *
-/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_hints *)
-/* 437 */ _CFFI_OP(_CFFI_OP_POINTER, 512), // mpiio_ext_hints *
-/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 439 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_mckp *)
-/* 440 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 442 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_plan *)
-/* 443 */ _CFFI_OP(_CFFI_OP_POINTER, 514), // mpiio_ext_plan *
+/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 419 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 420 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 423 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 424 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 425 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 426 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 427 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 429 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 430 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 431 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 433 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 434 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 462), // mpiio_ext_hints *()(char const *)
+/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION, 462), // mpiio_ext_hints *()(void const *)
+/* 439 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 233), // mpiio_ext_rawtrace *()(void)
+/* 442 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 443 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // mpiio_ext_sanitizer *()(void)
 /* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 291),
-/* 447 */ _CFFI_OP(_CFFI_OP_NOOP, 74),
-/* 448 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 183),
-/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_rawtrace *)
-/* 452 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_sanitizer *)
-/* 455 */ _CFFI_OP(_CFFI_OP_NOOP, 369),
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_schedule *)
-/* 458 */ _CFFI_OP(_CFFI_OP_NOOP, 243),
-/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_stats *)
-/* 461 */ _CFFI_OP(_CFFI_OP_POINTER, 522), // mpiio_ext_stats *
-/* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_trace *)
-/* 464 */ _CFFI_OP(_CFFI_OP_NOOP, 384),
-/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap *)
-/* 467 */ _CFFI_OP(_CFFI_OP_POINTER, 524), // mpiio_ext_typemap *
-/* 468 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 470 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 31),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 489), // mpiio_ext_stats *()(void const *)
+/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 447 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION, 489), // mpiio_ext_stats *()(void)
+/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION, 264), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 451 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 452 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_darshan *)
+/* 456 */ _CFFI_OP(_CFFI_OP_NOOP, 333),
+/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_delegates *)
+/* 459 */ _CFFI_OP(_CFFI_OP_POINTER, 539), // mpiio_ext_delegates *
+/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 461 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_hints *)
+/* 462 */ _CFFI_OP(_CFFI_OP_POINTER, 540), // mpiio_ext_hints *
+/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_layout *)
+/* 465 */ _CFFI_OP(_CFFI_OP_POINTER, 541), // mpiio_ext_layout *
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_mckp *)
+/* 468 */ _CFFI_OP(_CFFI_OP_NOOP, 207),
+/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_plan *)
+/* 471 */ _CFFI_OP(_CFFI_OP_POINTER, 543), // mpiio_ext_plan *
 /* 472 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 474 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 475 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 474 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
+/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 83),
 /* 476 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 477 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 478 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 479 */ _CFFI_OP(_CFFI_OP_NOOP, 119),
-/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 482 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 484 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 485 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 486 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
+/* 477 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_rawtrace *)
+/* 480 */ _CFFI_OP(_CFFI_OP_NOOP, 233),
+/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_sanitizer *)
+/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 394),
+/* 484 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_schedule *)
+/* 486 */ _CFFI_OP(_CFFI_OP_NOOP, 268),
 /* 487 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 489 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 490 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 491 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 493 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 494 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 495 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_stats *)
+/* 489 */ _CFFI_OP(_CFFI_OP_POINTER, 551), // mpiio_ext_stats *
+/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 491 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_trace *)
+/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 409),
+/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap *)
+/* 495 */ _CFFI_OP(_CFFI_OP_POINTER, 553), // mpiio_ext_typemap *
 /* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 527), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 130),
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 239),
-/* 500 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 501 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 502 */ _CFFI_OP(_CFFI_OP_NOOP, 271),
-/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 504 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 505 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 506 */ _CFFI_OP(_CFFI_OP_POINTER, 507), // int16_t const *
-/* 507 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 508 */ _CFFI_OP(_CFFI_OP_POINTER, 74), // int64_t const * const *
-/* 509 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 510 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 511 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 512 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 513 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_mckp
-/* 514 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_plan
-/* 515 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace
-/* 516 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace_columns
-/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 518), // mpiio_ext_rawtrace_row const *
-/* 518 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_row
-/* 519 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rows
-/* 520 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_sanitizer
-/* 521 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_schedule
-/* 522 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_stats
-/* 523 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_trace
-/* 524 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_typemap
-/* 525 */ _CFFI_OP(_CFFI_OP_POINTER, 526), // unsigned char const *
-/* 526 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 527 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 502 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 503 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 504 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 505 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 506 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 507 */ _CFFI_OP(_CFFI_OP_NOOP, 136),
+/* 508 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 510 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 296),
+/* 512 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 513 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 514 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 517 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 518 */ _CFFI_OP(_CFFI_OP_NOOP, 296),
+/* 519 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 520 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 521 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 522 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 523 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 524 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 526 */ _CFFI_OP(_CFFI_OP_NOOP, 147),
+/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 264),
+/* 528 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 529 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 296),
+/* 531 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 532 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 533 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 534 */ _CFFI_OP(_CFFI_OP_POINTER, 535), // int16_t const *
+/* 535 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 536 */ _CFFI_OP(_CFFI_OP_POINTER, 83), // int64_t const * const *
+/* 537 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 538 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 539 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 540 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 541 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
+/* 542 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_mckp
+/* 543 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_plan
+/* 544 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace
+/* 545 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_columns
+/* 546 */ _CFFI_OP(_CFFI_OP_POINTER, 547), // mpiio_ext_rawtrace_row const *
+/* 547 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rawtrace_row
+/* 548 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rows
+/* 549 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_sanitizer
+/* 550 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_schedule
+/* 551 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_stats
+/* 552 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_trace
+/* 553 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_typemap
+/* 554 */ _CFFI_OP(_CFFI_OP_POINTER, 555), // unsigned char const *
+/* 555 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 556 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1237,10 +1266,10 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1252,7 +1281,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(239));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(264));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1357,10 +1386,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(308), arg0, (char **)&x0);
+      _cffi_type(333), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(308), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(333), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1414,19 +1443,19 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(88), arg1, (char **)&x1);
+      _cffi_type(105), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(88), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(105), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg2, (char **)&x2);
+      _cffi_type(78), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1479,10 +1508,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(308), arg0, (char **)&x0);
+      _cffi_type(333), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(308), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(333), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1578,10 +1607,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(434), arg0, (char **)&x0);
+      _cffi_type(459), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(434), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(459), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1747,10 +1776,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(111), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(111), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1795,10 +1824,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg1, (char **)&x1);
+      _cffi_type(111), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(111), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1849,10 +1878,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg2, (char **)&x2);
+      _cffi_type(123), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(123), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1895,19 +1924,19 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(316), arg0, (char **)&x0);
+      _cffi_type(341), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(341), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg1, (char **)&x1);
+      _cffi_type(78), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(78), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1968,10 +1997,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(130), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1981,10 +2010,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(130), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2002,28 +2031,28 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg6, (char **)&x6);
+      _cffi_type(136), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(136), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg7, (char **)&x7);
+      _cffi_type(136), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(136), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg8, (char **)&x8);
+      _cffi_type(40), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2359,10 +2388,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2372,10 +2401,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg2, (char **)&x2);
+      _cffi_type(296), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(296), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2438,10 +2467,10 @@ _cffi_f_mpiio_ext_hint_canonical(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg2, (char **)&x2);
+      _cffi_type(78), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2508,10 +2537,10 @@ _cffi_f_mpiio_ext_hint_check(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg2, (char **)&x2);
+      _cffi_type(78), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2724,10 +2753,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(437), arg0, (char **)&x0);
+      _cffi_type(462), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(437), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(462), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2762,10 +2791,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2777,7 +2806,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(437));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(462));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2853,7 +2882,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(437));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(462));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2983,6 +3012,579 @@ _cffi_f_mpiio_ext_interposed(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_interposed _cffi_d_mpiio_ext_interposed
 #endif
 
+static int _cffi_d_mpiio_ext_layout_component(mpiio_ext_layout const * x0, int x1, int64_t * x2)
+{
+  return mpiio_ext_layout_component(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_component(PyObject *self, PyObject *args)
+{
+  mpiio_ext_layout const * x0;
+  int x1;
+  int64_t * x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_component", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_component(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_component _cffi_d_mpiio_ext_layout_component
+#endif
+
+static int _cffi_d_mpiio_ext_layout_component_count(mpiio_ext_layout const * x0)
+{
+  return mpiio_ext_layout_component_count(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_component_count(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_layout const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_component_count(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_component_count _cffi_d_mpiio_ext_layout_component_count
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_component_text(mpiio_ext_layout const * x0, int x1, int x2)
+{
+  return mpiio_ext_layout_component_text(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_component_text(PyObject *self, PyObject *args)
+{
+  mpiio_ext_layout const * x0;
+  int x1;
+  int x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_component_text", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int);
+  if (x2 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_component_text(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_component_text _cffi_d_mpiio_ext_layout_component_text
+#endif
+
+static int _cffi_d_mpiio_ext_layout_fact_count(void)
+{
+  return mpiio_ext_layout_fact_count();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_fact_count(PyObject *self, PyObject *noarg)
+{
+  int result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_fact_count(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_fact_count _cffi_d_mpiio_ext_layout_fact_count
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_fact_meaning(int x0)
+{
+  return mpiio_ext_layout_fact_meaning(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_fact_meaning(PyObject *self, PyObject *arg0)
+{
+  int x0;
+  char const * result;
+  PyObject *pyresult;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_fact_meaning(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_fact_meaning _cffi_d_mpiio_ext_layout_fact_meaning
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_fact_name(int x0)
+{
+  return mpiio_ext_layout_fact_name(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_fact_name(PyObject *self, PyObject *arg0)
+{
+  int x0;
+  char const * result;
+  PyObject *pyresult;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_fact_name(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_fact_name _cffi_d_mpiio_ext_layout_fact_name
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_fact_unit(int x0)
+{
+  return mpiio_ext_layout_fact_unit(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_fact_unit(PyObject *self, PyObject *arg0)
+{
+  int x0;
+  char const * result;
+  PyObject *pyresult;
+
+  x0 = _cffi_to_c_int(arg0, int);
+  if (x0 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_fact_unit(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_fact_unit _cffi_d_mpiio_ext_layout_fact_unit
+#endif
+
+static void _cffi_d_mpiio_ext_layout_free(mpiio_ext_layout * x0)
+{
+  mpiio_ext_layout_free(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_layout * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(465), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(465), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_layout_free(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_free _cffi_d_mpiio_ext_layout_free
+#endif
+
+static int _cffi_d_mpiio_ext_layout_inspect(char const * x0, int64_t x1, int32_t x2, int32_t x3, mpiio_ext_layout * * x4, int * x5)
+{
+  return mpiio_ext_layout_inspect(x0, x1, x2, x3, x4, x5);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_inspect(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  int64_t x1;
+  int32_t x2;
+  int32_t x3;
+  mpiio_ext_layout * * x4;
+  int * x5;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_inspect", 6, 6, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int32_t);
+  if (x2 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int32_t);
+  if (x3 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(91), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(91), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(16), arg5, (char **)&x5);
+  if (datasize != 0) {
+    x5 = ((size_t)datasize) <= 640 ? (int *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(16), arg5, (char **)&x5,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_inspect(x0, x1, x2, x3, x4, x5); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_inspect _cffi_d_mpiio_ext_layout_inspect
+#endif
+
+static int _cffi_d_mpiio_ext_layout_is_folder(mpiio_ext_layout const * x0)
+{
+  return mpiio_ext_layout_is_folder(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_is_folder(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_layout const * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_is_folder(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_is_folder _cffi_d_mpiio_ext_layout_is_folder
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_source(mpiio_ext_layout const * x0, int x1)
+{
+  return mpiio_ext_layout_source(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_source(PyObject *self, PyObject *args)
+{
+  mpiio_ext_layout const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_source", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_source(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_source _cffi_d_mpiio_ext_layout_source
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_target(mpiio_ext_layout const * x0, int x1, int x2)
+{
+  return mpiio_ext_layout_target(x0, x1, x2);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_target(PyObject *self, PyObject *args)
+{
+  mpiio_ext_layout const * x0;
+  int x1;
+  int x2;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_target", 3, 3, &arg0, &arg1, &arg2))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int);
+  if (x2 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_target(x0, x1, x2); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_target _cffi_d_mpiio_ext_layout_target
+#endif
+
+static char const * _cffi_d_mpiio_ext_layout_value(mpiio_ext_layout const * x0, int x1)
+{
+  return mpiio_ext_layout_value(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_layout_value(PyObject *self, PyObject *args)
+{
+  mpiio_ext_layout const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_layout_value", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(29), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_layout_value(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_layout_value _cffi_d_mpiio_ext_layout_value
+#endif
+
 static int _cffi_d_mpiio_ext_mckp_add(mpiio_ext_mckp * x0, int64_t x1, int64_t x2, int32_t const * x3, double const * x4)
 {
   return mpiio_ext_mckp_add(x0, x1, x2, x3, x4);
@@ -3010,10 +3612,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3027,19 +3629,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(130), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(152), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3088,10 +3690,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3101,37 +3703,37 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(83), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg3, (char **)&x3);
+      _cffi_type(130), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg4, (char **)&x4);
+      _cffi_type(152), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg5, (char **)&x5);
+      _cffi_type(40), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3176,10 +3778,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(175), arg1, (char **)&x1);
+      _cffi_type(192), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(175), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3212,10 +3814,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3248,10 +3850,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3294,19 +3896,19 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(346), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(346), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg1, (char **)&x1);
+      _cffi_type(40), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3369,28 +3971,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg2, (char **)&x2);
+      _cffi_type(130), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg3, (char **)&x3);
+      _cffi_type(152), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3404,10 +4006,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg6, (char **)&x6);
+      _cffi_type(130), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(130), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3417,10 +4019,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg8, (char **)&x8);
+      _cffi_type(123), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(123), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3461,10 +4063,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3509,10 +4111,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3563,19 +4165,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg0, (char **)&x0);
+      _cffi_type(207), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg1, (char **)&x1);
+      _cffi_type(208), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3585,19 +4187,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg3, (char **)&x3);
+      _cffi_type(123), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(123), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg4, (char **)&x4);
+      _cffi_type(40), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3833,10 +4435,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3916,10 +4518,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(84), arg6, (char **)&x6);
+      _cffi_type(101), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(84), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(101), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3964,10 +4566,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3977,10 +4579,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4017,10 +4619,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(443), arg0, (char **)&x0);
+      _cffi_type(471), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(443), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(471), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4063,19 +4665,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4085,10 +4687,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(183), arg3, (char **)&x3);
+      _cffi_type(208), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(183), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(208), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4133,10 +4735,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4146,10 +4748,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4202,10 +4804,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4223,10 +4825,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg4, (char **)&x4);
+      _cffi_type(40), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4273,10 +4875,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4325,10 +4927,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(291), arg0, (char **)&x0);
+      _cffi_type(316), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(291), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(316), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4373,10 +4975,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4426,10 +5028,10 @@ _cffi_f_mpiio_ext_rawtrace_category_events(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(29), arg0, (char **)&x0);
+      _cffi_type(38), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(38), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4478,10 +5080,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4544,10 +5146,10 @@ _cffi_f_mpiio_ext_rawtrace_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(29), arg0, (char **)&x0);
+      _cffi_type(38), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(38), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4590,7 +5192,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(208));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(233));
   return pyresult;
 }
 #else
@@ -4622,10 +5224,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4689,10 +5291,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4758,10 +5360,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4804,19 +5406,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg1, (char **)&x1);
+      _cffi_type(264), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4853,10 +5455,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4901,10 +5503,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(29), arg0, (char **)&x0);
+      _cffi_type(38), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(38), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4923,10 +5525,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(362), arg3, (char **)&x3);
+      _cffi_type(387), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(362), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(387), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4971,10 +5573,10 @@ _cffi_f_mpiio_ext_rawtrace_note(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(29), arg0, (char **)&x0);
+      _cffi_type(38), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(38), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4984,19 +5586,19 @@ _cffi_f_mpiio_ext_rawtrace_note(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg3, (char **)&x3);
+      _cffi_type(40), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5043,10 +5645,10 @@ _cffi_f_mpiio_ext_rawtrace_problem(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(29), arg0, (char **)&x0);
+      _cffi_type(38), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(29), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(38), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5056,10 +5658,10 @@ _cffi_f_mpiio_ext_rawtrace_problem(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5074,10 +5676,10 @@ _cffi_f_mpiio_ext_rawtrace_problem(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg4, (char **)&x4);
+      _cffi_type(40), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5118,19 +5720,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(235), arg1, (char **)&x1);
+      _cffi_type(260), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(235), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(260), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5175,19 +5777,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg0, (char **)&x0);
+      _cffi_type(233), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(233), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(350), arg1, (char **)&x1);
+      _cffi_type(375), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(350), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(375), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5202,10 +5804,10 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg3, (char **)&x3);
+      _cffi_type(63), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(63), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5246,19 +5848,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(369), arg0, (char **)&x0);
+      _cffi_type(394), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(369), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(394), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(370), arg1, (char **)&x1);
+      _cffi_type(395), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(370), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(395), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5291,10 +5893,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(369), arg0, (char **)&x0);
+      _cffi_type(394), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(369), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(394), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5333,7 +5935,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(369));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(394));
   return pyresult;
 }
 #else
@@ -5365,19 +5967,19 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(268), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5387,10 +5989,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg3, (char **)&x3);
+      _cffi_type(271), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5431,10 +6033,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(268), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5479,10 +6081,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(373), arg0, (char **)&x0);
+      _cffi_type(398), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(373), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(398), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5568,19 +6170,19 @@ _cffi_f_mpiio_ext_schedule_create(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(75), arg2, (char **)&x2);
+      _cffi_type(84), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(75), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(84), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5615,10 +6217,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(373), arg0, (char **)&x0);
+      _cffi_type(398), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(373), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(398), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5659,10 +6261,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(268), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5699,10 +6301,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(268), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5749,10 +6351,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(243), arg0, (char **)&x0);
+      _cffi_type(268), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(243), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(268), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5766,19 +6368,19 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(246), arg3, (char **)&x3);
+      _cffi_type(271), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(246), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(271), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg4, (char **)&x4);
+      _cffi_type(40), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5879,10 +6481,10 @@ _cffi_f_mpiio_ext_stats_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5947,10 +6549,10 @@ _cffi_f_mpiio_ext_stats_delegation(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5983,10 +6585,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(461), arg0, (char **)&x0);
+      _cffi_type(489), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(489), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6081,10 +6683,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6096,7 +6698,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(461));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(489));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -6119,10 +6721,10 @@ _cffi_f_mpiio_ext_stats_partition(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6157,10 +6759,10 @@ _cffi_f_mpiio_ext_stats_path(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6195,10 +6797,10 @@ _cffi_f_mpiio_ext_stats_reason(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6239,10 +6841,10 @@ _cffi_f_mpiio_ext_stats_requests(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6287,10 +6889,10 @@ _cffi_f_mpiio_ext_stats_time(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg0, (char **)&x0);
+      _cffi_type(51), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6359,7 +6961,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(461));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(489));
   return pyresult;
 }
 #else
@@ -6427,28 +7029,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg0, (char **)&x0);
+      _cffi_type(83), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg1, (char **)&x1);
+      _cffi_type(152), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(135), arg2, (char **)&x2);
+      _cffi_type(152), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(135), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6458,28 +7060,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg4, (char **)&x4);
+      _cffi_type(123), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(123), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(106), arg5, (char **)&x5);
+      _cffi_type(123), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(106), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(123), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(140), arg6, (char **)&x6);
+      _cffi_type(157), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6512,10 +7114,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(384), arg0, (char **)&x0);
+      _cffi_type(409), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(384), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(409), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6556,10 +7158,10 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6575,7 +7177,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(74));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(83));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -6598,10 +7200,10 @@ _cffi_f_mpiio_ext_trace_command(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6642,19 +7244,19 @@ _cffi_f_mpiio_ext_trace_extras(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg1, (char **)&x1);
+      _cffi_type(63), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(63), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6695,10 +7297,10 @@ _cffi_f_mpiio_ext_trace_file(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6737,10 +7339,10 @@ _cffi_f_mpiio_ext_trace_host(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6775,10 +7377,10 @@ _cffi_f_mpiio_ext_trace_lost(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6813,10 +7415,10 @@ _cffi_f_mpiio_ext_trace_missing(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6857,10 +7459,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(384), arg0, (char **)&x0);
+      _cffi_type(409), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(384), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(409), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6914,10 +7516,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(98), arg1, (char **)&x1);
+      _cffi_type(115), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(98), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(115), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6958,10 +7560,10 @@ _cffi_f_mpiio_ext_trace_operation(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7000,10 +7602,10 @@ _cffi_f_mpiio_ext_trace_pid(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7046,10 +7648,10 @@ _cffi_f_mpiio_ext_trace_problem(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7059,10 +7661,10 @@ _cffi_f_mpiio_ext_trace_problem(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg2, (char **)&x2);
+      _cffi_type(40), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7097,10 +7699,10 @@ _cffi_f_mpiio_ext_trace_rank(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7135,10 +7737,10 @@ _cffi_f_mpiio_ext_trace_ranks(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7173,10 +7775,10 @@ _cffi_f_mpiio_ext_trace_records(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7211,10 +7813,10 @@ _cffi_f_mpiio_ext_trace_started(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7249,10 +7851,10 @@ _cffi_f_mpiio_ext_trace_truncated(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7287,10 +7889,10 @@ _cffi_f_mpiio_ext_trace_unread(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(45), arg0, (char **)&x0);
+      _cffi_type(54), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(45), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7325,10 +7927,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7373,10 +7975,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(148), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7425,19 +8027,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(296), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(296), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7447,19 +8049,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(147), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg4, (char **)&x4);
+      _cffi_type(264), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7520,10 +8122,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7541,10 +8143,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg4, (char **)&x4);
+      _cffi_type(147), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7597,19 +8199,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg1, (char **)&x1);
+      _cffi_type(147), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7642,10 +8244,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(467), arg0, (char **)&x0);
+      _cffi_type(495), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(467), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(495), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7688,10 +8290,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7701,10 +8303,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg2, (char **)&x2);
+      _cffi_type(148), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7745,19 +8347,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg0, (char **)&x0);
+      _cffi_type(264), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg1, (char **)&x1);
+      _cffi_type(148), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7808,37 +8410,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(83), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg3, (char **)&x3);
+      _cffi_type(147), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(148), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7885,10 +8487,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7910,10 +8512,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(119), arg5, (char **)&x5);
+      _cffi_type(136), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(119), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(136), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7954,10 +8556,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8006,19 +8608,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg1, (char **)&x1);
+      _cffi_type(264), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8032,10 +8634,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg4, (char **)&x4);
+      _cffi_type(296), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(296), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8084,10 +8686,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8105,19 +8707,19 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg4, (char **)&x4);
+      _cffi_type(40), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg5, (char **)&x5);
+      _cffi_type(40), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8158,10 +8760,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8218,19 +8820,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(147), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(148), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8273,10 +8875,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8335,37 +8937,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(83), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(157), arg3, (char **)&x3);
+      _cffi_type(174), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(157), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg4, (char **)&x4);
+      _cffi_type(148), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8420,28 +9022,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg1, (char **)&x1);
+      _cffi_type(83), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg2, (char **)&x2);
+      _cffi_type(83), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(74), arg3, (char **)&x3);
+      _cffi_type(83), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(74), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(83), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8451,19 +9053,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg5, (char **)&x5);
+      _cffi_type(147), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg6, (char **)&x6);
+      _cffi_type(148), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8502,19 +9104,19 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(31), arg1, (char **)&x1);
+      _cffi_type(40), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(31), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(40), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8557,19 +9159,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(296), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(296), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8618,19 +9220,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg0, (char **)&x0);
+      _cffi_type(147), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(271), arg1, (char **)&x1);
+      _cffi_type(296), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(271), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(296), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8644,10 +9246,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(239), arg4, (char **)&x4);
+      _cffi_type(264), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(239), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(264), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8700,19 +9302,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(130), arg2, (char **)&x2);
+      _cffi_type(147), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(130), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(147), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(131), arg3, (char **)&x3);
+      _cffi_type(148), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(131), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(148), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8827,163 +9429,176 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 304), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 425), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 329), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 450), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 430), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 455), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 332), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 433), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 458), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 108), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 103), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 315), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 125), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 120), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 340), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 129), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
-  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_is_serving },
-  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 100), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 304), (void *)_cffi_d_mpiio_ext_group_pid },
-  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 274), (void *)_cffi_d_mpiio_ext_group_split },
-  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_canonical },
-  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 66), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_id },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 117), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 117), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_mode },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 117), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 329), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_reason },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 299), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_canonical },
+  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_check },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 436), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 413), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 461), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 438), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 410), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 435), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 192), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 439), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 439), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 320), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_mckp_solve },
-  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_mpi_family },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 201), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 198), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_component_text },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
+  { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
+  { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_layout_inspect },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 198), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_source },
+  { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_target },
+  { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_value },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 225), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 345), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 159), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 213), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 213), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 206), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 290), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 77), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 442), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 336), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 331), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 364), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 221), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 354), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 416), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 214), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 207), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 237), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 451), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_rawtrace_names },
-  { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 35), (void *)_cffi_d_mpiio_ext_rawtrace_note },
-  { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 233), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 348), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 368), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 454), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 418), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 375), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 315), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 94), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 350), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 470), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 473), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 350), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 361), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 356), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 369), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 235), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 389), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 441), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 252), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 239), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 232), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 262), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 479), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 383), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_rawtrace_note },
+  { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 37), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 258), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 373), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 482), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 443), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 273), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 400), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
-  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 72), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 372), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 457), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 293), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_schedule_create },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 397), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 273), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 485), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_stats_counter_count },
-  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_delegation },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 488), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 420), (void *)_cffi_d_mpiio_ext_stats_of },
-  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_partition },
-  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_path },
-  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 41), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 379), (void *)_cffi_d_mpiio_ext_stats_requests },
-  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 288), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 423), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 445), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_partition },
+  { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_path },
+  { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_reason },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_stats_time },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 313), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 448), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 463), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 300), (void *)_cffi_d_mpiio_ext_trace_column },
-  { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_command },
-  { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 52), (void *)_cffi_d_mpiio_ext_trace_extras },
-  { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_file },
-  { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 44), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 383), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_trace_open },
-  { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_pid },
-  { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 47), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 252), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 387), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 390), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 488), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 255), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 466), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 279), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 473), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 497), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 393), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 397), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 124), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 469), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 481), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_typemap_vector },
-  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 60), (void *)_cffi_d_mpiio_ext_version },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 491), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_command },
+  { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 61), (void *)_cffi_d_mpiio_ext_trace_extras },
+  { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_file },
+  { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_host },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 408), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 113), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_operation },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_problem },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 412), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 415), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 516), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 290), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 494), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 304), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 309), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 501), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 418), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 525), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 427), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 418), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 422), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 170), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 141), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 497), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 294), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 509), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
@@ -8992,28 +9607,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 135) },
+             _CFFI_OP(_CFFI_OP_NOOP, 152) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 135) },
+           _CFFI_OP(_CFFI_OP_NOOP, 152) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 74) },
+            _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 74) },
+               _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 504) },
+             _CFFI_OP(_CFFI_OP_NOOP, 532) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 508) },
+               _CFFI_OP(_CFFI_OP_NOOP, 536) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -9058,115 +9673,118 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 525) },
+            _CFFI_OP(_CFFI_OP_NOOP, 554) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 525) },
+             _CFFI_OP(_CFFI_OP_NOOP, 554) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 506) },
+             _CFFI_OP(_CFFI_OP_NOOP, 534) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 113) },
+            _CFFI_OP(_CFFI_OP_NOOP, 130) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 113) },
+              _CFFI_OP(_CFFI_OP_NOOP, 130) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 74) },
+            _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 74) },
+                _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 74) },
+              _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 74) },
+             _CFFI_OP(_CFFI_OP_NOOP, 83) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 113) },
+                _CFFI_OP(_CFFI_OP_NOOP, 130) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 525) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 554) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 183) },
+             _CFFI_OP(_CFFI_OP_NOOP, 208) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
-             _CFFI_OP(_CFFI_OP_NOOP, 31) },
+             _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 119) },
+            _CFFI_OP(_CFFI_OP_NOOP, 136) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
-              _CFFI_OP(_CFFI_OP_NOOP, 31) },
+              _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "session", offsetof(mpiio_ext_rows, session),
                sizeof(((mpiio_ext_rows *)0)->session),
-               _CFFI_OP(_CFFI_OP_NOOP, 31) },
+               _CFFI_OP(_CFFI_OP_NOOP, 40) },
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 510, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 538, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 511, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 539, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 512, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 540, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_mckp", 513, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 541, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 514, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 542, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 515, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 543, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 516, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace", 544, _CFFI_F_OPAQUE,
+    (size_t)-1, -1, -1, 0 /* opaque */ },
+  { "mpiio_ext_rawtrace_columns", 545, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 0, 9 },
-  { "mpiio_ext_rawtrace_row", 518, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 547, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
-  { "mpiio_ext_rows", 519, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 548, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
-  { "mpiio_ext_sanitizer", 520, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 549, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 521, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 550, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 522, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 551, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 523, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 552, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 524, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 553, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 510 },
-  { "mpiio_ext_delegates", 511 },
-  { "mpiio_ext_hints", 512 },
-  { "mpiio_ext_mckp", 513 },
-  { "mpiio_ext_plan", 514 },
-  { "mpiio_ext_rawtrace", 515 },
-  { "mpiio_ext_rawtrace_columns", 516 },
-  { "mpiio_ext_rawtrace_row", 518 },
-  { "mpiio_ext_rows", 519 },
-  { "mpiio_ext_sanitizer", 520 },
-  { "mpiio_ext_schedule", 521 },
-  { "mpiio_ext_stats", 522 },
-  { "mpiio_ext_trace", 523 },
-  { "mpiio_ext_typemap", 524 },
+  { "mpiio_ext_darshan", 538 },
+  { "mpiio_ext_delegates", 539 },
+  { "mpiio_ext_hints", 540 },
+  { "mpiio_ext_layout", 541 },
+  { "mpiio_ext_mckp", 542 },
+  { "mpiio_ext_plan", 543 },
+  { "mpiio_ext_rawtrace", 544 },
+  { "mpiio_ext_rawtrace_columns", 545 },
+  { "mpiio_ext_rawtrace_row", 547 },
+  { "mpiio_ext_rows", 548 },
+  { "mpiio_ext_sanitizer", 549 },
+  { "mpiio_ext_schedule", 550 },
+  { "mpiio_ext_stats", 551 },
+  { "mpiio_ext_trace", 552 },
+  { "mpiio_ext_typemap", 553 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -9176,12 +9794,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  157,  /* num_globals */
-  14,  /* num_struct_unions */
+  170,  /* num_globals */
+  15,  /* num_struct_unions */
   0,  /* num_enums */
-  14,  /* num_typenames */
+  15,  /* num_typenames */
   NULL,  /* no includes */
-  528,  /* num_types */
+  557,  /* num_types */
   0,  /* flags */
 };
 

@@ -118,7 +118,7 @@ int mpiox_wrap_File_get_amode(MPI_File fh, int *amode);
 
 HIDDEN int mpiox_wrap_File_get_amode(MPI_File fh, int *amode) {
     COUNT(FILE_GET_AMODE);
-    return PMPI_File_get_amode(fh, amode);
+    return mpiox_mpi_get_amode(fh, amode);
 }
 
 EXPORT int MPI_File_get_amode(MPI_File fh, int *amode) {

@@ -44,7 +44,6 @@ static const foreign foreign_hints[] = {
     {"romio_lustre_coll_threshold", false},
     {"romio_lustre_ds_in_coll", false},
     {"romio_lustre_start_iodevice", false},
-    {"start_iodevice", false},
     {"sharedfp", false},
     {"stripe_size", true},
 };

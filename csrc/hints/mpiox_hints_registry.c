@@ -186,6 +186,7 @@ BYTES(ind_wr_buffer_size)
 BYTES(ind_rd_buffer_size)
 BYTES(striping_unit)
 INTEGER(striping_factor, 0, INT32_MAX)
+INTEGER(start_iodevice, -1, INT32_MAX)
 CHOICE(delegate_mode, start_words)
 CHOICE(delegate_ack, ack_words)
 BYTES(delegate_cache)
@@ -371,10 +372,15 @@ static const mpiox_hint_spec specs[] = {
      parse_ind_wr_buffer_size, format_ind_wr_buffer_size},
     {"ind_rd_buffer_size", "bytes", BYTES_VALUES, "0", "range of one step of an independent read; 0: 1 MiB",
      parse_ind_rd_buffer_size, format_ind_rd_buffer_size},
-    {"striping_unit", "bytes", BYTES_VALUES, "0", "stripe size of the file; 0 asks the file system",
-     parse_striping_unit, format_striping_unit},
-    {"striping_factor", "integer", COUNT_VALUES, "0", "I/O servers the file is striped over; 0 asks the file system",
-     parse_striping_factor, format_striping_factor},
+    {"striping_unit", "bytes", BYTES_VALUES, "0",
+     "stripe size of the file, also when it is made; 0 asks the file system", parse_striping_unit,
+     format_striping_unit},
+    {"striping_factor", "integer", COUNT_VALUES, "0",
+     "I/O servers the file is striped over, also when it is made; 0 asks the file system", parse_striping_factor,
+     format_striping_factor},
+    {"start_iodevice", "integer", "-1 .. 2147483647", "-1",
+     "server of the first stripe of a file that is made, as the file system counts; -1: any", parse_start_iodevice,
+     format_start_iodevice},
     {"mpiox_delegates", "text", "n | n% of the ranks, up to 100% | per_node=n; n up to 576", "0",
      "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none", parse_delegates,
      format_delegates},

@@ -68,6 +68,36 @@ int64_t mpiio_ext_plan_window_extents_max(const mpiio_ext_plan *plan, int64_t wi
 int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes, int64_t index,
                               int64_t *extents, int64_t max_extents);
 
+/* ---- layouts of files ---- */
+
+/* All that a file system tells of how a file lies on its servers, with the source of each fact (docs/layout.md). */
+typedef struct mpiio_ext_layout mpiio_ext_layout;
+
+/* Number of facts; name, unit ("bytes", "count", "boolean", "text") and meaning of fact `index`, or NULL. */
+int mpiio_ext_layout_fact_count(void);
+const char *mpiio_ext_layout_fact_name(int index);
+const char *mpiio_ext_layout_fact_unit(int index);
+const char *mpiio_ext_layout_fact_meaning(int index);
+/* Ask for a file, or for a folder: what new files in it get. Hints override what is found; 0 (start_iodevice: -1) where
+ * there is none. Blocking, as it may ask servers; not for every open. 0, MPIOX_E_NOMEM (-1), or MPIOX_E_IO (-3) with
+ * the reason in *sys_errno (EINVAL: neither a file nor a folder). Free with mpiio_ext_layout_free() (NULL-safe). */
+int mpiio_ext_layout_inspect(const char *path, int64_t striping_unit, int32_t striping_factor, int32_t start_iodevice,
+                             mpiio_ext_layout **layout, int *sys_errno);
+void mpiio_ext_layout_free(mpiio_ext_layout *layout);
+int mpiio_ext_layout_is_folder(const mpiio_ext_layout *layout);
+/* A fact as text (sizes in bytes, "true" and "false") and who said so; NULL: not known. */
+const char *mpiio_ext_layout_value(const mpiio_ext_layout *layout, int index);
+const char *mpiio_ext_layout_source(const mpiio_ext_layout *layout, int index);
+/* Parts of the file that are striped each in its own way (Lustre: components). Seven numbers of part `index`: start,
+ * end (bytes, half open; INT64_MAX: no end), stripe size (0: not said), stripe count (0: not said, -1: all), different
+ * servers (0: not said), mirror, targets that are named. Texts: pattern (0), flags (1), pool (2), "" where there is
+ * none. 0 or MPIOX_E_ARG (-2); NULL. */
+int mpiio_ext_layout_component_count(const mpiio_ext_layout *layout);
+int mpiio_ext_layout_component(const mpiio_ext_layout *layout, int index, int64_t *numbers);
+const char *mpiio_ext_layout_component_text(const mpiio_ext_layout *layout, int index, int which);
+/* Name of the target that has stripe `stripe` of part `index`, e.g. an OST's number; NULL: not told. */
+const char *mpiio_ext_layout_target(const mpiio_ext_layout *layout, int index, int stripe);
+
 /* ---- hints ---- */
 
 /* Number of hints; then, of hint `index`, its name, type ("boolean", "integer", "bytes", "choice", "text"), allowed

@@ -2,7 +2,8 @@
  * mpiox_layout.h - how the file system lays a file out: stripe size, servers, lock protocol.
  *
  * Sources, strongest first: hints (striping_unit, striping_factor), the file's own layout (Lustre: the lustre.lov
- * extended attribute, plain and composite), the file system's block size. Works on a path or descriptor; no MPI.
+ * extended attribute, plain and composite; CephFS: ceph.file.layout; BeeGFS: its ioctl), the file system's block size.
+ * This is what opening a file asks for, as little as helps; mpiox_layout_inspect.h tells all. No MPI.
  */
 #ifndef MPIOX_LAYOUT_H
 #define MPIOX_LAYOUT_H
@@ -45,11 +46,13 @@ typedef enum mpiox_lock_protocol {
 typedef struct mpiox_layout {
     mpiox_fs fs;
     mpiox_lock_protocol lock;
-    int64_t stripe_size; /* bytes, > 0 */
-    int32_t servers;     /* I/O servers the file is striped over, >= 1 */
-    bool stripe_known;   /* false: stripe_size is only the default for this file system */
-    bool coherent;       /* all processes of all nodes that can see the file see one page cache (a local fs) */
-    bool refreshable;    /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS' FUSE client */
+    int64_t stripe_size;  /* bytes, > 0 */
+    int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers */
+    bool stripe_known;    /* false: stripe_size is only the default for this file system */
+    bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
+    bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS' FUSE client */
+    int32_t stripe_count; /* objects that the stripes go round, each with its own locks; >= servers; 0: not known */
+    int32_t start;        /* number of the server that has the first stripe, as the file system counts; -1: not known */
 } mpiox_layout;
 
 /* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call; never fails. */
@@ -73,6 +76,9 @@ int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t
  * or two blocking system calls; errno is kept. */
 int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets);
 
+/* Names of a family and of a protocol; never NULL. */
+const char *mpiox_layout_fs_name(mpiox_fs fs);
+const char *mpiox_layout_lock_name(mpiox_lock_protocol lock);
 /* The protocol called "local", "server", "token" or "none". 0 or MPIOX_E_ARG. */
 int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out);
 

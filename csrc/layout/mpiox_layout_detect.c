@@ -3,8 +3,13 @@
  *
  * The family comes from statfs(2): one table row for each magic number, with the lock protocol and whether one page
  * cache serves everybody who can see the file. The stripe size comes from the strongest source that knows it: the hint,
- * the Lustre layout of the file, the block size of GPFS (its lock granularity), and otherwise a default that is only
- * good for alignment. A descriptor that cannot be inspected is treated as an unknown remote file system: no coherence.
+ * the layout of the file (Lustre, CephFS, BeeGFS), the block size of GPFS (its lock granularity), and otherwise a
+ * default that is only good for alignment. A descriptor that cannot be inspected is treated as an unknown remote file
+ * system: no coherence. Local file systems are asked nothing but statfs(2) and fstat(2).
+ *
+ * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. Where they come in
+ * turns, the server of stripe i is that of i + servers, and `servers` are the different ones; where they do not, each
+ * object counts as a server of its own, which is what its locks are.
  */
 #include "mpiox_layout.h"
 
@@ -14,9 +19,15 @@
 #include <sys/statfs.h>
 #include <sys/xattr.h>
 
+#include "mpiox_layout_beegfs.h"
+#include "mpiox_layout_ceph.h"
+#include "mpiox_layout_lov.h"
+
 #define LOV_XATTR "lustre.lov"
+#define CEPH_XATTR "ceph.file.layout"
 #define GLUSTER_XATTR "glusterfs.gfid.string" /* GlusterFS' client answers it for every file */
 #define LOV_XATTR_MAX_BYTES 65536             /* limit of the kernel's xattr interface */
+#define CEPH_XATTR_MAX_BYTES 1024
 
 typedef struct fs_row {
     uint32_t magic; /* statfs(2) f_type, low 32 bits */
@@ -47,6 +58,25 @@ static const char *const lock_names[] = {
 
 #define LOCK_NAMES ((int)(sizeof lock_names / sizeof lock_names[0]))
 
+static const char *const fs_names[] = {
+    [MPIOX_FS_UNKNOWN] = "unknown", [MPIOX_FS_TMPFS] = "tmpfs", [MPIOX_FS_EXT] = "ext",
+    [MPIOX_FS_XFS] = "xfs",         [MPIOX_FS_BTRFS] = "btrfs", [MPIOX_FS_LUSTRE] = "lustre",
+    [MPIOX_FS_GPFS] = "gpfs",       [MPIOX_FS_NFS] = "nfs",     [MPIOX_FS_FUSE] = "fuse",
+    [MPIOX_FS_PANFS] = "panfs",     [MPIOX_FS_PVFS] = "pvfs",   [MPIOX_FS_OVERLAY] = "overlay",
+    [MPIOX_FS_ZFS] = "zfs",         [MPIOX_FS_F2FS] = "f2fs",   [MPIOX_FS_CEPH] = "ceph",
+    [MPIOX_FS_BEEGFS] = "beegfs",   [MPIOX_FS_SMB] = "smb",
+};
+
+const char *mpiox_layout_fs_name(mpiox_fs fs)
+{
+    return (size_t)fs < sizeof fs_names / sizeof fs_names[0] ? fs_names[fs] : "unknown";
+}
+
+const char *mpiox_layout_lock_name(mpiox_lock_protocol lock)
+{
+    return (int)lock >= 0 && (int)lock < LOCK_NAMES ? lock_names[lock] : "none";
+}
+
 int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out)
 {
     for (int i = 0; name != NULL && i < LOCK_NAMES; i++) {
@@ -60,8 +90,11 @@ int mpiox_layout_lock_find(const char *name, mpiox_lock_protocol *out)
 
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
 {
-    *out = (mpiox_layout){
-        .fs = MPIOX_FS_UNKNOWN, .lock = MPIOX_LOCK_NONE, .servers = 1, .stripe_size = MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE};
+    *out = (mpiox_layout){.fs = MPIOX_FS_UNKNOWN,
+                          .lock = MPIOX_LOCK_NONE,
+                          .servers = 1,
+                          .stripe_size = MPIOX_LAYOUT_DEFAULT_STRIPE_SIZE,
+                          .start = -1};
     for (size_t i = 0; i < sizeof fs_table / sizeof fs_table[0]; i++) {
         /* f_type is signed on some kernels: magics above 2^31 arrive sign-extended. */
         if (fs_table[i].magic != (uint32_t)f_type)
@@ -73,17 +106,63 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
     }
 }
 
+/* Different servers, if the stripes go round them in turns; otherwise as many as there are objects. */
+static int32_t lov_servers(const mpiox_lov_component *c)
+{
+    int32_t distinct = mpiox_lov_distinct(c);
+    if (distinct == 0 || distinct == c->stripe_count)
+        return c->stripe_count;
+    for (int32_t i = distinct; i < c->object_count; i++) {
+        if (mpiox_lov_target(c, i) != mpiox_lov_target(c, i - distinct))
+            return c->stripe_count;
+    }
+    return distinct;
+}
+
+static bool detect_lustre(int fd, mpiox_layout *out)
+{
+    char value[LOV_XATTR_MAX_BYTES];
+    mpiox_lov_component c;
+    ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
+    if (bytes <= 0 || mpiox_lov_choose(value, bytes, &c) != MPIOX_OK)
+        return false;
+    out->stripe_size = c.stripe_size;
+    out->stripe_count = c.stripe_count;
+    out->servers = lov_servers(&c);
+    out->start = c.first;
+    return true;
+}
+
+static bool detect_ceph(int fd, mpiox_layout *out)
+{
+    char value[CEPH_XATTR_MAX_BYTES];
+    mpiox_layout_ceph ceph;
+    ssize_t bytes = fgetxattr(fd, CEPH_XATTR, value, sizeof value);
+    if (bytes <= 0 || mpiox_layout_parse_ceph(value, bytes, &ceph) != MPIOX_OK)
+        return false;
+    out->stripe_size = ceph.stripe_unit;
+    out->stripe_count = out->servers = (int32_t)ceph.stripe_count;
+    return true;
+}
+
+static bool detect_beegfs(int fd, mpiox_layout *out)
+{
+    mpiox_beegfs_stripes stripes = {.pattern = 0};
+    if (ioctl(fd, MPIOX_BEEGFS_GET_STRIPES, &stripes) != 0 || stripes.chunk_bytes == 0 || stripes.targets == 0)
+        return false;
+    out->stripe_size = stripes.chunk_bytes;
+    out->stripe_count = out->servers = stripes.targets;
+    return true;
+}
+
 /* The stripes as the file system itself reports them. */
 static void detect_stripes(int fd, mpiox_layout *out)
 {
-    if (out->fs == MPIOX_FS_LUSTRE) {
-        char value[LOV_XATTR_MAX_BYTES];
-        ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
-        if (bytes > 0 && mpiox_layout_parse_lov(value, bytes, &out->stripe_size, &out->servers) == MPIOX_OK) {
-            out->stripe_known = true;
-            return;
-        }
-    }
+    out->stripe_known = (out->fs == MPIOX_FS_LUSTRE && detect_lustre(fd, out)) ||
+                        (out->fs == MPIOX_FS_CEPH && detect_ceph(fd, out)) ||
+                        (out->fs == MPIOX_FS_BEEGFS && detect_beegfs(fd, out));
+    if (out->stripe_known)
+        return;
     struct stat status;
     if (fstat(fd, &status) != 0 || status.st_blksize <= 0)
         return;
@@ -124,7 +203,7 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
         out->stripe_known = true;
     }
     if (striping_factor > 0)
-        out->servers = striping_factor;
+        out->servers = out->stripe_count = striping_factor;
     errno = saved_errno;
 }
 

@@ -1,26 +1,32 @@
 /*
  * mpiox_layout_lov.c - reading a Lustre layout from the value of the lustre.lov extended attribute.
  *
- * Format (public on-disk format of Lustre, little-endian, packed):
- *   plain     u32 magic, u32 pattern, 16 bytes object id, u32 stripe_size, u16 stripe_count, u16 generation,
- *             [v3: 16 bytes pool name], stripe_count objects of 24 bytes (none when released or only a template): 16
- *             bytes object id, u32 generation, u32 index of the target (OST)
- *   composite u32 magic, u32 size, u32 generation, u16 flags, u16 entry_count, 16 bytes (mirrors, padding), then
- *             entry_count entries of 48 bytes: u32 id, u32 flags, u64 extent start, u64 extent end, u32 offset,
- *             u32 size, 16 bytes (generation, time stamp, padding). offset/size locate a plain layout inside the value.
+ * Format (public on-disk format of Lustre, lustre_user.h, little-endian, packed):
+ *   plain     u32 magic, u32 pattern, 16 bytes object id, u32 stripe_size, u16 stripe_count, u16 generation (of a
+ *             template: the first target), [v3: 16 bytes pool name], stripe_count objects of 24 bytes (none when
+ *             released or only a template): 16 bytes object id, u32 generation, u32 index of the target (OST)
+ *   composite u32 magic, u32 size, u32 generation, u16 flags, u16 entry_count, u16 mirrors - 1, 14 bytes, then
+ *             entry_count entries of 48 bytes: u32 id (its upper half: the mirror), u32 flags, u64 extent start, u64
+ *             extent end, u32 offset, u32 size, 16 bytes (generation, time stamp, erasure code). offset/size locate a
+ *             plain layout inside the value.
+ *   foreign   u32 magic, and what Lustre does not read.
  * The value comes from outside: every field is read through bounds-checked accessors, and offsets are compared by
  * subtraction so that no sum can wrap.
  *
  * A composite layout has no one stripe size. File domains are cut where most of the file lies, so the component with
  * the largest extent counts (usually the last, open-ended one); the first of equals, which is the first mirror.
  */
-#include "mpiox_layout.h"
+#include "mpiox_layout_lov.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "mpiox_layout.h"
 
 #define LOV_MAGIC_V1 0x0BD10BD0u
 #define LOV_MAGIC_V3 0x0BD30BD0u
 #define LOV_MAGIC_COMPOSITE 0x0BD60BD0u
+#define LOV_MAGIC_FOREIGN 0x0BD70BD0u
 #define LOV_V1_BYTES 32
 #define LOV_V3_BYTES 48
 #define LOV_OBJECT_BYTES 24
@@ -28,13 +34,12 @@
 #define LOV_LAST_TARGET 0xFFFFu /* indices are 16 bits wide wherever they name a target */
 #define LOV_COMPOSITE_BYTES 32
 #define LOV_ENTRY_BYTES 48
-#define LOV_PATTERN_RAID0 0x001u
-#define LOV_PATTERN_OVERSTRIPED 0x200u
-#define LOV_PATTERN_RELEASED 0x80000000u
-#define LOV_ENTRY_STALE 0x01u     /* a mirror that is out of date */
-#define LOV_ENTRY_EXTENSION 0x40u /* a self-extending layout's reserve: its stripe_size is not one */
-#define LOV_ENTRY_PARITY 0x80u    /* erasure code, no data */
-#define LOV_ALL_STRIPES 0xFFFFu   /* a template that means every server */
+#define LOV_ALL_STRIPES 0xFFFFu /* a template that means every server */
+#define LOV_ANY_TARGET 0xFFFFu  /* a template that leaves the first one open */
+#define LOV_MOST_STRIPES 2000   /* of a file */
+#define LOV_UNIT_BYTES 65536    /* stripe sizes are multiples of it */
+#define LOV_MIRROR_MASK 0x7FFF0000u
+#define LOV_MIRROR_SHIFT 16
 
 typedef struct bytes {
     const unsigned char *data;
@@ -51,112 +56,202 @@ static uint64_t read_le(bytes b, uint64_t offset, unsigned width)
     return value;
 }
 
-typedef struct plain_layout {
-    int64_t stripe_size;
-    int32_t servers; /* LOV_ALL_STRIPES or 0 in a template that does not say */
-    bytes objects;   /* of 0 bytes: none */
-} plain_layout;
-
-static int parse_plain(bytes b, plain_layout *out)
+/* Where a plain layout has objects, there must be as many as its head promises. */
+static int read_objects(bytes b, uint64_t header, mpiox_lov_component *out)
 {
-    if (b.size < LOV_V1_BYTES)
-        return MPIOX_E_CORRUPT;
-    uint32_t magic = (uint32_t)read_le(b, 0, 4), pattern = (uint32_t)read_le(b, 4, 4);
-    if (magic != LOV_MAGIC_V1 && magic != LOV_MAGIC_V3)
-        return MPIOX_E_CORRUPT;
-    uint64_t header = magic == LOV_MAGIC_V1 ? LOV_V1_BYTES : LOV_V3_BYTES;
-    uint64_t size = read_le(b, 24, 4), count = read_le(b, 28, 2);
-    if (b.size < header || size == 0)
-        return MPIOX_E_CORRUPT;
-    uint32_t known = LOV_PATTERN_RAID0 | LOV_PATTERN_OVERSTRIPED | LOV_PATTERN_RELEASED;
-    if ((pattern & LOV_PATTERN_RAID0) == 0 || (pattern & ~known) != 0)
-        return MPIOX_E_CORRUPT;
-    /* Either no objects at all, or as many as the header promises. */
-    uint64_t objects = (pattern & LOV_PATTERN_RELEASED) != 0 || count == LOV_ALL_STRIPES ? 0 : count;
+    uint64_t objects = out->stripe_count > 0 && (out->pattern & MPIOX_LOV_RELEASED) == 0 ? (uint64_t)out->stripe_count
+                                                                                         : 0;
     if (b.size != header && b.size - header < objects * LOV_OBJECT_BYTES)
         return MPIOX_E_CORRUPT;
-    *out = (plain_layout){(int64_t)size, (int32_t)count, {b.data + header, b.size == header ? 0 : b.size - header}};
-    if (out->objects.size > objects * LOV_OBJECT_BYTES)
-        out->objects.size = objects * LOV_OBJECT_BYTES;
+    out->object_count = b.size == header ? 0 : (int32_t)objects;
+    out->objects = b.data + header;
+    if (out->object_count > 0) {
+        out->first = mpiox_lov_target(out, 0);
+        return MPIOX_OK;
+    }
+    uint64_t first = read_le(b, 30, 2); /* a generation, once there were objects */
+    out->first = first == LOV_ANY_TARGET || (out->pattern & MPIOX_LOV_RELEASED) != 0 ? -1 : (int32_t)first;
     return MPIOX_OK;
 }
 
-/* The plain layout inside entry `index`; *extent_bytes is what it covers. MPIOX_E_UNSUPPORTED: pass it over. */
-static int parse_entry(bytes b, uint64_t index, uint64_t *extent_bytes, plain_layout *out)
+static int read_plain(bytes b, mpiox_lov_component *out)
+{
+    uint32_t magic = (uint32_t)read_le(b, 0, 4);
+    *out = (mpiox_lov_component){.end = MPIOX_LOV_NO_END, .first = -1};
+    if (magic == LOV_MAGIC_FOREIGN && b.size >= 4) {
+        out->pattern = MPIOX_LOV_FOREIGN;
+        return MPIOX_OK;
+    }
+    if (b.size < LOV_V1_BYTES || (magic != LOV_MAGIC_V1 && magic != LOV_MAGIC_V3))
+        return MPIOX_E_CORRUPT;
+    uint64_t header = magic == LOV_MAGIC_V1 ? LOV_V1_BYTES : LOV_V3_BYTES;
+    if (b.size < header)
+        return MPIOX_E_CORRUPT;
+    uint64_t count = read_le(b, 28, 2);
+    out->pattern = (uint32_t)read_le(b, 4, 4);
+    out->stripe_size = (int64_t)read_le(b, 24, 4);
+    out->stripe_count = count == LOV_ALL_STRIPES ? -1 : (int32_t)count;
+    if (magic == LOV_MAGIC_V3)
+        memcpy(out->pool, b.data + LOV_V1_BYTES, LOV_V3_BYTES - LOV_V1_BYTES);
+    if ((out->pattern & MPIOX_LOV_MDT) != 0)
+        out->stripe_count = 0;
+    return read_objects(b, header, out);
+}
+
+static int read_entry(bytes b, uint64_t index, mpiox_lov_component *out)
 {
     uint64_t at = LOV_COMPOSITE_BYTES + index * LOV_ENTRY_BYTES;
-    uint32_t flags = (uint32_t)read_le(b, at + 4, 4);
+    uint32_t id = (uint32_t)read_le(b, at, 4), flags = (uint32_t)read_le(b, at + 4, 4);
     uint64_t start = read_le(b, at + 8, 8), end = read_le(b, at + 16, 8);
     uint64_t offset = read_le(b, at + 24, 4), size = read_le(b, at + 28, 4);
     if (start > end || offset > b.size || size > b.size - offset)
         return MPIOX_E_CORRUPT;
-    *extent_bytes = end - start;
-    if ((flags & (LOV_ENTRY_STALE | LOV_ENTRY_EXTENSION | LOV_ENTRY_PARITY)) != 0)
-        return MPIOX_E_UNSUPPORTED;
-    int rc = parse_plain((bytes){b.data + offset, size}, out);
-    if (rc != MPIOX_OK || out->servers == 0 || out->servers == (int32_t)LOV_ALL_STRIPES)
-        return MPIOX_E_UNSUPPORTED; /* data on the metadata server, foreign, or a template without numbers */
+    if (read_plain((bytes){b.data + offset, size}, out) != MPIOX_OK)
+        *out = (mpiox_lov_component){.pattern = MPIOX_LOV_UNREADABLE, .first = -1};
+    out->id = id;
+    out->mirror = (int32_t)((id & LOV_MIRROR_MASK) >> LOV_MIRROR_SHIFT);
+    out->flags = flags;
+    out->start = start > INT64_MAX ? INT64_MAX : (int64_t)start;
+    out->end = end > INT64_MAX ? MPIOX_LOV_NO_END : (int64_t)end;
     return MPIOX_OK;
 }
 
-static int parse_composite(bytes b, plain_layout *out)
+/* The part of the value that a composite layout's head claims; *entries: how many it lists, 0 for a plain layout. */
+static int read_head(const void *value, int64_t value_bytes, bytes *b, uint64_t *entries)
 {
-    if (b.size < LOV_COMPOSITE_BYTES)
+    *entries = 0;
+    if (value == NULL || value_bytes < 4)
         return MPIOX_E_CORRUPT;
-    uint64_t size = read_le(b, 4, 4), entries = read_le(b, 14, 2);
-    if (size < LOV_COMPOSITE_BYTES || size > b.size || entries == 0 ||
-        (size - LOV_COMPOSITE_BYTES) / LOV_ENTRY_BYTES < entries)
+    *b = (bytes){value, (uint64_t)value_bytes};
+    if (read_le(*b, 0, 4) != LOV_MAGIC_COMPOSITE)
+        return MPIOX_OK;
+    if (b->size < LOV_COMPOSITE_BYTES)
         return MPIOX_E_CORRUPT;
-    b.size = size;
+    uint64_t size = read_le(*b, 4, 4);
+    *entries = read_le(*b, 14, 2);
+    if (*entries == 0 || size < LOV_COMPOSITE_BYTES || size > b->size ||
+        (size - LOV_COMPOSITE_BYTES) / LOV_ENTRY_BYTES < *entries)
+        return MPIOX_E_CORRUPT;
+    b->size = size;
+    return MPIOX_OK;
+}
+
+int32_t mpiox_lov_count(const void *value, int64_t value_bytes)
+{
+    bytes b;
+    uint64_t entries;
+    mpiox_lov_component plain;
+    int rc = read_head(value, value_bytes, &b, &entries);
+    if (rc == MPIOX_OK && entries == 0)
+        rc = read_plain(b, &plain);
+    return rc != MPIOX_OK ? rc : entries == 0 ? 1 : (int32_t)entries;
+}
+
+int mpiox_lov_get(const void *value, int64_t value_bytes, int32_t index, mpiox_lov_component *out)
+{
+    bytes b;
+    uint64_t entries;
+    int rc = read_head(value, value_bytes, &b, &entries);
+    if (rc != MPIOX_OK || index < 0 || (uint64_t)index >= (entries == 0 ? 1 : entries))
+        return MPIOX_E_CORRUPT;
+    if (entries > 0)
+        return read_entry(b, (uint64_t)index, out);
+    rc = read_plain(b, out);
+    out->flags = rc == MPIOX_OK && out->object_count > 0 ? MPIOX_LOV_INIT : 0;
+    return rc;
+}
+
+int32_t mpiox_lov_mirrors(const void *value, int64_t value_bytes)
+{
+    bytes b;
+    uint64_t entries;
+    if (read_head(value, value_bytes, &b, &entries) != MPIOX_OK || entries == 0)
+        return 1;
+    return 1 + (int32_t)read_le(b, 16, 2);
+}
+
+int32_t mpiox_lov_target(const mpiox_lov_component *component, int32_t stripe)
+{
+    if (stripe < 0 || stripe >= component->object_count)
+        return -1;
+    bytes objects = {component->objects, (uint64_t)component->object_count * LOV_OBJECT_BYTES};
+    uint64_t target = read_le(objects, (uint64_t)stripe * LOV_OBJECT_BYTES + LOV_OBJECT_TARGET, 4);
+    return target > LOV_LAST_TARGET ? -1 : (int32_t)target;
+}
+
+int32_t mpiox_lov_distinct(const mpiox_lov_component *component)
+{
+    unsigned char seen[(LOV_LAST_TARGET + 1) / 8] = {0};
+    int32_t distinct = 0;
+    for (int32_t i = 0; i < component->object_count; i++) {
+        int32_t target = mpiox_lov_target(component, i);
+        if (target < 0)
+            return 0;
+        unsigned char bit = (unsigned char)(1u << (target % 8));
+        distinct += (seen[target / 8] & bit) == 0;
+        seen[target / 8] |= bit;
+    }
+    return distinct;
+}
+
+/* Does it say where data is? */
+static bool counts(const mpiox_lov_component *c)
+{
+    uint32_t known = MPIOX_LOV_RAID0 | MPIOX_LOV_OVERSTRIPED | MPIOX_LOV_COMPRESSED | MPIOX_LOV_HOLE |
+                     MPIOX_LOV_RELEASED;
+    return (c->flags & (MPIOX_LOV_STALE | MPIOX_LOV_EXTENSION | MPIOX_LOV_PARITY)) == 0 &&
+           (c->pattern & MPIOX_LOV_RAID0) != 0 && (c->pattern & ~known) == 0 && c->stripe_size > 0 &&
+           c->stripe_count > 0;
+}
+
+int mpiox_lov_choose(const void *value, int64_t value_bytes, mpiox_lov_component *out)
+{
+    int32_t components = mpiox_lov_count(value, value_bytes);
     int found = MPIOX_E_CORRUPT;
-    uint64_t best_bytes = 0;
-    for (uint64_t i = 0; i < entries; i++) {
-        uint64_t extent_bytes;
-        plain_layout entry;
-        int rc = parse_entry(b, i, &extent_bytes, &entry);
-        if (rc == MPIOX_E_CORRUPT)
-            return rc;
-        if (rc != MPIOX_OK || (found == MPIOX_OK && extent_bytes <= best_bytes))
+    for (int32_t i = 0; i < components; i++) {
+        mpiox_lov_component c;
+        if (mpiox_lov_get(value, value_bytes, i, &c) != MPIOX_OK)
+            return MPIOX_E_CORRUPT; /* the table is damaged: nothing of it can be relied on */
+        if (!counts(&c) || (found == MPIOX_OK && c.end - c.start <= out->end - out->start))
             continue;
         found = MPIOX_OK;
-        best_bytes = extent_bytes;
-        *out = entry;
+        *out = c;
     }
     return found;
 }
 
-static int parse(const void *value, int64_t value_bytes, plain_layout *out)
+int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value)
 {
-    if (value == NULL || value_bytes < 4)
-        return MPIOX_E_CORRUPT;
-    bytes b = {value, (uint64_t)value_bytes};
-    int rc = read_le(b, 0, 4) == LOV_MAGIC_COMPOSITE ? parse_composite(b, out) : parse_plain(b, out);
-    if (rc == MPIOX_OK && (out->servers < 1 || out->servers == (int32_t)LOV_ALL_STRIPES))
-        rc = MPIOX_E_CORRUPT;
-    return rc;
+    const int64_t most = (INT64_C(1) << 32) - LOV_UNIT_BYTES;
+    int64_t size = stripe_size <= 0 ? 0 : (stripe_size > most ? most : stripe_size);
+    size = (size + LOV_UNIT_BYTES - 1) / LOV_UNIT_BYTES * LOV_UNIT_BYTES;
+    uint32_t count = stripe_count < 0 ? LOV_ALL_STRIPES
+                                      : (uint32_t)(stripe_count > LOV_MOST_STRIPES ? LOV_MOST_STRIPES : stripe_count);
+    uint32_t start = first < 0 || first >= (int32_t)LOV_ANY_TARGET ? LOV_ANY_TARGET : (uint32_t)first;
+    const uint32_t words[] = {LOV_MAGIC_V1, MPIOX_LOV_RAID0, 0, 0, 0, 0, (uint32_t)size, count | start << 16};
+    for (int32_t i = 0; i < LOV_V1_BYTES; i++)
+        value[i] = (unsigned char)(words[i / 4] >> (8 * (i % 4)));
+    return LOV_V1_BYTES;
 }
 
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers)
 {
-    plain_layout found;
-    int rc = parse(value, value_bytes, &found);
+    mpiox_lov_component found;
+    int rc = mpiox_lov_choose(value, value_bytes, &found);
     if (rc != MPIOX_OK)
         return rc;
     *stripe_size = found.stripe_size;
-    *servers = found.servers;
+    *servers = found.stripe_count;
     return MPIOX_OK;
 }
 
 int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t most, int32_t *targets)
 {
-    plain_layout found;
-    if (parse(value, value_bytes, &found) != MPIOX_OK || found.objects.size == 0 || found.servers > most)
+    mpiox_lov_component found;
+    if (mpiox_lov_choose(value, value_bytes, &found) != MPIOX_OK || mpiox_lov_distinct(&found) == 0 ||
+        found.object_count > most)
         return 0;
-    for (int32_t i = 0; i < found.servers; i++) {
-        uint64_t target = read_le(found.objects, (uint64_t)i * LOV_OBJECT_BYTES + LOV_OBJECT_TARGET, 4);
-        if (target > LOV_LAST_TARGET)
-            return 0;
-        targets[i] = (int32_t)target;
-    }
-    return found.servers;
+    for (int32_t i = 0; i < found.object_count; i++)
+        targets[i] = mpiox_lov_target(&found, i);
+    return found.object_count;
 }

@@ -19,6 +19,7 @@
 #include "mpiox_mpi_pointer.h"
 #include "mpiox_mpi_report.h"
 #include "mpiox_handle.h"
+#include "mpiox_layout_create.h"
 #include "mpiox_mpi_view.h"
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
@@ -48,6 +49,7 @@ typedef struct opening {
     bool scarce_descriptors;         /* the ranks see whether all have enough for it */
     bool waits_hidden;               /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                   /* MPI_MODE_EXCL will refuse the file, and must not delete it */
+    bool made;                       /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
     bool run_stats;                  /* MPI_Finalize shall report on the run */
     char run[MPIOX_STATS_RUN_BYTES]; /* ID of the run, for the lines of statistics; empty without any */
     int64_t text_bytes;              /* hints to lay over every rank's info object; 0: none */
@@ -71,6 +73,20 @@ static bool is_hidden(void)
                 "preload libmpiio_ext.so first\n",
                 function);
     return function != NULL;
+}
+
+/* Rank 0: make the file with the striping that the hints ask for, where the file system takes it. A name with a prefix
+ * is a file of one name to ROMIO and of another to OMPIO, and asks for a driver of the MPI library: that makes it. */
+static void make_striped(const char *filename, int amode, opening *out)
+{
+    const mpiox_layout_wish wish = {out->hints.striping_unit, out->hints.striping_factor, out->hints.start_iodevice};
+    mpiox_layout_made made;
+
+    if (!out->wanted || !(amode & MPI_MODE_CREATE) || (amode & MPI_MODE_RDONLY) || mpiox_mpi_path(filename) != filename)
+        return;
+    made = mpiox_layout_create(filename, &wish);
+    out->made = made != MPIOX_MADE_NOTHING;
+    out->choice.striped = made == MPIOX_MADE_STRIPED;
 }
 
 /* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
@@ -100,6 +116,7 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     if (out->wanted)
         out->choice = mpiox_file_choose(comm, &out->hints);
     out->choice.foreground = out->waits_hidden;
+    make_striped(filename, amode, out);
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
@@ -345,6 +362,15 @@ static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, 
     return result;
 }
 
+/* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file that rank
+ * 0 has made was made exclusively. */
+static int amode_for_library(int amode, const opening *o)
+{
+    if (o->is_there)
+        amode &= ~MPI_MODE_DELETE_ON_CLOSE;
+    return o->made ? amode & ~MPI_MODE_EXCL : amode;
+}
+
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     mpiox_members members;
@@ -372,9 +398,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
             PMPI_Info_free(&merged);
         return refuse_open(comm, filename, fh);
     }
-    /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. */
-    result = PMPI_File_open(comm, filename, o.is_there ? amode & ~MPI_MODE_DELETE_ON_CLOSE : amode,
-                            merged != MPI_INFO_NULL ? merged : info, fh);
+    result = PMPI_File_open(comm, filename, amode_for_library(amode, &o), merged != MPI_INFO_NULL ? merged : info, fh);
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
     handle = new_file(comm, filename, amode);
@@ -456,6 +480,17 @@ static void set_number(MPI_Info info, const char *name, int64_t value)
 
     snprintf(text, sizeof text, "%lld", (long long)value);
     PMPI_Info_set(info, name, text);
+}
+
+/* As the program has opened it: the MPI library may have got another mode (amode_for_library). */
+int mpiox_mpi_get_amode(MPI_File fh, int *amode)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    int result = PMPI_File_get_amode(fh, amode);
+
+    if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
+        *amode |= handle->amode & MPI_MODE_EXCL;
+    return result;
 }
 
 int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)

@@ -9,6 +9,7 @@
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 int mpiox_mpi_close(MPI_File *fh);
 int mpiox_mpi_sync(MPI_File fh);
+int mpiox_mpi_get_amode(MPI_File fh, int *amode);
 int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used);
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag);
 

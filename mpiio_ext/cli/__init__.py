@@ -17,6 +17,7 @@ _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
     "trace": ("mpiio_ext.cli.trace", "trace", "Record the I/O calls of an unchanged program."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
+    "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),
     "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),

@@ -34,6 +34,8 @@ class Layout(ctypes.Structure):
         ("stripe_known", ctypes.c_bool),
         ("coherent", ctypes.c_bool),
         ("refreshable", ctypes.c_bool),
+        ("stripe_count", ctypes.c_int32),
+        ("start", ctypes.c_int32),
     )
 
 

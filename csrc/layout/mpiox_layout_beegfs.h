@@ -1,0 +1,42 @@
+/*
+ * mpiox_layout_beegfs.h - the ioctls of BeeGFS' client (beegfs_ioctl.h of beegfs-client-devel), as far as used here.
+ */
+#ifndef MPIOX_LAYOUT_BEEGFS_H
+#define MPIOX_LAYOUT_BEEGFS_H
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+enum { MPIOX_BEEGFS_RAID0 = 1, MPIOX_BEEGFS_RAID10 = 2, MPIOX_BEEGFS_BUDDY = 3, MPIOX_BEEGFS_NAME_BYTES = 256 };
+
+typedef struct mpiox_beegfs_stripes {
+    unsigned pattern;
+    unsigned chunk_bytes;
+    uint16_t targets;
+} mpiox_beegfs_stripes;
+
+typedef struct mpiox_beegfs_target {
+    uint16_t index; /* in; the others: out */
+    uint16_t target, node;
+    char alias[MPIOX_BEEGFS_NAME_BYTES];
+} mpiox_beegfs_target;
+
+typedef struct mpiox_beegfs_target2 { /* since release 6 */
+    uint32_t index;
+    uint32_t target_or_group, primary, secondary, primary_node, secondary_node;
+    char primary_alias[MPIOX_BEEGFS_NAME_BYTES], secondary_alias[MPIOX_BEEGFS_NAME_BYTES];
+} mpiox_beegfs_target2;
+
+typedef struct mpiox_beegfs_file { /* a new file in the folder that the descriptor is of */
+    const char *name;
+    unsigned mode;
+    unsigned targets;     /* 0: as the folder says */
+    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: as the folder says */
+} mpiox_beegfs_file;
+
+#define MPIOX_BEEGFS_GET_STRIPES _IOR('f', 25, mpiox_beegfs_stripes)
+#define MPIOX_BEEGFS_GET_TARGET _IOR('f', 26, mpiox_beegfs_target)
+#define MPIOX_BEEGFS_GET_TARGET2 _IOR('f', 26, mpiox_beegfs_target2)
+#define MPIOX_BEEGFS_MAKE_FILE _IOW('f', 27, mpiox_beegfs_file)
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * mpiox_layout_gluster.h - where GlusterFS keeps a file and how its volume is made, from two texts that every client
+ * can read: the virtual attribute glusterfs.pathinfo and the volume file under .meta. Pure; fuzzed.
+ */
+#ifndef MPIOX_LAYOUT_GLUSTER_H
+#define MPIOX_LAYOUT_GLUSTER_H
+
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+/* Called for each brick that holds a part or a copy of the file: host and folder, C strings. */
+typedef void mpiox_layout_brick(const char *host, const char *brick, void *context);
+
+typedef struct mpiox_layout_pathinfo {
+    int32_t bricks;      /* >= 1 */
+    int64_t stripe_size; /* bytes, of the old striped volumes; 0: none */
+    char kind[16];       /* innermost that spreads the file: "EC", "REPLICATE", "STRIPE", "DISTRIBUTE"; "": one brick */
+} mpiox_layout_pathinfo;
+
+/* "(<DISTRIBUTE:vol-dht> (<REPLICATE:vol-replicate-0> <POSIX(/brick):host:/brick/file> <POSIX...>))". visit may be
+ * NULL. MPIOX_E_CORRUPT: no brick in it. */
+int mpiox_layout_parse_pathinfo(const void *text, int64_t text_bytes, mpiox_layout_brick *visit, void *context,
+                                mpiox_layout_pathinfo *out);
+
+typedef struct mpiox_layout_volume { /* a client's volume file */
+    int32_t bricks;                  /* protocol/client, or storage/posix where bricks are local */
+    int32_t subvolumes;  /* of cluster/distribute: each file (or shard) is on one of them; 1: no such layer */
+    int64_t shard_size;  /* bytes, 0: files are whole */
+    int32_t disperse;    /* bricks of a disperse set, 0: none */
+    int32_t redundancy;  /* of them, what may be lost */
+    int32_t replicas;    /* bricks of a replicate set, 0: none */
+    int32_t stripes;     /* bricks of a stripe set (releases before 6), 0: none */
+    int64_t stripe_size; /* its block size */
+} mpiox_layout_volume;
+
+/* MPIOX_E_CORRUPT: no brick in it. */
+int mpiox_layout_parse_volume(const void *text, int64_t text_bytes, mpiox_layout_volume *out);
+/* "4MB", "64KB", "131072", "1.5GB" is none; bytes, or -1. As GlusterFS writes sizes. */
+int64_t mpiox_layout_parse_gluster_size(const char *text, int64_t text_bytes);
+
+#endif

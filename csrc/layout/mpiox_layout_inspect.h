@@ -1,0 +1,24 @@
+/*
+ * mpiox_layout_inspect.h - everything that can be learnt of a file's layout, with its sources. For people and tools:
+ * many system calls, some to servers. What an open file needs is mpiox_layout_detect().
+ */
+#ifndef MPIOX_LAYOUT_INSPECT_H
+#define MPIOX_LAYOUT_INSPECT_H
+
+#include <stdint.h>
+
+#include "mpiox_error.h"
+#include "mpiox_layout_facts.h"
+
+typedef struct mpiox_layout_wish { /* hints; <= 0, start_device < 0: not given */
+    int64_t striping_unit;
+    int32_t striping_factor, start_device;
+} mpiox_layout_wish;
+
+/* Of a descriptor that is open for reading (a file, or a folder: what new files in it get). wish may be NULL. 0 and a
+ * description, which is to be freed; MPIOX_E_NOMEM; MPIOX_E_IO: the descriptor cannot be asked (errno). Blocking. */
+int mpiox_layout_inspect(int fd, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
+/* The same of a path. MPIOX_E_IO with errno: it cannot be opened, or (EINVAL) is neither a file nor a folder. */
+int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
+
+#endif

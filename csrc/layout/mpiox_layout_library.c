@@ -1,0 +1,20 @@
+/*
+ * mpiox_layout_library.c - functions of libraries that are opened when they are there, see the header.
+ *
+ * A program that is linked with the library has its function already; that one counts, so that there is one of a kind.
+ */
+#include "mpiox_layout_library.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+
+void *mpiox_layout_library_function(const char *const *libraries, const char *function)
+{
+    void *found = dlsym(RTLD_DEFAULT, function);
+    for (int i = 0; found == NULL && libraries[i] != NULL; i++) {
+        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+        if (library != NULL)
+            found = dlsym(library, function);
+    }
+    return found;
+}

@@ -1,0 +1,11 @@
+/*
+ * mpiox_layout_library.h - functions of libraries that are opened when they are there.
+ */
+#ifndef MPIOX_LAYOUT_LIBRARY_H
+#define MPIOX_LAYOUT_LIBRARY_H
+
+/* A function of the first of these libraries (names as dlopen(3) takes them, NULL at the end) that has it, or NULL.
+ * What is opened stays open. Blocking; thread-safe. */
+void *mpiox_layout_library_function(const char *const *libraries, const char *function);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * mpiox_layout_lov.h - all that the value of the lustre.lov extended attribute says, component by component.
+ *
+ * Pure functions over bytes that come from outside; fuzzed (tests/c/layout/fuzz_layout_lov.c). A plain layout is one
+ * component that covers the whole file. Nothing is copied: a component points into the value, which must live on.
+ */
+#ifndef MPIOX_LAYOUT_LOV_H
+#define MPIOX_LAYOUT_LOV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+#define MPIOX_LOV_NO_END INT64_MAX
+#define MPIOX_LOV_POOL_BYTES 17 /* a pool's name has 15 bytes; the field has 16, and a NUL is added */
+
+/* Bits of a component's flags. */
+#define MPIOX_LOV_STALE 0x01u
+#define MPIOX_LOV_PREFER_READ 0x02u
+#define MPIOX_LOV_PREFER_WRITE 0x04u
+#define MPIOX_LOV_OFFLINE 0x08u
+#define MPIOX_LOV_INIT 0x10u      /* it has its objects */
+#define MPIOX_LOV_NOSYNC 0x20u    /* a mirror that is not brought up to date */
+#define MPIOX_LOV_EXTENSION 0x40u /* the reserve of a self-extending layout: its stripe size is not one */
+#define MPIOX_LOV_PARITY 0x80u    /* erasure code, no data */
+
+/* Bits of a component's pattern. */
+#define MPIOX_LOV_RAID0 0x001u
+#define MPIOX_LOV_RAID1 0x002u
+#define MPIOX_LOV_MDT 0x100u /* data on the metadata server */
+#define MPIOX_LOV_OVERSTRIPED 0x200u
+#define MPIOX_LOV_FOREIGN 0x400u
+#define MPIOX_LOV_COMPRESSED 0x800u
+#define MPIOX_LOV_UNREADABLE 0x20000000u /* not Lustre's: what the entry points at is no layout that is known here */
+#define MPIOX_LOV_HOLE 0x40000000u
+#define MPIOX_LOV_RELEASED 0x80000000u
+
+typedef struct mpiox_lov_component {
+    uint32_t id;          /* 0: a plain layout */
+    int32_t mirror;       /* number of the mirror that it belongs to, from the id */
+    uint32_t flags;       /* MPIOX_LOV_STALE ...; MPIOX_LOV_INIT of a plain layout with objects */
+    uint32_t pattern;     /* MPIOX_LOV_RAID0 ... */
+    int64_t start, end;   /* bytes of the file, half open; MPIOX_LOV_NO_END */
+    int64_t stripe_size;  /* bytes; 0: a template that leaves it to the file system */
+    int32_t stripe_count; /* 0: a template that leaves it to the file system, or no striping; -1: all servers */
+    int32_t first;        /* of a template: the OST to begin with, -1: any; else that of the first stripe, -1: none */
+    char pool[MPIOX_LOV_POOL_BYTES]; /* "": none */
+    const unsigned char *objects;    /* 24 bytes each */
+    int32_t object_count;            /* 0 or stripe_count */
+} mpiox_lov_component;
+
+/* Number of components, MPIOX_E_CORRUPT: no layout, or one that is damaged where its components are listed. */
+int32_t mpiox_lov_count(const void *value, int64_t value_bytes);
+/* Component `index` < mpiox_lov_count(). MPIOX_E_CORRUPT: its entry is damaged; *out is undefined then. An entry of a
+ * composite layout that points at what cannot be read is a component of pattern MPIOX_LOV_UNREADABLE. */
+int mpiox_lov_get(const void *value, int64_t value_bytes, int32_t index, mpiox_lov_component *out);
+/* The target (OST) of a component's stripe < object_count, -1: damaged. */
+int32_t mpiox_lov_target(const mpiox_lov_component *component, int32_t stripe);
+/* How many different targets the objects of a component have; 0: not known (none, or damaged). */
+int32_t mpiox_lov_distinct(const mpiox_lov_component *component);
+/* Mirrors of the file; 1 unless it is a composite layout that says otherwise. */
+int32_t mpiox_lov_mirrors(const void *value, int64_t value_bytes);
+
+/* What counts for the whole file: the component that covers the largest extent and says where data is; the first of
+ * equals, which is the first mirror. Stale, foreign and metadata-server components and templates without numbers are
+ * passed over. MPIOX_E_CORRUPT: there is none. */
+int mpiox_lov_choose(const void *value, int64_t value_bytes, mpiox_lov_component *out);
+
+/* The value that asks for a striping when a file is made: into 32 bytes. stripe_size 0, stripe_count 0: the default of
+ * the file system; stripe_count -1: all; first -1: any. Arguments out of range are brought into it. Returns 32. */
+int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value);
+
+#endif
