@@ -1,6 +1,6 @@
-"""Real distributed file systems with a client on each host: every partition method, MPI's rules, a store that dies.
+"""Real distributed file systems with a client on each host: every partition method, MPI's rules, random programs.
 
-GlusterFS volumes, CephFS and MooseFS on the namespace cluster; see docs/clusters.md. Slow; what cannot be had is skipped.
+GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/clusters.md. What cannot be had is skipped.
 """
 
 from __future__ import annotations
