@@ -50,7 +50,9 @@ static int open_hidden(mpiox_file *file, mpiox_error *error)
     char *path = file->pointer_file ? NULL : hidden_path(file);
     if (file->pointer_file)
         return MPIOX_OK;
-    const int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (path && fd < 0 && errno == EEXIST) /* MooseFS' client: another node has just made it */
+        fd = open(path, O_RDWR | O_CLOEXEC);
     int code = MPIOX_OK;
     if (fd < 0)
         code = mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "creating the file of the shared file pointer");

@@ -14,10 +14,13 @@
 #include "mpiox_layout.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include "mpiox_layout_beegfs.h"
 #include "mpiox_layout_ceph.h"
@@ -25,6 +28,7 @@
 
 #define LOV_XATTR "lustre.lov"
 #define CEPH_XATTR "ceph.file.layout"
+#define SHARDS "/.shard"
 #define GLUSTER_XATTR "glusterfs.gfid.string" /* GlusterFS' client answers it for every file */
 #define LOV_XATTR_MAX_BYTES 65536             /* limit of the kernel's xattr interface */
 #define CEPH_XATTR_MAX_BYTES 1024
@@ -174,6 +178,36 @@ static void detect_stripes(int fd, mpiox_layout *out)
     }
 }
 
+/* A GlusterFS volume whose files are cut in shards: its client keeps the files' sizes and parts for itself, whatever is
+ * done to its caches (features/shard), and refuses the name .shard at the mount point, for which others look. */
+static bool is_sharded(int fd)
+{
+    char path[PATH_MAX], link[40];
+    struct stat here, above;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t bytes = readlink(link, path, sizeof path - sizeof SHARDS);
+    if (bytes <= 0 || path[0] != '/' || fstat(fd, &here) != 0)
+        return false;
+    path[bytes] = '\0';
+    for (char *slash = strrchr(path, '/'); slash != NULL; slash = strrchr(path, '/')) {
+        strcpy(slash, SHARDS);
+        if (stat(path, &above) != 0 && errno == EPERM)
+            return true;
+        *slash = '\0';
+        if (slash == path || stat(path, &above) != 0 || above.st_dev != here.st_dev)
+            return false;
+    }
+    return false;
+}
+
+/* FUSE clients for which mpiox_storage_refresh() was tried (docs/clusters.md). */
+static bool is_refreshable(int fd)
+{
+    if (fgetxattr(fd, GLUSTER_XATTR, NULL, 0) > 0)
+        return !is_sharded(fd);
+    return fgetxattr(fd, CEPH_XATTR, NULL, 0) > 0; /* ceph-fuse: the kernel's pages outlive its capabilities */
+}
+
 static bool detect_family(int fd, mpiox_layout *out)
 {
     struct statfs status;
@@ -182,7 +216,7 @@ static bool detect_family(int fd, mpiox_layout *out)
         rc = fstatfs(fd, &status);
     while (rc != 0 && errno == EINTR);
     mpiox_layout_from_magic(rc == 0 ? (uint64_t)status.f_type : 0, out);
-    out->refreshable = out->fs == MPIOX_FS_FUSE && fgetxattr(fd, GLUSTER_XATTR, NULL, 0) > 0;
+    out->refreshable = out->fs == MPIOX_FS_FUSE && is_refreshable(fd);
     return rc == 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,9 @@ static void add_family(const mpiox_layout *layout, mpiox_layout_facts *facts)
 
 static mpiox_layout_probe *find_probe(mpiox_fs family, const mpiox_layout_mount *mount, mpiox_layout_facts *facts)
 {
+    const bool moose = strcmp(mount->type, "fuse") == 0 && strncmp(mount->source, "mfs#", 4) == 0; /* has no subtype */
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].type, mount->type) != 0)
+        if (strcmp(kinds[i].type, moose ? "fuse.mfs" : mount->type) != 0)
             continue;
         mpiox_facts_set(facts, MPIOX_FACT_FILE_SYSTEM, "/proc/self/mountinfo", "%s", kinds[i].name);
         /* What the kernel says of the descriptor is stronger than a name in a table. */

@@ -208,7 +208,7 @@ def start(
     count : of the hosts.
     name : of the cluster.
     rate, latency : of every host's link, as `1gbit` and `1ms` (round trip); "": no limit.
-    shares : more shared folders: "gluster", "nfs".
+    shares : more shared folders: names of `folders.KINDS`.
     rootless : in a user namespace; None: when the caller is not root.
     attached : it ends with the caller, or with :meth:`Cluster.stop`.
 

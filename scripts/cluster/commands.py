@@ -47,8 +47,8 @@ def parser() -> argparse.ArgumentParser:
     start = commands.add_parser("start", help="bring hosts up")
     start.add_argument("--hosts", type=int, default=4, help="how many (default: 4)")
     _add_limits(start)
-    start.add_argument("--share", action="append", default=[], choices=folders.KINDS,
-                       help="also a shared folder without coherent caches; may be repeated")  # fmt: skip
+    start.add_argument("--share", action="append", default=[], choices=list(folders.KINDS),
+                       help="also a shared folder with a client on every host; may be repeated")  # fmt: skip
     start.add_argument("--rootless", action="store_true", help="in a user namespace, also as root")
 
     run = commands.add_parser("run", help="run an MPI program on the hosts")

@@ -27,6 +27,7 @@ if __name__ == "__main__":  # this file was started by its path
 from cluster import folders
 from cluster.host import HERE, Host, spaces
 from cluster.network import Network, address
+from cluster.served import Place
 from cluster.tools import START_S, ClusterError
 
 #: Seconds during which the sweeper tries to remove what dying processes may still be writing.
@@ -112,9 +113,10 @@ class Keeper:
         for host in self.hosts.values():
             host.await_up()
         for kind in self.settings.shares:
-            folders.serve(kind, self.private, self.run)
             for k in numbers:
-                folders.mount(kind, self.private, k, self.run)
+                folders.serve(kind, self.place(), k)
+            for k in numbers:
+                folders.mount(kind, self.place(), k)
         self.write_state()
 
     def start(self, k: int) -> None:
@@ -127,6 +129,10 @@ class Keeper:
         except ClusterError:
             host.await_up()  # where the host has ended, its words say why
             raise
+
+    def place(self) -> Place:
+        """Return where shared folders are served and mounted."""
+        return Place(private=self.private, count=self.settings.count, run=self.run)
 
     def run(self, k: int, words: list[str]) -> str:
         """Run a command that must succeed on host k; its output."""
@@ -194,9 +200,8 @@ class Keeper:
         self.start(k)
         self.hosts[k].await_up()
         for kind in self.settings.shares:
-            if k == folders.SERVER:
-                folders.serve(kind, self.private, self.run)
-            folders.mount(kind, self.private, k, self.run)
+            folders.serve(kind, self.place(), k)
+            folders.mount(kind, self.place(), k)
 
     def take_down(self) -> None:
         """End all that runs on the hosts, the hosts and their network."""

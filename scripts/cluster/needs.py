@@ -11,8 +11,6 @@ from pathlib import Path
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
 SHAPING = {"tc": "iproute2"}
 KINDS = ("net", "mnt", "uts", "ipc", "pid")
-GLUSTER = {"glusterfs": "glusterfs-client", "glusterfsd": "glusterfs-server"}
-NFS = {"ganesha.nfsd": "nfs-ganesha", "mount.nfs4": "nfs-common"}
 
 
 def missing(*, rootless: bool | None = None, shaping: bool = False) -> list[str]:
@@ -42,27 +40,6 @@ def missing(*, rootless: bool | None = None, shaping: bool = False) -> list[str]
 def lacking_tools(tools: dict[str, str]) -> list[str]:
     """Return a line for each tool that is not on the PATH."""
     return [f"the command {name} (Debian: apt-get install {tools[name]})" for name in tools if not shutil.which(name)]
-
-
-def missing_for_gluster(*, rootless: bool) -> list[str]:
-    """Return what keeps a GlusterFS volume from being served and mounted."""
-    found = lacking_tools(GLUSTER)
-    if rootless:
-        found.append("root: the server keeps what it knows of files in attributes that user namespaces may not set")
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        found.append("/dev/fuse that can be opened")
-    return found
-
-
-def missing_for_nfs(*, rootless: bool) -> list[str]:
-    """Return what keeps an NFS export from being served and mounted."""
-    found = []
-    known = Path("/proc/filesystems").read_text(encoding="ascii").split()
-    if "nfs4" not in known and "nfs" not in known:
-        found.append("a kernel with an NFS client (CONFIG_NFS_V4, or the module nfsv4)")
-    if rootless:
-        found.append("root: NFS cannot be mounted in a user namespace")
-    return found + lacking_tools(NFS)
 
 
 def _limit(path: str) -> int | None:

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from cluster import folders, needs, network
+from cluster import folders, needs, network, share_nfs
+from cluster.served import SERVED, Place
 from differential import run
 from differential.arms import Setting
 from support import hosts
@@ -259,7 +260,7 @@ def test_differential(bring: Bring, count: int, cases: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", hosts.KINDS)
+@pytest.mark.parametrize("kind", ["gluster", "nfs"])
 def test_caches_of_their_own(bring: Bring, kind: str) -> None:
     """A file system with a cache on each host: the library takes GlusterFS over, and says why it leaves NFS alone."""
     reason = hosts.why_no_share(kind)
@@ -279,7 +280,8 @@ def test_caches_of_their_own(bring: Bring, kind: str) -> None:
         else:
             assert "several nodes may share the file" in line["reason"], line
     go(cluster, 1, "native", folder, ours=False)
-    check_bytes(cluster.path_on(1, "/dev/shm/served"), 2)  # what the server has
+    served = {"gluster": f"{SERVED}/gluster-0", "nfs": SERVED}[kind]
+    check_bytes(cluster.path_on(1, served), 2)  # what the server has
 
 
 @pytest.mark.parametrize("size", [1000, 200_000])
@@ -312,7 +314,7 @@ def test_differential_without_coherence(bring: Bring) -> None:
 @pytest.mark.slow
 def test_nfs_server(bring: Bring, tmp_path: pathlib.Path) -> None:
     """The NFS server alone, with a client outside the kernel: another host reads what is served."""
-    lacking = needs.lacking_tools({"ganesha.nfsd": needs.NFS["ganesha.nfsd"], "nfs-cp": "libnfs-utils"})
+    lacking = needs.lacking_tools({"ganesha.nfsd": share_nfs.TOOLS["ganesha.nfsd"], "nfs-cp": "libnfs-utils"})
     if lacking or os.geteuid() != 0:
         pytest.skip("; ".join([*lacking, "needs root" if os.geteuid() else ""]))
     cluster = bring(3)
@@ -320,9 +322,9 @@ def test_nfs_server(bring: Bring, tmp_path: pathlib.Path) -> None:
     def start(k: int, words: list[str]) -> str:  # as a launch it would end with all that it leaves
         return subprocess.run(cluster.on(k, words), check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL).args[0]
 
-    folders.serve("nfs", cluster.private, start)
+    folders.serve("nfs", Place(private=cluster.private, count=3, run=start), 1)
     data = bytes(range(256)) * 200
-    cluster.path_on(1, f"{folders.SERVED}/data").write_bytes(data)
+    cluster.path_on(1, f"{SERVED}/data").write_bytes(data)
     command = ["nfs-cp", f"nfs://{network.address(1)}/served/data?version=4", str(cluster.folder / "back")]
     deadline_s = time.monotonic() + LIMIT_S
     while run_bounded(cluster.on(3, command), env=base_environment(), timeout_s=30, check=False).returncode != 0:

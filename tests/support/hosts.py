@@ -22,8 +22,8 @@ if str(ROOT / "scripts") not in sys.path:  # `cluster` is ours
 from cluster import client, folders, launchers, needs
 from cluster.tools import ClusterError
 
-#: Kinds of shared folders without coherent caches.
-KINDS = folders.KINDS
+#: Kinds of shared folders with a client on every host.
+KINDS = tuple(folders.KINDS)
 
 
 @functools.cache

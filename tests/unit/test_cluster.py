@@ -134,10 +134,10 @@ def test_missing_tools(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) 
     found = needs.missing(shaping=True)
     for name, package in (needs.TOOLS | needs.SHAPING).items():
         assert f"the command {name} (Debian: apt-get install {package})" in found
-    for kind, tools in (("gluster", needs.GLUSTER), ("nfs", needs.NFS)):
-        text = "\n".join(folders.missing(kind, rootless=True))
+    for name, kind in folders.KINDS.items():
+        text = "\n".join(folders.missing(name, rootless=True))
         assert "root: " in text
-        assert all(f"apt-get install {package}" in text for package in tools.values())
+        assert all(f"apt-get install {package}" in text for package in kind.tools.values())
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a b"])

@@ -1,0 +1,66 @@
+"""What all kinds of shared folders have in common: where they are, how their servers are started, and their logs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.tools import START_S, ClusterError
+
+#: The host of the server, or of the server that the others ask.
+SERVER = 1
+#: Where servers keep their files: a folder of their host's own /dev/shm, in memory.
+SERVED = "/dev/shm/served"
+#: Lines of servers' logs that say what is wrong, and how many of them a message has.
+ERROR_LINE = re.compile(r"\] [EC] \[|:(CRIT|MAJ|FATAL|EVENT):| -1 |\[(ERROR|WARNING)\]")
+LOG_LINES = 5
+#: Runs a command on a host, which must succeed: (number of the host, words); its output.
+Run = Callable[[int, list[str]], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a shared folder is served and mounted.
+
+    Attributes
+    ----------
+    private : folder of the cluster, the same on all hosts: settings, logs, mount points.
+    count : of the hosts.
+    run : runs a command on a host.
+    """
+
+    private: Path
+    count: int
+    run: Run
+
+    def logged(self, log: Path, k: int, words: list[str]) -> str:
+        """Run a command on host k; where it fails, the end of its log is part of the message."""
+        try:
+            return self.run(k, words)
+        except ClusterError as error:
+            text = log.read_text("utf-8", errors="replace") if log.exists() else ""
+            lines = [line for line in text.splitlines() if ERROR_LINE.search(line)]
+            raise ClusterError("\n".join([str(error), *lines[-LOG_LINES:]])) from error
+
+
+def keep_trying(step: Callable[[], object]) -> None:
+    """Repeat a step until it goes well, as long as any step may take."""
+    deadline_s = time.monotonic() + START_S
+    while True:
+        try:
+            step()
+        except ClusterError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
+def lacking_fuse() -> list[str]:
+    """Return what keeps FUSE file systems from being mounted."""
+    return [] if os.access("/dev/fuse", os.R_OK | os.W_OK) else ["/dev/fuse that can be opened"]

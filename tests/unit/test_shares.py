@@ -1,0 +1,127 @@
+"""Shared folders of the cluster: distributed file systems that start and stop by themselves; see docs/clusters.md.
+
+What MPI programs find there: tests/mpi/test_real_file_systems.py.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cluster import client, share_gluster
+from cluster.served import SERVED
+from cluster.tools import ClusterError
+from support import hosts
+from support.shares import DISTRIBUTED, daemons_of
+
+LIMIT_S = 120.0
+
+
+@pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.slow if kind == "cephfs" else ()) for kind in DISTRIBUTED])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Return a kind that can be had here."""
+    reason = hosts.why_no_share(request.param)
+    if reason is not None:
+        pytest.skip(reason)
+    return str(request.param)
+
+
+@pytest.fixture()
+def name() -> Iterator[str]:
+    """Return the name of a cluster of which nothing is left after the test."""
+    own = f"s{os.getpid()}"
+    yield own
+    client.Cluster(own).stop()
+    assert not left_of(own)
+
+
+def left_of(name: str) -> list[str]:
+    """Return what is left of a cluster: folders, mounts, processes that have it in their command line."""
+    places = [client.private_folder(name), client.shared_folder(name)]
+    mounts = pathlib.Path("/proc/self/mounts").read_text("utf-8")
+    found = [f"{path}" for path in places if path.exists() or f"{path}" in mounts]
+    return found + [f"{pid}: {words}" for pid, words in daemons_of(places[0])]
+
+
+def said(found: client.Cluster, k: int, script: str) -> str:
+    """Run a shell script on a host; what it printed."""
+    done = subprocess.run(found.on(k, ["sh", "-c", script]), capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 0, done
+    return done.stdout.strip()
+
+
+def test_life(kind: str, name: str) -> None:
+    """Every host has a client of its own on one file system; a host that comes back has it again; nothing is left."""
+    found = client.start(3, name=name, shares=[kind])
+    where = found.shares()[kind]
+    devices = {said(found, k, f"stat -c %d {where}") for k in (1, 2, 3)}
+    assert not os.path.ismount(where) and devices.isdisjoint({said(found, 1, f"stat -c %d {found.private}")})
+    said(found, 1, f"head -c 3000000 /dev/urandom > {where}/data")
+    sums = {said(found, k, f"sha256sum < {where}/data") for k in (1, 2, 3)}
+    assert len(sums) == 1
+    assert daemons_of(found.private), "the daemons are not found: nothing below could fail"
+    found.vanish(3)
+    found.bring_back(3)
+    assert said(found, 3, f"sha256sum < {where}/data") in sums
+    found.stop()
+    assert not left_of(name)
+
+
+def test_killed_keeper(kind: str, name: str) -> None:
+    """The keeper is killed: servers, clients and mounts end with it."""
+    found = client.start(2, name=name, shares=[kind])
+    os.kill(found.state()["pid"], signal.SIGKILL)
+    deadline_s = time.monotonic() + LIMIT_S
+    while left_of(name):
+        assert time.monotonic() < deadline_s, left_of(name)
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("kind", [pytest.param("cephfs", marks=pytest.mark.slow), "moosefs"])
+def test_lost_node1(kind: str, name: str) -> None:
+    """Where node1 has what cannot be had again, that is said when it is brought back."""
+    reason = hosts.why_no_share(kind)
+    if reason is not None:
+        pytest.skip(reason)
+    found = client.start(2, name=name, shares=[kind])
+    found.vanish(1)
+    with pytest.raises(ClusterError, match="the file system is lost, start the cluster again"):
+        found.bring_back(1)
+
+
+def test_failing_daemon(kind: str, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """A server that does not start: its words are in the message, and nothing stays."""
+    words = {"cephfs": "ceph-osd", "moosefs": "mfschunkserver"}
+    fake = tmp_path / words.get(kind, "glusterfsd")
+    fake.write_text("#!/bin/sh\necho 'no such luck' >&2\nexit 3\n", encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(ClusterError, match=rf"node1: {fake.name} .*: no such luck"):
+        client.start(2, name=name, shares=[kind])
+    assert not left_of(name)
+
+
+def test_graphs() -> None:
+    """GlusterFS' graphs: every translator stands on others that are there; bricks have their own places and ports."""
+    volumes = share_gluster.VOLUMES
+    ports, places = [], []
+    for volume in volumes:
+        texts = [volume.server_graph(brick, volume.host_of(brick, 2)) for brick in range(volume.bricks)]
+        for text in [*texts, volume.client_graph(2)]:
+            known: set[str] = set()
+            for block in text.split("end-volume\n"):
+                own = re.findall(r"^volume (\S+)$", block, re.MULTILINE)
+                below = re.findall(r"^    subvolumes (.*)$", block, re.MULTILINE)
+                assert known >= set(" ".join(below).split()), block
+                known |= set(own)
+        ports += re.findall(r"listen-port (\d+)", "".join(texts))
+        places += re.findall(rf"directory ({SERVED}\S+)", "".join(texts))
+        assert re.findall(r"remote-port (\d+)", volume.client_graph(2)) == ports[-volume.bricks :]
+    assert len(set(ports)) == len(ports) == len(set(places)) == sum(volume.bricks for volume in volumes)
