@@ -18,6 +18,7 @@ _COMMANDS = {
     "trace": ("mpiio_ext.cli.trace", "trace", "Record the I/O calls of an unchanged program."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
+    "locks": ("mpiio_ext.partitioning.locks.cli", "locks", "Predict what file domains cost under file locks."),
     "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, and prove it before keeping them."),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),
     "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),

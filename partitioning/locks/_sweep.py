@@ -1,0 +1,142 @@
+"""Every method over a series of aggregators, through the lock model; and the names that its tables use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry, methods
+from mpiio_ext.partitioning.locks._outcome import Outcome
+from mpiio_ext.partitioning.locks._simulate import simulate
+from mpiio_ext.partitioning.locks._systems import FileSystem
+
+__all__ = ["Variant", "parse_series", "relation", "sweep", "variants"]
+
+_MOST_TERMS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A partition method, carried out with or without stripe-size I/O."""
+
+    method: str
+    stripe_size_io: bool
+
+    @property
+    def label(self) -> str:
+        """As in tables and figures: ``aligned + stripe-size``."""
+        return self.method + (" + stripe-size" if self.stripe_size_io else "")
+
+
+def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
+    """Return what is compared.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Partition methods, or ``all``.
+    stripe_size_io : {"aligned", "both", "no", "yes"}
+        Which of them also with stripe-size I/O: aligned alone (as Figure 2 of the SDCI page has it), each, none; or
+        each with stripe-size I/O only.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such method.
+    """
+    known = [m.name for m in methods()]
+    for name in names:
+        if name not in (*known, "all"):
+            raise ArgumentError(f"unknown partition method {name!r}: choose from {', '.join(known)}, all")
+    chosen = known if "all" in names else [name for name in known if name in names]
+    found = []
+    for name in chosen:
+        if stripe_size_io != "yes":
+            found.append(Variant(method=name, stripe_size_io=False))
+        if stripe_size_io in ("yes", "both") or (stripe_size_io == "aligned" and name == "aligned"):
+            found.append(Variant(method=name, stripe_size_io=True))
+    return found
+
+
+def _between(first: int, second: int, last: int) -> list[int]:
+    """Return the terms behind `second` up to `last`: by the ratio of the first two, or by their difference."""
+    if first > 0 and second > first and second % first == 0:
+        terms: list[int] = []
+        ratio = second // first
+        while (terms[-1] if terms else second) < last:
+            terms.append((terms[-1] if terms else second) * ratio)
+        if terms and terms[-1] == last:
+            return terms
+    step = second - first
+    if step > 0 and last > second and (last - second) % step == 0 and (last - second) // step <= _MOST_TERMS:
+        return list(range(second + step, last + 1, step))
+    raise ArgumentError(f"{first},{second},...,{last} is no series: {last} is not reached by a ratio or a difference")
+
+
+def parse_series(text: str) -> list[int]:
+    """Return the numbers of a list such as ``5,64,128,...,16384``, ascending, each once.
+
+    ``a,b,...,z`` goes on from ``b`` by the ratio b / a where that is whole and reaches z, otherwise by the difference
+    b - a.
+
+    Raises
+    ------
+    ArgumentError
+        No such list, a number is not from 1 to `MAX_PARTIES`, or there are more than 1,000.
+    """
+    numbers: list[int] = []
+    words = [word.strip() for word in text.split(",")]
+    for at, word in enumerate(words):
+        if word in ("...", "…"):
+            if at < 2 or at + 1 >= len(words) or not words[at + 1].isdecimal() or words[at - 2] in ("...", "…"):
+                raise ArgumentError(f"{text!r}: ... stands between two numbers before it and one behind it")
+            numbers += _between(numbers[-2], numbers[-1], int(words[at + 1]))
+        elif not word.isascii() or not word.isdecimal():
+            raise ArgumentError(f"{text!r}: {word!r} is not a number: write 64,128,...,16384")
+        elif not 1 <= int(word) <= MAX_PARTIES:
+            raise ArgumentError(f"{text!r}: {word} is not from 1 to {MAX_PARTIES}")
+        else:
+            numbers.append(int(word))
+    found = sorted(set(numbers))
+    if len(found) > _MOST_TERMS:
+        raise ArgumentError(f"{text!r}: {len(found)} numbers are more than {_MOST_TERMS}")
+    return found
+
+
+def relation(aggregators: int, servers: int) -> str:
+    """Return how aggregators match servers: ``equal``, ``factor``, ``multiple``, ``co-prime`` or ``neither``."""
+    if aggregators == servers:
+        return "equal"
+    if servers % aggregators == 0:
+        return "factor"
+    if aggregators % servers == 0:
+        return "multiple"
+    return "co-prime" if math.gcd(aggregators, servers) == 1 else "neither"
+
+
+def sweep(
+    geometries: Sequence[Geometry], compared: Sequence[Variant], *, file_system: FileSystem, window_bytes: int,
+    operation: str = "write", collectives: int = 1, progress: Callable[[Geometry, Variant], None] | None = None,
+) -> Iterator[Outcome]:  # fmt: skip
+    """Yield the outcome of every variant for each geometry, in this order; see `simulate` for the parameters.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        Called before each simulation.
+    """
+    for geometry in geometries:
+        for variant in compared:
+            if progress is not None:
+                progress(geometry, variant)
+            yield simulate(
+                geometry,
+                variant.method,
+                file_system=file_system,
+                window_bytes=window_bytes,
+                stripe_size_io=variant.stripe_size_io,
+                operation=operation,
+                collectives=collectives,
+            )

@@ -1,0 +1,197 @@
+"""``mpiio-ext locks``: what every partition method costs under a file system's locks, by the lock model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
+from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry
+from mpiio_ext.partitioning.cli import Size
+from mpiio_ext.partitioning.locks._figure import draw
+from mpiio_ext.partitioning.locks._outcome import Outcome
+from mpiio_ext.partitioning.locks._sweep import Variant, parse_series, relation, sweep, variants
+from mpiio_ext.partitioning.locks._systems import FileSystem, gpfs, lustre, unlocked
+
+__all__ = ["locks"]
+
+_SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
+_MIB = 2**20
+#: Where nobody says how wide the output is.
+_PIPE_COLUMNS = 110
+
+
+class _Series(click.ParamType[list[int]]):
+    """Numbers of aggregators: 60,64,128,...,16384."""
+
+    name = "series"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """Return the numbers that the text says."""
+        try:
+            return value if isinstance(value, list) else parse_series(str(value))
+        except ArgumentError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _system(name: str, without_locks: bool, granularity: int | None) -> FileSystem:
+    """Return the file system that the options name."""
+    changes = {} if granularity is None else {"granularity_bytes": granularity}
+    found = _SYSTEMS[name](**changes)
+    return unlocked(found) if without_locks else found
+
+
+def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return a sweep as plain data; units are in the names."""
+    one = outcomes[0]
+    fields = one.file_system.__dataclass_fields__
+    return {
+        "file_system": {name: getattr(one.file_system, name) for name in fields},
+        "region_bytes": one.geometry.end_bytes - one.geometry.start_bytes,
+        "stripe_size_bytes": one.geometry.stripe_size_bytes,
+        "servers": one.geometry.servers,
+        "window_bytes": one.window_bytes,
+        "operation": one.operation,
+        "collectives": one.collectives,
+        "rows": [
+            {"relation": relation(o.geometry.aggregators, one.geometry.servers), **o.as_dict()} for o in outcomes
+        ],
+    }
+
+
+def _show(outcomes: Sequence[Outcome]) -> None:
+    """Print a sweep as a table; the fastest method of each number of aggregators is marked."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    one = outcomes[0]
+    system = one.file_system
+    fastest: dict[int, float] = {}
+    for o in outcomes:
+        fastest[o.geometry.aggregators] = min(o.time_s, fastest.get(o.geometry.aggregators, o.time_s))
+    caption = (
+        "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
+        "Latencies and bandwidths: docs/locks.md, --json."
+    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left", caption=caption)
+    for name in ("A", "to servers", "method"):
+        table.add_column(name, no_wrap=True)
+    for name in ("used", "lock requests", "conflicts", "revocations", "shared units", "seconds", "MiB/s"):
+        table.add_column(name, justify="right", no_wrap=name in ("seconds", "MiB/s"))
+    before = None
+    for o in outcomes:
+        number = o.geometry.aggregators
+        if before not in (None, number):
+            table.add_section()
+        head = ("", "") if before == number else (str(number), relation(number, one.geometry.servers))
+        before = number
+        label = Variant(method=o.method, stripe_size_io=o.stripe_size_io).label
+        best = " *" if o.time_s <= 1.01 * fastest[number] else "  "
+        shared = int(o.shared_units.sum())
+        counts = (o.aggregators_used, o.total_lock_requests, o.total_conflicts, o.total_revocations, shared)
+        table.add_row(*head, label, *(f"{n:,}" for n in counts), f"{o.time_s:.3f}",
+                      f"{o.bandwidth_bytes_s / _MIB:,.0f}{best}")  # fmt: skip
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(console.width, _PIPE_COLUMNS)
+    console.print(f"{system.name}: {one.geometry.servers} servers, {one.operation}, window {one.window_bytes} bytes, "
+                  f"{one.collectives} collective(s) of {one.geometry.end_bytes - one.geometry.start_bytes} bytes "
+                  f"in stripes of {one.geometry.stripe_size_bytes}", soft_wrap=True, highlight=False)  # fmt: skip
+    console.print(table, highlight=False)
+
+
+def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any) -> list[Outcome]:
+    """Run the sweep with a bar on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=len(geometries) * len(compared))
+        found: list[Outcome] = []
+
+        def told(geometry: Geometry, variant: Variant) -> None:
+            bar.update(task, advance=1, description=f"{geometry.aggregators}: {variant.label}")
+
+        found += sweep(geometries, compared, progress=told, **how)
+        return found
+
+
+def _write_json(path: str, data: dict[str, Any]) -> None:
+    """Write JSON to standard output (``-``) or, whole or not at all, to a file."""
+    text = json.dumps(data, indent=2) + "\n"
+    if path == "-":
+        click.echo(text, nl=False)
+        return
+    part = Path(path).with_name(f".{Path(path).name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise FileSystemError(error.errno, error.strerror, path) from error
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
+@click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
+@click.option("--aggregators", type=_Series(), required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
+@click.option("--region", type=Size(), required=True, help="Bytes of one collective.")
+@click.option("--start", type=Size(), default=0, help="First byte of the region.")
+@click.option("--stripe", type=Size(), default="1M", help="Bytes of a stripe.")
+@click.option("--window", type=Size(), default="16M", help="Bytes of a collective buffer.")
+@click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
+@click.option(
+    "--stripe-size-io", type=click.Choice(["aligned", "both", "no", "yes"]), default="aligned",
+    help="Compare stripe-size I/O too: with aligned alone, with all, not at all; yes: nothing else.",
+)
+@click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
+@click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
+@click.option("--granularity", type=Size(), help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.")
+@click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
+def locks(
+    fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
+    names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, granularity: int | None,
+    without_locks: bool, json_path: str | None, plot: Path | None,
+) -> None:  # fmt: skip
+    """Predict what partition methods cost under a file system's locks.
+
+    Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
+    Nothing is read or written but the files that are asked for. A series a,b,...,z goes on by the ratio b / a where
+    that is whole and reaches z, otherwise by the difference. docs/locks.md has the model and what it rests on.
+
+    \b
+    Example:
+      mpiio-ext locks --fs lustre --servers 156 --aggregators 64,128,...,16384 --region 1TiB --plot locks.svg
+    """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
+    try:
+        geometries = [
+            Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,
+                     aggregators=number)
+            for number in aggregators
+        ]  # fmt: skip
+        system = _system(fs, without_locks, granularity)
+        outcomes = _run(
+            geometries, variants(names, stripe_size_io), file_system=system, window_bytes=window, operation=operation,
+            collectives=collectives,
+        )  # fmt: skip
+        if json_path is not None:
+            _write_json(json_path, _as_json(outcomes))
+        if plot is not None:
+            draw(outcomes, plot)
+    except FileSystemError as error:
+        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
+    except MpiioExtError as error:
+        raise click.ClickException(str(error)) from error
+    if json_path != "-":
+        _show(outcomes)
+        for path in (json_path, plot):
+            if path is not None:
+                click.echo(f"wrote {path}")

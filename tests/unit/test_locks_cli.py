@@ -1,0 +1,145 @@
+"""mpiio-ext locks: series of aggregators, table, JSON, picture, errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mpiio_ext.cli import main
+from mpiio_ext.errors import ArgumentError
+from mpiio_ext.partitioning import Geometry, methods
+from mpiio_ext.partitioning.locks import gpfs, lustre, simulate
+from mpiio_ext.partitioning.locks._sweep import parse_series, relation, variants
+
+MIB = 2**20
+SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["locks", *arguments], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("7", [7]),
+        ("64,128,...,1024", [64, 128, 256, 512, 1024]),
+        ("5, 64,128,…,512, 60", [5, 60, 64, 128, 256, 512]),
+        ("3,9,...,81,100", [3, 9, 27, 81, 100]),
+        ("1,2,...,6", [1, 2, 3, 4, 5, 6]),  # no power of two: by the difference
+        ("10,20,...,50", [10, 20, 30, 40, 50]),
+        ("156,64,64", [64, 156]),
+    ],
+)
+def test_series(text: str, numbers: list[int]) -> None:
+    assert parse_series(text) == numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "0", "-4", "64,", "64,...,128", "...,4", "1,2,...", "1,2,...,...,9", "1,3,...,8", "8,4,...,2", "4,4,...,8",
+     "1,2,...,x", "2e3", "٣", "16777217", "1,3,...,9999", "1,...,3,...,9"],
+)  # fmt: skip
+def test_what_is_no_series_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        parse_series(text)
+
+
+def test_relation_of_aggregators_and_servers() -> None:
+    for servers in range(1, 40):
+        for aggregators in range(1, 40):
+            found = relation(aggregators, servers)
+            assert (found == "equal") == (aggregators == servers)
+            assert (found in ("factor", "equal")) == (servers % aggregators == 0)
+            assert (found in ("multiple", "equal")) == (aggregators % servers == 0)
+            if found in ("co-prime", "neither"):
+                assert (found == "co-prime") == (math.gcd(servers, aggregators) == 1)
+
+
+def test_variants() -> None:
+    names = [m.name for m in methods()]
+    assert [v.method for v in variants(["all"], "no")] == names
+    assert len(variants(["all"], "both")) == 2 * len(names)
+    assert all(v.stripe_size_io for v in variants(["all"], "yes"))
+    assert [v.label for v in variants(["aligned", "even"], "aligned")] == ["even", "aligned", "aligned + stripe-size"]
+    with pytest.raises(ArgumentError, match="nosuch"):
+        variants(["nosuch"], "no")
+
+
+@pytest.mark.parametrize(("fs", "system"), [("lustre", lustre()), ("gpfs", gpfs())])
+@pytest.mark.parametrize("operation", ["write", "read"])
+def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -> None:
+    result = run(*SMALL, "--fs", fs, "--aggregators", "3,4,6,12", "--operation", operation, "--collectives", "2",
+                 "--json", "-")  # fmt: skip
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert (found["region_bytes"], found["stripe_size_bytes"], found["window_bytes"]) == (96 * MIB, MIB, 4 * MIB)
+    assert (found["servers"], found["operation"], found["collectives"]) == (6, operation, 2)
+    assert [r["aggregators"] for r in found["rows"][:: len(methods()) + 1]] == [3, 4, 6, 12]
+    for row in found["rows"]:
+        wanted = simulate(
+            Geometry.of_stripes(96, servers=6, aggregators=row["aggregators"]), row["method"], file_system=system,
+            window_bytes=4 * MIB, stripe_size_io=row["stripe_size_io"], operation=operation, collectives=2,
+        )  # fmt: skip
+        assert row == {"relation": relation(row["aggregators"], 6), **json.loads(json.dumps(wanted.as_dict()))}
+        assert row["data_bytes"] == 2 * 96 * MIB
+
+
+def test_options_reach_the_model() -> None:
+    def rows(*more: str) -> list[dict[str, object]]:
+        result = run(*SMALL, "--aggregators", "4", "--method", "even", "--stripe-size-io", "no", *more, "--json", "-")
+        return list(json.loads(result.stdout)["rows"])
+
+    assert len(rows()) == 1
+    assert rows("--start", "512k") != rows()
+    assert rows("--granularity", "4k", "--start", "512k") != rows("--start", "512k")
+    free = rows("--without-locks")[0]
+    assert free["lock_requests"] == free["revocations"] == 0 < rows()[0]["lock_requests"]  # type: ignore[operator]
+    assert rows("--stripe", "2M") != rows()
+
+
+def test_table_has_each_method_and_marks_the_fastest() -> None:
+    result = run(*SMALL, "--aggregators", "4,6")
+    assert result.exit_code == 0
+    for word in ("co-prime", "neither", "equal", "aligned + stripe-size", "group_cyclic", "transpose", "requests"):
+        assert (word in result.output) == (word != "co-prime")
+    assert result.output.count(" *\n") + result.output.count(" * \n") >= 2
+
+
+def test_picture_and_json_file(tmp_path: pathlib.Path) -> None:
+    picture, numbers = tmp_path / "l.svg", tmp_path / "l.json"
+    result = run(*SMALL, "--aggregators", "3,5,6,12", "--plot", str(picture), "--json", str(numbers))
+    assert result.exit_code == 0 and f"wrote {picture}" in result.output
+    root = ElementTree.parse(picture).getroot()
+    texts = {"".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")}
+    wanted = {"lock requests", "revocations", "predicted MiB/s", "even", "aligned + stripe-size", "transpose"}
+    assert wanted | {f"{r} (aggregators to servers)" for r in ("factor", "co-prime", "equal", "multiple")} <= texts
+    assert len(json.loads(numbers.read_text())["rows"]) == 4 * (len(methods()) + 1)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["l.json", "l.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--aggregators", "0"], "is not from 1 to"),
+        (["--aggregators", "4", "--method", "nosuch"], "unknown partition method"),
+        (["--aggregators", "4", "--stripe", "0"], "stripe_size_bytes must be"),
+        (["--aggregators", "4", "--window", "0"], "window_bytes must be"),
+        (["--aggregators", "4", "--start", "4096P"], "end_bytes must be"),
+        (["--aggregators", "4", "--plot", "x.txt"], "a picture ends in"),
+        (["--aggregators", "4", "--plot", "none/x.svg"], "cannot write none/x.svg"),
+        (["--aggregators", "4", "--json", "none/x.json"], "cannot write none/x.json"),
+    ],
+)
+def test_errors(
+    arguments: list[str], message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*SMALL, *arguments)
+    assert result.exit_code != 0 and message in result.output
+    assert not list(tmp_path.iterdir())
