@@ -63,6 +63,13 @@ def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
+def _short(count: int) -> str:
+    """Return a count for a narrow column: 99,999, 123k, 1.05M; JSON has it exactly."""
+    if count < 100_000:
+        return f"{count:,}"
+    return f"{count / 1000:.0f}k" if count < 999_500 else f"{count / 1e6:,.2f}M"
+
+
 def _show(outcomes: Sequence[Outcome]) -> None:
     """Print a sweep as a table; the fastest method of each number of aggregators is marked."""
     from rich import box
@@ -94,7 +101,7 @@ def _show(outcomes: Sequence[Outcome]) -> None:
         best = " *" if o.time_s <= 1.01 * fastest[number] else "  "
         shared = int(o.shared_units.sum())
         counts = (o.aggregators_used, o.total_lock_requests, o.total_conflicts, o.total_revocations, shared)
-        table.add_row(*head, label, *(f"{n:,}" for n in counts), f"{o.time_s:.3f}",
+        table.add_row(*head, label, *map(_short, counts), f"{o.time_s:.3f}",
                       f"{o.bandwidth_bytes_s / _MIB:,.0f}{best}")  # fmt: skip
     console = Console()
     if not console.is_terminal:

@@ -111,6 +111,12 @@ def test_table_has_each_method_and_marks_the_fastest() -> None:
     assert result.output.count(" *\n") + result.output.count(" * \n") >= 2
 
 
+def test_large_counts_are_short_in_the_table_and_exact_in_json() -> None:
+    arguments = ("--servers", "8", "--aggregators", "6", "--region", "120G", "--method", "static_cyclic")
+    (row,) = json.loads(run(*arguments, "--json", "-").stdout)["rows"]
+    assert row["lock_requests"] == 120 * 1024 and "123k" in run(*arguments).output
+
+
 def test_picture_and_json_file(tmp_path: pathlib.Path) -> None:
     picture, numbers = tmp_path / "l.svg", tmp_path / "l.json"
     result = run(*SMALL, "--aggregators", "3,5,6,12", "--plot", str(picture), "--json", str(numbers))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpiio_ext.partitioning import Geometry
-from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate
+from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate, unlocked
 
 MIB = 2**20
 
@@ -50,3 +50,40 @@ def test_transpose_has_one_lock_extent_conflict_per_server() -> None:
     o = run("transpose", stripes=12, aggregators=5)
     assert o.owner_changes.tolist() == [1, 1, 1]
     assert o.aggregators.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("aggregators", [3, 6, 12])
+def test_static_cyclic_an_aggregator_goes_to_one_server_when_they_are_a_multiple(aggregators: int) -> None:
+    """'the I/O requests from an aggregator will always go to the same I/O server'"""
+    o = run("static_cyclic", aggregators=aggregators, collectives=3)
+    assert o.aggregators.tolist() == [aggregators // 3] * 3  # nobody is heard by two servers
+    other = run("static_cyclic", aggregators=aggregators + 1, collectives=3)
+    assert int(other.aggregators.sum()) > aggregators + 1
+
+
+def test_stripe_size_io_saves_waiting_for_several_locks() -> None:
+    """'a single I/O request can result in multiple lock requests'; 'saving the time of waiting for multiple locks'.
+
+    Where another aggregator holds some of the locks: a request of many stripes waits for the slowest of them. Where all
+    are free it is the other way round, since their requests are under way together (docs/locks.md).
+    """
+    shape = {"stripes": 36, "servers": 3, "aggregators": 3, "window_bytes": 16 * MIB}
+
+    def waited_s(stripe_size_io: bool) -> float:
+        with_locks, without = (
+            run("aligned", file_system=system, stripe_size_io=stripe_size_io, **shape)  # type: ignore[arg-type]
+            for system in (lustre(), unlocked(lustre()))
+        )
+        return with_locks.time_s - without.time_s
+
+    whole = run("aligned", **shape)  # type: ignore[arg-type]
+    assert whole.total_lock_requests > whole.requests  # a lock for each server of a request
+    assert waited_s(True) < waited_s(False) / 2
+
+
+def test_group_cyclic_needs_numbers_that_match_and_transpose_does_not() -> None:
+    """'This property breaks if the numbers ... are not perfectly aligned'; transpose needs no 'adjustment'."""
+    for aggregators in (4, 5, 7, 8):
+        group_cyclic, transpose = (run(m, aggregators=aggregators) for m in ("group_cyclic", "transpose"))
+        assert group_cyclic.aggregators_used == aggregators // 3 * 3 < transpose.aggregators_used == aggregators
+        assert transpose.owner_changes.max() <= -(-aggregators // 3) + 1
