@@ -77,7 +77,7 @@ static int acquire(locks_state *state, locks_request *request, mpiox_locks_count
     rate = rate < system->client_bandwidth ? rate : system->client_bandwidth;
     token.free_at = locks_later(token.free_at,
                                 t + system->round_trip / 2 + system->request_overhead + (double)request->length / rate);
-    return mpiox_lockset_insert(set, mpiox_lockset_seek(set, token.start), &token);
+    return mpiox_lockset_insert(set, at, &token); /* all that was in [token.start, token.end) has been taken out */
 }
 
 static bool match(locks_state *state, const locks_request *request, int64_t first, int64_t last)
