@@ -1,0 +1,44 @@
+"""How long the lock model takes, and how much memory: every method on a large machine.
+
+    python benchmarks/lock_model.py [--aggregators 16384] [--servers 1344] [--stripes 10000000] [--fs lustre]
+
+One line for each method: processor time in seconds, the process's largest resident set so far in MiB, what was counted.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import click
+
+from mpiio_ext.partitioning import Geometry, methods
+from mpiio_ext.partitioning.locks import gpfs, lustre, simulate
+
+_MIB = 2**20
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--aggregators", type=click.IntRange(1), default=16384)
+@click.option("--servers", type=click.IntRange(1), default=1344)
+@click.option("--stripes", type=click.IntRange(1), default=10**7, help="Of 1 MiB each.")
+@click.option("--window", type=click.IntRange(1), default=16 * _MIB, help="Bytes of a collective buffer.")
+@click.option("--fs", type=click.Choice(["lustre", "gpfs"]), multiple=True, default=["lustre", "gpfs"])
+def main(aggregators: int, servers: int, stripes: int, window: int, fs: tuple[str, ...]) -> None:
+    """Measure the lock model."""
+    geometry = Geometry.of_stripes(stripes, servers=servers, aggregators=aggregators)
+    for name in fs:
+        system = lustre() if name == "lustre" else gpfs()
+        for method in (m.name for m in methods()):
+            begun_s = time.process_time()
+            outcome = simulate(geometry, method, file_system=system, window_bytes=window)
+            took_s = time.process_time() - begun_s
+            resident_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            click.echo(
+                f"{name:7} {method:14} {took_s:6.2f} s  {resident_mib:6.0f} MiB  {outcome.total_lock_requests:>11,} lock "
+                f"requests  {outcome.total_revocations:>11,} revocations"
+            )
+
+
+if __name__ == "__main__":
+    main()
