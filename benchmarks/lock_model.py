@@ -34,10 +34,8 @@ def main(aggregators: int, servers: int, stripes: int, window: int, fs: tuple[st
             outcome = simulate(geometry, method, file_system=system, window_bytes=window)
             took_s = time.process_time() - begun_s
             resident_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            click.echo(
-                f"{name:7} {method:14} {took_s:6.2f} s  {resident_mib:6.0f} MiB  {outcome.total_lock_requests:>11,} lock "
-                f"requests  {outcome.total_revocations:>11,} revocations"
-            )
+            counts = f"{outcome.total_lock_requests:,} lock requests, {outcome.total_revocations:,} revocations"
+            click.echo(f"{name:7} {method:14} {took_s:6.2f} s  {resident_mib:6.0f} MiB  {counts}")
 
 
 if __name__ == "__main__":
