@@ -85,7 +85,7 @@ EXPECTED: dict[str, dict[str, str]] = {
     "solution.bt": COMMON
     | {
         "mpiox_partition": "aligned",
-        "mpiox_stripe_size_io": "true",
+        "mpiox_stripe_size_io": "enable",  # as the library spells it
         "cb_nodes": "2",
         "striping_unit": "4096",
         "cb_buffer_size": "16384",
