@@ -23,7 +23,10 @@ int mpiio_ext_locks_simulate(const char *method, int64_t start, int64_t end, int
                                             .lock_service = system->lock_service_s,
                                             .request_overhead = system->request_overhead_s,
                                             .server_bandwidth = system->server_bandwidth_bytes_s,
-                                            .client_bandwidth = system->client_bandwidth_bytes_s};
+                                            .client_bandwidth = system->client_bandwidth_bytes_s,
+                                            .commit = system->commit_s,
+                                            .dirty_server = system->dirty_server_bytes,
+                                            .dirty_client = system->dirty_client_bytes};
     const mpiox_locks_run how = {.window_bytes = run->window_bytes,
                                  .stripe_size_io = run->stripe_size_io != 0,
                                  .reads = run->reads != 0,

@@ -10006,6 +10006,9 @@ static void _cffi_checkfld__mpiio_ext_locks_system(mpiio_ext_locks_system *p)
   { double *tmp = &p->request_overhead_s; (void)tmp; }
   { double *tmp = &p->server_bandwidth_bytes_s; (void)tmp; }
   { double *tmp = &p->client_bandwidth_bytes_s; (void)tmp; }
+  { double *tmp = &p->commit_s; (void)tmp; }
+  (void)((p->dirty_server_bytes) | 0);  /* check that 'mpiio_ext_locks_system.dirty_server_bytes' is an integer */
+  (void)((p->dirty_client_bytes) | 0);  /* check that 'mpiio_ext_locks_system.dirty_client_bytes' is an integer */
 }
 struct _cffi_align__mpiio_ext_locks_system { char x; mpiio_ext_locks_system y; };
 
@@ -10327,6 +10330,15 @@ static const struct _cffi_field_s _cffi_fields[] = {
   { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
                                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
+  { "commit_s", offsetof(mpiio_ext_locks_system, commit_s),
+                sizeof(((mpiio_ext_locks_system *)0)->commit_s),
+                _CFFI_OP(_CFFI_OP_NOOP, 381) },
+  { "dirty_server_bytes", offsetof(mpiio_ext_locks_system, dirty_server_bytes),
+                          sizeof(((mpiio_ext_locks_system *)0)->dirty_server_bytes),
+                          _CFFI_OP(_CFFI_OP_NOOP, 3) },
+  { "dirty_client_bytes", offsetof(mpiio_ext_locks_system, dirty_client_bytes),
+                          sizeof(((mpiio_ext_locks_system *)0)->dirty_client_bytes),
+                          _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
               sizeof(((mpiio_ext_locks_totals *)0)->time_s),
               _CFFI_OP(_CFFI_OP_NOOP, 381) },
@@ -10485,9 +10497,9 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_locks_run", 595, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
   { "mpiio_ext_locks_system", 596, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 12 },
+    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 15 },
   { "mpiio_ext_locks_totals", 597, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 19, 4 },
+    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 22, 4 },
   { "mpiio_ext_mckp", 598, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_plan", 599, _CFFI_F_OPAQUE,
@@ -10495,11 +10507,11 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_rawtrace", 600, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_rawtrace_columns", 601, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 23, 9 },
+    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 26, 9 },
   { "mpiio_ext_rawtrace_row", 603, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 32, 13 },
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 35, 13 },
   { "mpiio_ext_rows", 604, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 45, 22 },
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 48, 22 },
   { "mpiio_ext_sanitizer", 605, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_schedule", 606, _CFFI_F_OPAQUE,

@@ -131,6 +131,8 @@ typedef struct mpiio_ext_locks_system {
     int64_t growth_bytes, rpc_bytes;
     double round_trip_s, enqueue_s, lock_service_s, request_overhead_s;
     double server_bandwidth_bytes_s, client_bandwidth_bytes_s;
+    double commit_s;                                /* of a server: from a write's transfer to its answer */
+    int64_t dirty_server_bytes, dirty_client_bytes; /* limits of a client's cache; 0: none, both 0: no cache */
 } mpiio_ext_locks_system;
 
 /* How the collectives are carried out. Switches are 0 or 1; shuffle: aggregators in a random order by seed. */

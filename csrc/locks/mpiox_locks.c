@@ -26,7 +26,8 @@ typedef struct collective { /* one collective call */
 
 bool mpiox_locks_system_is_valid(const mpiox_locks_system *system)
 {
-    const double times[] = {system->round_trip, system->enqueue, system->lock_service, system->request_overhead};
+    const double times[] = {system->round_trip, system->enqueue, system->lock_service, system->request_overhead,
+                            system->commit};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (!(times[i] >= 0) || !isfinite(times[i]))
             return false;
@@ -34,7 +35,9 @@ bool mpiox_locks_system_is_valid(const mpiox_locks_system *system)
            system->granularity <= MPIOX_PARTITION_MAX_OFFSET && system->growth_bytes >= 0 &&
            system->growth_holders >= 0 && system->forward_holders >= 0 && system->rpc_bytes >= 1 &&
            system->server_bandwidth > 0 && isfinite(system->server_bandwidth) && system->client_bandwidth > 0 &&
-           isfinite(system->client_bandwidth);
+           isfinite(system->client_bandwidth) && system->dirty_server >= 0 &&
+           system->dirty_server <= MPIOX_PARTITION_MAX_OFFSET && system->dirty_client >= 0 &&
+           system->dirty_client <= MPIOX_PARTITION_MAX_OFFSET;
 }
 
 static bool run_is_valid(const mpiox_locks_run *run, const mpiox_geometry *geometry)
@@ -53,6 +56,9 @@ static void state_free(locks_state *state)
     free(state->readers);
     free(state->clocks);
     free(state->written);
+    free(state->links);
+    mpiox_locks_cache_free(&state->server_cache);
+    mpiox_locks_cache_free(&state->client_cache);
     free(state->lock_clocks);
     free(state->data_clocks);
     free(state->positions);
@@ -81,6 +87,7 @@ static int state_set_up(locks_state *state, const mpiox_partition_method *method
     state->readers = calloc(a / 64 + 1, sizeof *state->readers);
     state->clocks = calloc(a, sizeof *state->clocks);
     state->written = calloc(a, sizeof *state->written);
+    state->links = calloc(a, sizeof *state->links);
     state->lock_clocks = calloc(s, sizeof *state->lock_clocks);
     state->data_clocks = calloc(s, sizeof *state->data_clocks);
     state->positions = calloc(a, sizeof *state->positions);
@@ -92,9 +99,9 @@ static int state_set_up(locks_state *state, const mpiox_partition_method *method
     state->touched = malloc(s * sizeof *state->touched);
     state->ranges = malloc(a * sizeof *state->ranges);
     state->sorted = malloc(a * sizeof *state->sorted);
-    if (!state->sets || !state->seen || !state->readers || !state->clocks || !state->written || !state->lock_clocks ||
-        !state->data_clocks || !state->positions || !state->last_owners || !state->order || !state->requests ||
-        !state->heads || !state->tails || !state->touched || !state->ranges || !state->sorted)
+    if (!state->sets || !state->seen || !state->readers || !state->clocks || !state->written || !state->links ||
+        !state->lock_clocks || !state->data_clocks || !state->positions || !state->last_owners || !state->order ||
+        !state->requests || !state->heads || !state->tails || !state->touched || !state->ranges || !state->sorted)
         return MPIOX_E_NOMEM;
     for (size_t i = 0; i < s; i++) {
         state->last_owners[i] = -1;
@@ -103,7 +110,11 @@ static int state_set_up(locks_state *state, const mpiox_partition_method *method
     for (size_t i = 0; i < a; i++)
         state->order[i] = (int32_t)i;
     state->random = state->run->seed;
-    return MPIOX_OK;
+    state->caching = !state->run->reads && (state->system->dirty_server > 0 || state->system->dirty_client > 0);
+    if (!state->caching)
+        return MPIOX_OK;
+    int rc = mpiox_locks_cache_set_up(&state->server_cache, state->system->dirty_server, a * s);
+    return rc == MPIOX_OK ? mpiox_locks_cache_set_up(&state->client_cache, state->system->dirty_client, a) : rc;
 }
 
 /* SplitMix64 (Steele, Lea and Flood, OOPSLA '14): the next 64 random bits. */
@@ -217,7 +228,8 @@ static int step(locks_state *state)
             return MPIOX_E_NOMEM;
     }
     int rc = lock_step(state);
-    mpiox_locks_data_step(state);
+    if (rc == MPIOX_OK)
+        rc = mpiox_locks_data_step(state);
     for (int32_t i = 0; i < state->n_touched; i++)
         state->heads[state->touched[i]] = -1;
     state->n_touched = 0;
@@ -289,12 +301,16 @@ static int run_round(locks_state *state, collective *call, int64_t round)
     }
     double last = 0;
     for (int32_t a = 0; a < state->aggregators; a++) {
-        state->clocks[a] = locks_later(state->clocks[a], state->written[a]);
+        if (!state->caching)
+            state->clocks[a] = locks_later(state->clocks[a], state->written[a]);
         last = locks_later(last, state->clocks[a]);
     }
-    for (int32_t a = 0; state->run->synchronise && a < state->aggregators; a++)
-        state->clocks[a] = last;
-    state->outcome->time = last;
+    for (int32_t a = 0; a < state->aggregators; a++) {
+        if (state->run->synchronise)
+            state->clocks[a] = last;
+        state->outcome->time = locks_later(state->outcome->time,
+                                           locks_later(state->clocks[a], state->written[a])); /* closed: all is there */
+    }
     state->outcome->rounds++;
     return rc;
 }

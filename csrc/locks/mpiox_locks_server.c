@@ -7,6 +7,8 @@
  * step require here: those are outstanding at the same time, waiting or in use. A range that overlaps the required one
  * does not limit it (both cannot be had), and the first request at an object without locks is granted at once: all.
  * Where many meet, a lock grows less: not downwards with more than 4, upwards by 32 MiB with more than 32 of them.
+ * A lock that is called back is answered when all that its holder wrote under it is on the server, also what a cache
+ * still had; in its own step a write counts with its transfer alone.
  * An aggregator's own locks never limit it; those that the new one reaches become one with it.
  * Source: Lustre, lustre/ldlm/ldlm_extent.c (policies "granted" and "waiting").
  */
@@ -131,6 +133,15 @@ static void restrain(const locks_state *state, int64_t holders, int64_t others, 
     }
 }
 
+/* About when a piece that may leave at `from` is on its server: its place in the queue of this step is not known yet. */
+static double own_transfer(const locks_state *state, const locks_piece *piece, double from)
+{
+    const int64_t bytes = piece->to - piece->from;
+    from = locks_later(from, state->links[state->requests[piece->request].aggregator]); /* behind the cache's data */
+    return locks_later(from + state->system->round_trip / 2, state->data_clocks[piece->server]) +
+           locks_data_time(state->system, bytes) + state->system->commit;
+}
+
 static int enqueue(locks_state *state, int32_t server, const locks_range *range, int64_t n, double *locked)
 {
     const mpiox_locks_system *system = state->system;
@@ -163,8 +174,7 @@ static int enqueue(locks_state *state, int32_t server, const locks_range *range,
     counts->grants++;
     *locked = t + system->round_trip / 2;
     mpiox_lockset_lock lock = {.start = grown.start, .end = grown.end, .owner = request->aggregator};
-    lock.free_at = locks_later(*locked + system->round_trip / 2, state->data_clocks[server]) +
-                   locks_data_time(system, piece->to - piece->from);
+    lock.free_at = own_transfer(state, piece, *locked);
     lock.free_at = locks_later(lock.free_at, grown.free_at);
     return mpiox_lockset_insert(set, mpiox_lockset_seek(set, lock.start), &lock);
 }
@@ -178,8 +188,7 @@ static bool match(locks_state *state, int32_t server, const locks_range *range)
                                                 mpiox_lockset_seek(&state->sets[server], range->first));
     if (lock == NULL || lock->owner != request->aggregator || lock->start > range->first || lock->end < range->last)
         return false;
-    double arrives = locks_later(request->issued + state->system->round_trip / 2, state->data_clocks[server]);
-    lock->free_at = locks_later(lock->free_at, arrives + locks_data_time(state->system, piece->to - piece->from));
+    lock->free_at = locks_later(lock->free_at, own_transfer(state, piece, request->issued));
     return true;
 }
 
@@ -221,5 +230,18 @@ void mpiox_locks_server_read(locks_state *state, int32_t server)
         request->locked = locks_later(request->locked, t + system->round_trip / 2);
         counts->lock_requests++;
         counts->grants++;
+    }
+}
+
+/* What an aggregator has written under a lock that is still its own; it may have been called back in the step. */
+void mpiox_locks_server_stored(locks_state *state)
+{
+    for (int64_t p = 0; p < state->n_pieces; p++) {
+        const locks_piece *piece = &state->pieces[p];
+        const mpiox_lockset *set = &state->sets[piece->server];
+        mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, piece->from / state->unit));
+        if (lock != NULL && lock->start <= piece->from / state->unit &&
+            lock->owner == state->requests[piece->request].aggregator)
+            lock->free_at = locks_later(lock->free_at, piece->stored);
     }
 }

@@ -14,6 +14,7 @@ typedef struct locks_request { /* one file-system request of a step */
     int32_t pieces; /* neighbours in the array of pieces, in file order */
     int32_t aggregator;
     double issued, locked; /* when it starts; when all its locks are held */
+    double stored;         /* when all its data is on the servers */
 } locks_request;
 
 typedef struct locks_piece { /* what a request accesses on one server: contiguous there */
@@ -21,10 +22,25 @@ typedef struct locks_piece { /* what a request accesses on one server: contiguou
     int64_t request;         /* index in the step */
     int64_t next;            /* the next piece of the step on this server, or -1 */
     double arrives;          /* when its data (a write) or its request (a read) is at the server */
+    double stored;           /* when its client knows that it is on the server */
     int32_t server;
     int32_t number;   /* in its request, from 0 */
     bool first_visit; /* of its aggregator to this server */
 } locks_piece;
+
+typedef struct locks_dirty { /* a write that may still be in its client's cache (mpiox_locks_cache.c) */
+    int64_t from, bytes;     /* from: bytes of the list's earlier writes */
+    double stored;           /* when it and all earlier ones are on the servers */
+    int32_t next;            /* of the last: the first */
+} locks_dirty;
+
+typedef struct locks_cache { /* one limit: lists of what counts for it */
+    int64_t limit;           /* bytes; 0: no such limit, no lists */
+    int32_t *lasts;          /* by list: its newest entry, or 0 */
+    locks_dirty *entries;    /* [0] is none */
+    int64_t n, capacity;
+    int32_t unused; /* entries that were taken out */
+} locks_cache;
 
 typedef struct locks_range { /* the units that a piece needs */
     int64_t first, last;     /* half-open */
@@ -47,13 +63,16 @@ typedef struct locks_state {
 
     mpiox_lockset *sets; /* SERVER: one for each server; TOKEN: one */
     int32_t n_sets;
-    uint64_t *seen;      /* bit a * servers + s: aggregator a has accessed server s */
-    uint64_t *readers;   /* TOKEN, reads: bit a: it has a token */
-    double *clocks;      /* by aggregator: when it issues its next request */
-    double *written;     /* by aggregator: when all its data of this round is on the servers */
-    double *lock_clocks; /* by server (TOKEN: [0]): when the lock service is free */
-    double *data_clocks; /* by server */
-    int64_t *positions;  /* TOKEN, by aggregator: unit where it is or was last */
+    uint64_t *seen;                         /* bit a * servers + s: aggregator a has accessed server s */
+    uint64_t *readers;                      /* TOKEN, reads: bit a: it has a token */
+    double *clocks;                         /* by aggregator: when it issues its next request */
+    double *written;                        /* by aggregator: when all its data of this round is on the servers */
+    double *links;                          /* by aggregator: when all that it has in its cache has left it */
+    bool caching;                           /* writes return when their data is in the cache */
+    locks_cache server_cache, client_cache; /* lists: a * servers + s; a */
+    double *lock_clocks;                    /* by server (TOKEN: [0]): when the lock service is free */
+    double *data_clocks;                    /* by server */
+    int64_t *positions;                     /* TOKEN, by aggregator: unit where it is or was last */
     locks_shared shared;
     int32_t *last_owners; /* by server, of the static count */
 
@@ -77,7 +96,17 @@ void mpiox_locks_server_read(locks_state *state, int32_t server);
 /* Take the tokens of the step's requests. */
 int mpiox_locks_token_step(locks_state *state);
 /* Serve the data of the step and set the aggregators' clocks. */
-void mpiox_locks_data_step(locks_state *state);
+int mpiox_locks_data_step(locks_state *state);
+/* Note under the locks of the step when what was written under them is on the servers. */
+void mpiox_locks_server_stored(locks_state *state);
+void mpiox_locks_token_stored(locks_state *state);
+
+int mpiox_locks_cache_set_up(locks_cache *cache, int64_t limit, size_t lists);
+void mpiox_locks_cache_free(locks_cache *cache);
+/* When a write of so many bytes that is made at `at` has room in the cache; >= at. Of a list, `at` never descends. */
+double mpiox_locks_cache_room(locks_cache *cache, size_t list, double at, int64_t bytes);
+/* Note a write that is on the servers at `stored`. */
+int mpiox_locks_cache_add(locks_cache *cache, size_t list, int64_t bytes, double stored);
 /* Count owner changes of the region at hand. */
 void mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan);
 /* Note that an aggregator writes bytes [from, to) of an object (or of the file); server: whose count it is. */

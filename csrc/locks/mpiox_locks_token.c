@@ -37,6 +37,16 @@ static mpiox_lockset_cursor give_up(locks_state *state, mpiox_lockset *set, mpio
     return at;
 }
 
+/* About when a request that may leave at `from` is on the servers: their queues of this step are not known yet. */
+static double own_transfer(const locks_state *state, const locks_request *request, double from)
+{
+    const mpiox_locks_system *system = state->system;
+    double rate = (double)request->pieces * system->server_bandwidth;
+    rate = rate < system->client_bandwidth ? rate : system->client_bandwidth;
+    from = locks_later(from, state->links[request->aggregator]); /* behind the cache's data */
+    return from + system->round_trip / 2 + system->request_overhead + (double)request->length / rate + system->commit;
+}
+
 static int acquire(locks_state *state, locks_request *request, mpiox_locks_counts *counts, int64_t first, int64_t last)
 {
     const mpiox_locks_system *system = state->system;
@@ -73,10 +83,7 @@ static int acquire(locks_state *state, locks_request *request, mpiox_locks_count
     counts->lock_requests++;
     counts->grants++;
     request->locked = t;
-    double rate = (double)request->pieces * system->server_bandwidth;
-    rate = rate < system->client_bandwidth ? rate : system->client_bandwidth;
-    token.free_at = locks_later(token.free_at,
-                                t + system->round_trip / 2 + system->request_overhead + (double)request->length / rate);
+    token.free_at = locks_later(token.free_at, own_transfer(state, request, t));
     return mpiox_lockset_insert(set, at, &token); /* all that was in [token.start, token.end) has been taken out */
 }
 
@@ -86,11 +93,7 @@ static bool match(locks_state *state, const locks_request *request, int64_t firs
     mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, first));
     if (lock == NULL || lock->owner != request->aggregator || lock->start > first || lock->end < last)
         return false;
-    const mpiox_locks_system *system = state->system;
-    double rate = (double)request->pieces * system->server_bandwidth;
-    rate = rate < system->client_bandwidth ? rate : system->client_bandwidth;
-    lock->free_at = locks_later(lock->free_at, request->issued + system->round_trip / 2 + system->request_overhead +
-                                                   (double)request->length / rate);
+    lock->free_at = locks_later(lock->free_at, own_transfer(state, request, request->issued));
     return true;
 }
 
@@ -135,4 +138,17 @@ int mpiox_locks_token_step(locks_state *state)
         state->positions[state->requests[i].aggregator] = locks_divide_up(
             state->requests[i].offset + state->requests[i].length, unit);
     return MPIOX_OK;
+}
+
+/* What an aggregator has written under a token that it still has; the unit may have been given up in the step. */
+void mpiox_locks_token_stored(locks_state *state)
+{
+    const mpiox_lockset *set = &state->sets[0];
+    for (int64_t i = 0; i < state->n_requests; i++) {
+        const locks_request *request = &state->requests[i];
+        const int64_t first = request->offset / state->unit;
+        mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, first));
+        if (lock != NULL && lock->start <= first && lock->owner == request->aggregator)
+            lock->free_at = locks_later(lock->free_at, request->stored);
+    }
 }

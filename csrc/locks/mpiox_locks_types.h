@@ -28,6 +28,9 @@ typedef struct mpiox_locks_system { /* a file system; all times and rates finite
     double request_overhead; /* server: for one data request of at most rpc_bytes */
     double server_bandwidth; /* bytes per second of one server */
     double client_bandwidth; /* bytes per second of one aggregator */
+    double commit;           /* server: from a write's transfer to its answer, in which others may be served */
+    int64_t dirty_server;    /* a client's written data that is not on one server yet, bytes; 0: no such limit */
+    int64_t dirty_client;    /* ... on all servers; both 0: no cache, a round ends when its data is on the servers */
 } mpiox_locks_system;
 
 typedef struct mpiox_locks_run {

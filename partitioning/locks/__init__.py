@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
-from mpiio_ext.partitioning.locks._systems import FileSystem, gpfs, lustre, unlocked
+from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lustre, uncached, unlocked
 
-__all__ = ["FileSystem", "Outcome", "gpfs", "lustre", "simulate", "unlocked"]
+__all__ = ["FileSystem", "Outcome", "cached", "gpfs", "lustre", "simulate", "uncached", "unlocked"]

@@ -38,7 +38,7 @@ def _system(file_system: FileSystem) -> object:
                 for name in (
                     "granularity_bytes", "growth_bytes", "growth_holders", "forward_holders", "rpc_bytes",
                     "round_trip_s", "enqueue_s", "lock_service_s", "request_overhead_s", "server_bandwidth_bytes_s",
-                    "client_bandwidth_bytes_s",
+                    "client_bandwidth_bytes_s", "commit_s", "dirty_server_bytes", "dirty_client_bytes",
                 )
             },
         },

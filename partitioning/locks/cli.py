@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mpiio_ext.partitioning.cli import Size
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, parse_series, relation, sweep, variants
-from mpiio_ext.partitioning.locks._systems import FileSystem, gpfs, lustre, unlocked
+from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lustre, uncached, unlocked
 
 __all__ = ["locks"]
 
@@ -38,10 +39,13 @@ class _Series(click.ParamType[list[int]]):
             self.fail(str(error), param, ctx)
 
 
-def _system(name: str, without_locks: bool, granularity: int | None) -> FileSystem:
+def _system(name: str, cache: bool | None, without_locks: bool, options: dict[str, float | None]) -> FileSystem:
     """Return the file system that the options name."""
-    changes = {} if granularity is None else {"granularity_bytes": granularity}
-    found = _SYSTEMS[name](**changes)
+    found = _SYSTEMS[name]()
+    if cache is not None:
+        found = cached(found) if cache else uncached(found)
+    changes: dict[str, Any] = {field: value for field, value in options.items() if value is not None}
+    found = replace(found, **changes)
     return unlocked(found) if without_locks else found
 
 
@@ -160,12 +164,17 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
 @click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
 @click.option("--granularity", type=Size(), help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.")
+@click.option("--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/locks.md says.")
+@click.option("--dirty-per-server", type=Size(), help="Bytes of a client's cache for one server; 0: no such limit.")
+@click.option("--dirty-per-client", type=Size(), help="Bytes of it for all; both 0: no cache.")
+@click.option("--commit-s", type=click.FloatRange(0), help="Seconds until a server answers what it has written; 0.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
     names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, granularity: int | None,
+    cache: bool | None, dirty_per_server: int | None, dirty_per_client: int | None, commit_s: float | None,
     without_locks: bool, json_path: str | None, plot: Path | None,
 ) -> None:  # fmt: skip
     """Predict what partition methods cost under a file system's locks.
@@ -184,7 +193,10 @@ def locks(
                      aggregators=number)
             for number in aggregators
         ]  # fmt: skip
-        system = _system(fs, without_locks, granularity)
+        system = _system(
+            fs, cache, without_locks, {"granularity_bytes": granularity, "dirty_server_bytes": dirty_per_server,
+                                "dirty_client_bytes": dirty_per_client, "commit_s": commit_s},
+        )  # fmt: skip
         outcomes = _run(
             geometries, variants(names, stripe_size_io), file_system=system, window_bytes=window, operation=operation,
             collectives=collectives,

@@ -35,6 +35,7 @@ class Piece:
     from_byte: int
     to_byte: int
     arrives: float = 0.0
+    stored: float = 0.0
 
     @property
     def size(self) -> int:
@@ -49,6 +50,15 @@ class Request:
     issued: float
     held: float
     pieces: list[Piece] = field(default_factory=list)
+
+
+@dataclass
+class Write:
+    """What a client has written: its bytes leave the cache when it and all its earlier ones are on the servers."""
+
+    server: int | None  # None: of the whole client
+    size: int
+    stored: float
 
 
 class Random:
@@ -93,6 +103,9 @@ class Model:
         self.written = [0.0] * self.used
         self.lock_clock = [0.0] * servers
         self.data_clock = [0.0] * servers
+        self.caching = not self.reads and bool(system.dirty_server_bytes or system.dirty_client_bytes)
+        self.link = [0.0] * self.used  # when the cache has sent all that it has
+        self.history: list[list[Write]] = [[] for _ in range(self.used)]  # never shortened
         self.place: dict[int, int] = {}  # tokens: unit where an aggregator is or was last
         self.readers: set[tuple[int, int]] = set()
         self.visits: set[tuple[int, int]] = set()
@@ -138,10 +151,11 @@ class Model:
                 break
             self.step(requests)
             k += 1
-        self.clock = [max(c, w) for c, w in zip(self.clock, self.written, strict=True)]
-        self.time = max(self.clock)
+        if not self.caching:
+            self.clock = [max(c, w) for c, w in zip(self.clock, self.written, strict=True)]
         if self.synchronise:
-            self.clock = [self.time] * self.used
+            self.clock = [max(self.clock)] * self.used
+        self.time = max(self.clock + self.written)
 
     def requests_of(self, extents: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         size = self.geometry.stripe_size_bytes
@@ -212,6 +226,11 @@ class Model:
         s = self.system
         return math.ceil(p.size / s.rpc_bytes) * s.request_overhead_s + p.size / s.server_bandwidth_bytes_s
 
+    def there(self, r: Request, p: Piece, leaves: float) -> float:
+        """When a piece would be on its server if no other of the step came before it."""
+        arrives = max(leaves, self.link[r.aggregator]) + self.system.round_trip_s / 2
+        return max(arrives, self.data_clock[p.server]) + self.data_time(p) + self.system.commit_s
+
     def ask(self, server: int, r: Request, number: int) -> float:
         """When the lock service has looked at a request."""
         s = self.system
@@ -236,8 +255,7 @@ class Model:
             lock = need[0]
             if lock is not None and lock.owner == r.aggregator and all(c is lock for c in need):
                 self.counts["matches"][server] += 1
-                starts = max(r.issued + s.round_trip_s / 2, self.data_clock[server])
-                lock.free_at = max(lock.free_at, starts + self.data_time(p))
+                lock.free_at = max(lock.free_at, self.there(r, p, r.issued))
             else:
                 later.append((r, p))
         for r, p in later:
@@ -270,7 +288,7 @@ class Model:
                     cells[u] = lock
             lock.free_at = max([c.free_at for c in own], default=0.0)
         held = t + s.round_trip_s / 2
-        lock.free_at = max(lock.free_at, max(held + s.round_trip_s / 2, self.data_clock[server]) + self.data_time(p))
+        lock.free_at = max(lock.free_at, self.there(r, p, held))
         r.held = max(r.held, held)
 
     def grow(self, cells: list[Lock | None], me: int, need: range, others: list[range], crowd: int) -> range:
@@ -300,10 +318,12 @@ class Model:
     def span(self, r: Request) -> range:
         return range(r.offset // self.unit, (r.offset + r.length - 1) // self.unit + 1)
 
-    def token_data(self, r: Request) -> float:
+    def token_data(self, r: Request, leaves: float) -> float:
+        """When a request would be on its servers if nobody else used them."""
         s = self.system
         rate = min(len(r.pieces) * s.server_bandwidth_bytes_s, s.client_bandwidth_bytes_s)
-        return s.round_trip_s / 2 + s.request_overhead_s + r.length / rate
+        leaves = max(leaves, self.link[r.aggregator])
+        return leaves + s.round_trip_s / 2 + s.request_overhead_s + r.length / rate + s.commit_s
 
     def tokens(self, requests: list[Request]) -> None:
         cells, later = self.cells[0], []
@@ -323,7 +343,7 @@ class Model:
             token = cells[span.start]
             if token is not None and token.owner == r.aggregator and all(cells[u] is token for u in span):
                 self.counts["matches"][counted] += 1
-                token.free_at = max(token.free_at, r.issued + self.token_data(r))
+                token.free_at = max(token.free_at, self.token_data(r, r.issued))
             else:
                 later.append(r)
         for r in later:
@@ -366,13 +386,58 @@ class Model:
         self.counts["lock_requests"][counted] += 1
         self.counts["grants"][counted] += 1
         r.held = t
-        token.free_at = max([c.free_at for c in own] + [t + self.token_data(r)])
+        token.free_at = max([c.free_at for c in own] + [self.token_data(r, t)])
 
     # ---- data ----
+
+    def room(self, a: int, server: int | None, t: float, size: int, limit: int) -> float:
+        """The first moment from t on at which `size` bytes more do not exceed the limit, or the cache is empty."""
+        writes = [w for w in self.history[a] if w.server == server]
+        # in order: a write has left when it and all before it are on the servers
+        left = [max(w.stored for w in writes[: i + 1]) for i in range(len(writes))]
+        for moment in sorted({t} | {when for when in left if when > t}):
+            dirty = sum(w.size for w, when in zip(writes, left, strict=True) if when > moment)
+            if dirty == 0 or dirty + size <= limit:
+                return moment
+        raise AssertionError("a cache that never empties")
+
+    def into_cache(self, r: Request) -> None:
+        s, a = self.system, r.aggregator
+        t = r.held
+        if s.dirty_client_bytes:
+            t = self.room(a, None, t, r.length, s.dirty_client_bytes)
+        for p in r.pieces:
+            if s.dirty_server_bytes:
+                t = self.room(a, p.server, t, p.size, s.dirty_server_bytes)
+            self.link[a] = max(self.link[a], t) + p.size / s.client_bandwidth_bytes_s
+            p.arrives = self.link[a] + s.round_trip_s / 2
+        self.clock[a] = t
+
+    def out_of_cache(self, r: Request) -> None:
+        s, a = self.system, r.aggregator
+        self.history[a] += [Write(p.server, p.size, p.stored) for p in r.pieces]
+        stored = max(p.stored for p in r.pieces)
+        self.history[a].append(Write(None, r.length, stored))
+        through = [p.stored for p in r.pieces if s.dirty_server_bytes and p.size > s.dirty_server_bytes]
+        if s.dirty_client_bytes and r.length > s.dirty_client_bytes:
+            through.append(stored)
+        self.clock[a] = max([self.clock[a], *through])
+        if s.protocol == "token":
+            held = [(self.cells[0][self.span(r).start], stored)]
+        elif s.protocol == "server":
+            held = [(self.cells[p.server][self.need(p).start], p.stored) for p in r.pieces]
+        else:
+            held = []
+        for lock, when in held:
+            if lock is not None and lock.owner == a:
+                lock.free_at = max(lock.free_at, when)
 
     def data(self, requests: list[Request]) -> None:
         s = self.system
         for r in requests:
+            if self.caching:
+                self.into_cache(r)
+                continue
             t = r.held
             for p in r.pieces:
                 if not self.reads:
@@ -385,8 +450,13 @@ class Model:
             queue = [(p.arrives, i, r, p) for i, r in enumerate(requests) for p in r.pieces if p.server == server]
             for arrives, _, r, p in sorted(queue, key=lambda entry: entry[:2]):
                 self.data_clock[server] = max(self.data_clock[server], arrives) + self.data_time(p)
-                done = self.data_clock[server] + s.round_trip_s / 2
-                self.written[r.aggregator] = max(self.written[r.aggregator], done)
+                p.stored = self.data_clock[server] + s.round_trip_s / 2
+                if not self.reads:
+                    p.stored += s.commit_s
+                self.written[r.aggregator] = max(self.written[r.aggregator], p.stored)
         if self.reads:
             for r in requests:
                 self.clock[r.aggregator] = self.written[r.aggregator]
+        if self.caching:
+            for r in requests:
+                self.out_of_cache(r)

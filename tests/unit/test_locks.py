@@ -9,7 +9,7 @@ import pytest
 
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods, plan
-from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate, unlocked
+from mpiio_ext.partitioning.locks import FileSystem, Outcome, cached, gpfs, lustre, simulate, uncached, unlocked
 
 MIB = 2**20
 METHODS = [m.name for m in methods()]
@@ -93,9 +93,65 @@ def test_bad_arguments(options: dict[str, object]) -> None:
     "changes",
     [
         {"protocol": "flock"}, {"granularity_bytes": -1}, {"rpc_bytes": 0}, {"round_trip_s": -1.0},
+        {"commit_s": float("inf")}, {"dirty_server_bytes": -1}, {"dirty_client_bytes": 1.5},
         {"enqueue_s": float("nan")}, {"server_bandwidth_bytes_s": 0.0}, {"client_bandwidth_bytes_s": float("inf")},
     ],
 )  # fmt: skip
 def test_bad_file_systems(changes: dict[str, object]) -> None:
     with pytest.raises(ArgumentError):
         dataclasses.replace(lustre(), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("system", [lustre(), gpfs()], ids=lambda s: s.name)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cache_changes_times_and_no_counts(method: str, system: FileSystem) -> None:
+    """Who meets whom depends on the order of requests alone; a larger cache is never slower without locks."""
+    none = small(method, file_system=uncached(system), collectives=3)
+    some = small(method, file_system=cached(system), collectives=3)
+    assert none.totals == some.totals
+    assert none.time_s != some.time_s
+    for like in (uncached(system), cached(system)):
+        reads = small(method, file_system=like, operation="read")
+        assert reads.time_s == small(method, file_system=uncached(system), operation="read").time_s
+
+
+def one_server(system: FileSystem, method: str, stripes: int, aggregators: int, window: int = MIB) -> float:
+    geometry = Geometry.of_stripes(stripes, servers=1, aggregators=aggregators)
+    return simulate(geometry, method, file_system=system, window_bytes=window).time_s
+
+
+def simple(**changes: object) -> FileSystem:
+    """One MiB a second at a server, the client's link so fast that it does not count, no latency at all."""
+    none = {"round_trip_s": 0.0, "enqueue_s": 0.0, "lock_service_s": 0.0, "request_overhead_s": 0.0}
+    rates = {"server_bandwidth_bytes_s": float(MIB), "client_bandwidth_bytes_s": 1e30}
+    return dataclasses.replace(uncached(lustre()), **{**none, **rates, **changes})  # type: ignore[arg-type]
+
+
+def test_the_time_ends_when_everything_is_on_the_servers() -> None:
+    """The file is closed at the end: ten stripes take ten seconds, however much of them a cache may hold."""
+    for limit in (0, 1, MIB, 3 * MIB, 100 * MIB):
+        assert one_server(simple(dirty_server_bytes=limit), "even", 10, 1) == pytest.approx(10)
+        assert one_server(simple(dirty_client_bytes=limit), "even", 10, 1) == pytest.approx(10)
+
+
+def test_a_commit_is_waited_for_once_a_round_without_a_cache_and_once_with_one() -> None:
+    assert one_server(simple(commit_s=2.0), "even", 10, 1) == pytest.approx(10 * (1 + 2))
+    assert one_server(simple(commit_s=2.0, dirty_server_bytes=100 * MIB), "even", 10, 1) == pytest.approx(10 + 2)
+
+
+def test_a_full_cache_makes_a_write_wait() -> None:
+    """Room for three stripes; each answer takes 10 s: four are under way or waiting, so that is their rate."""
+    took_s = one_server(simple(commit_s=10.0, dirty_server_bytes=3 * MIB), "even", 30, 1)
+    assert took_s == pytest.approx(10 * 11 + 2)  # thirds of the stripes: 11 s each, the last third ends 2 s later
+
+
+def test_a_called_back_lock_waits_for_all_that_was_written_under_it() -> None:
+    """Two aggregators, one server. The first has the whole object: the second waits for its stripe and the answer.
+
+    Where they alternate, so does a stripe of every later round for the other's of the round before: 3 s each.
+    """
+    locked = simple(commit_s=2.0, dirty_server_bytes=100 * MIB)
+    assert one_server(locked, "static_cyclic", 2, 2) == pytest.approx(1 + 2 + 1 + 2)
+    assert one_server(unlocked(locked), "static_cyclic", 2, 2) == pytest.approx(1 + 1 + 2)
+    assert one_server(locked, "static_cyclic", 10, 2) == pytest.approx(1 + 2 + 1 + 2 + 4 * 3)
+    assert one_server(unlocked(locked), "static_cyclic", 10, 2) == pytest.approx(10 + 2)

@@ -46,6 +46,9 @@ def systems(draw: st.DrawFn, protocol: str) -> FileSystem:
         request_overhead_s=draw(times),
         server_bandwidth_bytes_s=draw(st.sampled_from([0.5, 4.0])),
         client_bandwidth_bytes_s=draw(st.sampled_from([0.5, 4.0])),
+        commit_s=draw(times),
+        dirty_server_bytes=draw(st.sampled_from([0, 0, 1, 5, 16, 64])),
+        dirty_client_bytes=draw(st.sampled_from([0, 0, 1, 20, 100])),
     )
 
 

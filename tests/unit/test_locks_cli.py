@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
-from mpiio_ext.partitioning.locks import gpfs, lustre, simulate
+from mpiio_ext.partitioning.locks import cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._sweep import parse_series, relation, variants
 
 MIB = 2**20
@@ -101,6 +101,15 @@ def test_options_reach_the_model() -> None:
     free = rows("--without-locks")[0]
     assert free["lock_requests"] == free["revocations"] == 0 < rows()[0]["lock_requests"]  # type: ignore[operator]
     assert rows("--stripe", "2M") != rows()
+    for option, value in (("--dirty-per-server", "512k"), ("--dirty-per-client", "512k"), ("--commit-s", "0.5")):
+        assert rows(option, value)[0]["time_s"] > rows("--dirty-per-server", "1G")[0]["time_s"]  # type: ignore[operator]
+    geometry = Geometry.of_stripes(96, servers=6, aggregators=4)
+    off, on = (
+        simulate(geometry, "even", file_system=system(lustre()), window_bytes=4 * MIB).time_s
+        for system in (uncached, cached)
+    )
+    assert rows("--no-cache")[0]["time_s"] == off != on == rows("--cache")[0]["time_s"]
+    assert rows("--cache", "--dirty-per-server", "0")[0]["time_s"] == off
 
 
 def test_table_has_each_method_and_marks_the_fastest() -> None:

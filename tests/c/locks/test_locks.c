@@ -129,7 +129,10 @@ static void test_model(int rounds)
                                      .rpc_bytes = 1 + (int64_t)random_below(20),
                                      .round_trip = 1e-3,
                                      .server_bandwidth = 1e6,
-                                     .client_bandwidth = 1e6};
+                                     .client_bandwidth = 1e6,
+                                     .commit = 1e-4 * (double)random_below(2),
+                                     .dirty_server = random_below(2) != 0 ? (int64_t)random_below(400) : 0,
+                                     .dirty_client = random_below(2) != 0 ? (int64_t)random_below(4000) : 0};
         mpiox_locks_run run = {.window_bytes = 1 + (int64_t)random_below(200),
                                .stripe_size_io = random_below(2) != 0,
                                .reads = random_below(4) == 0,
