@@ -133,7 +133,7 @@ static void restrain(const locks_state *state, int64_t holders, int64_t others, 
     }
 }
 
-/* About when a piece that may leave at `from` is on its server: its place in the queue of this step is not known yet. */
+/* About when a piece that may leave at `from` is on its server: its place in this step's queue is not known yet. */
 static double own_transfer(const locks_state *state, const locks_piece *piece, double from)
 {
     const int64_t bytes = piece->to - piece->from;

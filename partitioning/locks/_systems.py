@@ -128,9 +128,8 @@ def _with_defaults(system: FileSystem, changes: dict[str, Any]) -> FileSystem:
 def lustre(**changes: Any) -> FileSystem:
     """Return Lustre about as on a Cray XT4 of the years of SC08 (Jaguar at ORNL), with `changes` to its fields.
 
-    Growth limits are those of ldlm_extent.c; latencies and bandwidths are assumptions (docs/locks.md).
-    Lock units are stripes, as the project's page says; present Lustre locks pages of clients:
-    ``lustre(granularity_bytes=4096)``.
+    Where each number comes from, or that it is an assumption: the table in docs/locks.md. Lock units are stripes, as
+    the project's page says; present Lustre locks pages of clients: ``lustre(granularity_bytes=4096)``.
     """
     system = FileSystem(
         name="Lustre",
@@ -138,19 +137,19 @@ def lustre(**changes: Any) -> FileSystem:
         growth_bytes=32 * 2**20,  # ldlm_extent.c: LDLM_MAX_GROWN_EXTENT...
         growth_holders=32,  # ... with more conflicting locks than this
         forward_holders=4,  # ldlm_extent.c: conflicting > 4
-        rpc_bytes=2**20,
-        round_trip_s=30e-6,
-        enqueue_s=5e-6,
-        lock_service_s=20e-6,
-        request_overhead_s=100e-6,
-        server_bandwidth_bytes_s=250e6,
-        client_bandwidth_bytes_s=1.2e9,
+        rpc_bytes=2**20,  # Lustre 1.6 manual, 20.2.1 and data path: 1 MB at most
+        round_trip_s=20e-6,  # Henke, lustre-devel 2009-04-01: 50,000 LNet pings a second between two nodes
+        enqueue_s=5e-6,  # assumption
+        lock_service_s=20e-6,  # assumption
+        request_overhead_s=100e-6,  # assumption
+        server_bandwidth_bytes_s=250e6,  # Shipman et al., CUG 2010: 240 GB/s / 6; 144 OSTs: at most 278 MB/s each
+        client_bandwidth_bytes_s=1.7e9,  # Henke, as above: 1,700 MB/s
     )
     return _with_defaults(system, changes)
 
 
 def gpfs(**changes: Any) -> FileSystem:
-    """Return GPFS about as on the IA-64 cluster of SC08 (Mercury at NCSA); its numbers are assumptions."""
+    """Return GPFS about as on the IA-64 cluster of SC08 (Mercury at NCSA); most numbers are assumptions (locks.md)."""
     system = FileSystem(
         name="GPFS",
         protocol="token",

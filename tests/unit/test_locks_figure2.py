@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpiio_ext.partitioning import Geometry
-from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate, unlocked
+from mpiio_ext.partitioning.locks import Outcome, gpfs, lustre, simulate, uncached, unlocked
 
 MIB = 2**20
 
@@ -72,7 +72,7 @@ def test_stripe_size_io_saves_waiting_for_several_locks() -> None:
     def waited_s(stripe_size_io: bool) -> float:
         with_locks, without = (
             run("aligned", file_system=system, stripe_size_io=stripe_size_io, **shape)  # type: ignore[arg-type]
-            for system in (lustre(), unlocked(lustre()))
+            for system in (uncached(lustre()), unlocked(uncached(lustre())))
         )
         return with_locks.time_s - without.time_s
 
