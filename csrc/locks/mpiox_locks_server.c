@@ -236,12 +236,14 @@ void mpiox_locks_server_read(locks_state *state, int32_t server)
 /* What an aggregator has written under a lock that is still its own; it may have been called back in the step. */
 void mpiox_locks_server_stored(locks_state *state)
 {
-    for (int64_t p = 0; p < state->n_pieces; p++) {
-        const locks_piece *piece = &state->pieces[p];
-        const mpiox_lockset *set = &state->sets[piece->server];
-        mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, piece->from / state->unit));
-        if (lock != NULL && lock->start <= piece->from / state->unit &&
-            lock->owner == state->requests[piece->request].aggregator)
-            lock->free_at = locks_later(lock->free_at, piece->stored);
+    for (int32_t i = 0; i < state->n_touched; i++) {
+        const mpiox_lockset *set = &state->sets[state->touched[i]];
+        for (int64_t p = state->heads[state->touched[i]]; p >= 0; p = state->pieces[p].next) {
+            const locks_piece *piece = &state->pieces[p];
+            const int64_t first = piece->from / state->unit;
+            mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, first));
+            if (lock != NULL && lock->start <= first && lock->owner == state->requests[piece->request].aggregator)
+                lock->free_at = locks_later(lock->free_at, piece->stored);
+        }
     }
 }

@@ -100,7 +100,7 @@ class FileSystem:
 #: since the differences that SC08 measured are there without caches and vanish with them (docs/locks.md).
 CACHED_BY_DEFAULT = False
 #: Limits of `cached()` by protocol. server: OSC_MAX_DIRTY_DEFAULT, 8 requests in flight x 4 MiB for each server, in
-#: Lustre's lustre/include/obd.h (1.6 to 2.x). token: 64 MiB of page pool for each client, an assumption.
+#: Lustre's lustre/include/obd.h (older versions). token: 64 MiB of page pool for each client, an assumption.
 _CACHES: dict[str, dict[str, Any]] = {
     "server": {"dirty_server_bytes": 32 * 2**20},
     "token": {"dirty_client_bytes": 64 * 2**20},
