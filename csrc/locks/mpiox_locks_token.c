@@ -112,6 +112,18 @@ static void read_token(locks_state *state, locks_request *request, mpiox_locks_c
     counts->grants++;
 }
 
+/* The next searches' places: called before each request, it acts before each MPIOX_LOCKSET_WARM-th. */
+static void warm(const locks_state *state, int64_t i)
+{
+    if (i % MPIOX_LOCKSET_WARM != 0)
+        return;
+    int64_t positions[MPIOX_LOCKSET_WARM];
+    int32_t n = 0;
+    for (; n < MPIOX_LOCKSET_WARM && i + n < state->n_requests; n++)
+        positions[n] = state->requests[i + n].offset / state->unit;
+    mpiox_lockset_warm(&state->sets[0], positions, n);
+}
+
 int mpiox_locks_token_step(locks_state *state)
 {
     const int64_t unit = state->unit;
@@ -119,6 +131,7 @@ int mpiox_locks_token_step(locks_state *state)
     for (int pass = 0; pass < 2; pass++) /* first those that have a token: all are asked before any asks */
         for (int64_t i = 0; i < state->n_requests; i++) {
             locks_request *request = &state->requests[i];
+            warm(state, i);
             mpiox_locks_counts *counts =
                 &state->outcome->servers[request->offset / geometry->stripe_size % geometry->servers];
             const int64_t first = request->offset / unit;
@@ -147,6 +160,7 @@ void mpiox_locks_token_stored(locks_state *state)
     for (int64_t i = 0; i < state->n_requests; i++) {
         const locks_request *request = &state->requests[i];
         const int64_t first = request->offset / state->unit;
+        warm(state, i);
         mpiox_lockset_lock *lock = mpiox_lockset_at(set, mpiox_lockset_seek(set, first));
         if (lock != NULL && lock->start <= first && lock->owner == request->aggregator)
             lock->free_at = locks_later(lock->free_at, request->stored);

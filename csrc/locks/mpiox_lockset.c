@@ -23,9 +23,10 @@ typedef struct mpiox_lockset_group {
     lock_block **blocks;
 } lock_group;
 
-static int64_t first_of(const lock_group *group)
+/* The set's own copy of where a group starts: a search then touches one array, not two lines of each group it passes. */
+static void note_first(mpiox_lockset *set, int32_t place)
 {
-    return group->firsts[0];
+    set->firsts[place] = set->groups[place]->firsts[0];
 }
 
 mpiox_lockset_cursor mpiox_lockset_seek(const mpiox_lockset *set, int64_t position)
@@ -36,7 +37,7 @@ mpiox_lockset_cursor mpiox_lockset_seek(const mpiox_lockset *set, int64_t positi
     int32_t low = 0, high = set->n_groups; /* the last group that starts at or before the position */
     while (high - low > 1) {
         int32_t middle = low + (high - low) / 2;
-        if (first_of(set->groups[middle]) <= position)
+        if (set->firsts[middle] <= position)
             low = middle;
         else
             high = middle;
@@ -63,6 +64,46 @@ mpiox_lockset_cursor mpiox_lockset_seek(const mpiox_lockset *set, int64_t positi
     }
     at.slot = low;
     return block->locks[low].end > position ? at : mpiox_lockset_next(set, at);
+}
+
+/* Searches wait for memory, each step for the one before. Many at once, a step of all before the next step of any, wait
+ * together. */
+void mpiox_lockset_warm(const mpiox_lockset *set, const int64_t *positions, int32_t n)
+{
+    const lock_group *groups[MPIOX_LOCKSET_WARM];
+    const lock_block *blocks[MPIOX_LOCKSET_WARM];
+    int32_t low[MPIOX_LOCKSET_WARM] = {0}, left[MPIOX_LOCKSET_WARM];
+    if (set->n_groups == 0)
+        return;
+    for (int32_t size = set->n_groups, half; (half = size / 2) > 0; size -= half)
+        for (int32_t q = 0; q < n; q++)
+            low[q] += set->firsts[low[q] + half] <= positions[q] ? half : 0;
+    for (int32_t q = 0; q < n; q++) {
+        groups[q] = set->groups[low[q]];
+        low[q] = 0;
+    }
+    for (int32_t q = 0; q < n; q++)
+        left[q] = groups[q]->n;
+    for (int32_t size = MPIOX_LOCKSET_GROUP; size > 1; size -= size / 2)
+        for (int32_t q = 0; q < n; q++) {
+            const int32_t half = left[q] / 2;
+            low[q] += groups[q]->firsts[low[q] + half] <= positions[q] ? half : 0;
+            left[q] -= half;
+        }
+    for (int32_t q = 0; q < n; q++) {
+        blocks[q] = groups[q]->blocks[low[q]];
+        low[q] = 0;
+    }
+    for (int32_t q = 0; q < n; q++)
+        left[q] = blocks[q]->n;
+    for (int32_t size = MPIOX_LOCKSET_BLOCK; size > 1; size -= size / 2)
+        for (int32_t q = 0; q < n; q++) {
+            const int32_t half = left[q] / 2;
+            low[q] += blocks[q]->locks[low[q] + half].start <= positions[q] ? half : 0;
+            left[q] -= half;
+        }
+    for (int32_t q = 0; q < n; q++)
+        __builtin_prefetch(&blocks[q]->locks[low[q]]);
 }
 
 mpiox_lockset_lock *mpiox_lockset_at(const mpiox_lockset *set, mpiox_lockset_cursor at)
@@ -112,8 +153,10 @@ void mpiox_lockset_raise(mpiox_lockset *set, mpiox_lockset_cursor at, int64_t st
 {
     lock_group *group = set->groups[at.group];
     group->blocks[at.block]->locks[at.slot].start = start;
-    if (at.slot == 0)
+    if (at.slot == 0) {
         group->firsts[at.block] = start;
+        note_first(set, at.group);
+    }
 }
 
 static void free_group(lock_group *group)
@@ -135,6 +178,13 @@ static void move_up(void *items, size_t size, int32_t from, int32_t n)
     memmove((char *)items + (size_t)(from + 1) * size, (char *)items + (size_t)from * size, (size_t)(n - from) * size);
 }
 
+static void drop_group(mpiox_lockset *set, int32_t place)
+{
+    set->n_groups--;
+    move_down(set->groups, sizeof(lock_group *), place, set->n_groups);
+    move_down(set->firsts, sizeof *set->firsts, place, set->n_groups);
+}
+
 mpiox_lockset_cursor mpiox_lockset_erase(mpiox_lockset *set, mpiox_lockset_cursor at)
 {
     lock_group *group = set->groups[at.group];
@@ -143,8 +193,10 @@ mpiox_lockset_cursor mpiox_lockset_erase(mpiox_lockset *set, mpiox_lockset_curso
     block->n--;
     if (block->n > 0) {
         move_down(block->locks, sizeof *block->locks, at.slot, block->n);
-        if (at.slot == 0)
+        if (at.slot == 0) {
             group->firsts[at.block] = block->locks[0].start;
+            note_first(set, at.group);
+        }
         return settle(set, at);
     }
     free(block);
@@ -153,11 +205,11 @@ mpiox_lockset_cursor mpiox_lockset_erase(mpiox_lockset *set, mpiox_lockset_curso
     if (group->n > 0) {
         move_down(group->blocks, sizeof(lock_block *), at.block, group->n);
         move_down(group->firsts, sizeof *group->firsts, at.block, group->n);
+        note_first(set, at.group);
         return settle(set, at);
     }
     free_group(group);
-    set->n_groups--;
-    move_down(set->groups, sizeof(lock_group *), at.group, set->n_groups);
+    drop_group(set, at.group);
     at.block = 0;
     return at;
 }
@@ -188,6 +240,10 @@ static int add_group(mpiox_lockset *set, int32_t place, lock_group **out)
         if (groups == NULL)
             return MPIOX_E_NOMEM;
         set->groups = groups;
+        int64_t *firsts = realloc(set->firsts, (size_t)capacity * sizeof *firsts);
+        if (firsts == NULL)
+            return MPIOX_E_NOMEM;
+        set->firsts = firsts;
         set->capacity = capacity;
     }
     *out = calloc(1, sizeof **out);
@@ -198,6 +254,7 @@ static int add_group(mpiox_lockset *set, int32_t place, lock_group **out)
         return MPIOX_E_NOMEM;
     }
     move_up(set->groups, sizeof(lock_group *), place, set->n_groups);
+    move_up(set->firsts, sizeof *set->firsts, place, set->n_groups);
     set->groups[place] = *out;
     set->n_groups++;
     return MPIOX_OK;
@@ -216,8 +273,7 @@ static int split_group(mpiox_lockset *set, mpiox_lockset_cursor *at)
             free(upper->firsts);
             free(upper->blocks);
             free(upper);
-            set->n_groups--;
-            move_down(set->groups, sizeof(lock_group *), at->group + 1, set->n_groups);
+            drop_group(set, at->group + 1);
             return MPIOX_E_NOMEM;
         }
         upper->firsts[i] = group->firsts[keep + i];
@@ -225,6 +281,7 @@ static int split_group(mpiox_lockset *set, mpiox_lockset_cursor *at)
         upper->n++;
     }
     group->n = keep;
+    note_first(set, at->group + 1);
     if (at->block >= keep) {
         at->group++;
         at->block -= keep;
@@ -283,8 +340,10 @@ int mpiox_lockset_insert(mpiox_lockset *set, mpiox_lockset_cursor at, const mpio
     move_up(block->locks, sizeof *block->locks, at.slot, block->n);
     block->locks[at.slot] = *lock;
     block->n++;
-    if (at.slot == 0)
+    if (at.slot == 0) {
         group->firsts[at.block] = lock->start;
+        note_first(set, at.group);
+    }
     set->count++;
     return MPIOX_OK;
 }
@@ -294,5 +353,6 @@ void mpiox_lockset_free(mpiox_lockset *set)
     for (int32_t i = 0; i < set->n_groups; i++)
         free_group(set->groups[i]);
     free(set->groups);
+    free(set->firsts);
     *set = (mpiox_lockset){0};
 }

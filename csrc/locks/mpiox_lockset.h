@@ -16,6 +16,7 @@
 
 #define MPIOX_LOCKSET_BLOCK 32  /* locks of a block */
 #define MPIOX_LOCKSET_GROUP 256 /* blocks of a group */
+#define MPIOX_LOCKSET_WARM 16   /* searches at once */
 
 typedef struct mpiox_lockset_lock {
     int64_t start, end; /* units; end may be INT64_MAX: to the end of file, wherever that will be */
@@ -25,6 +26,7 @@ typedef struct mpiox_lockset_lock {
 
 typedef struct mpiox_lockset { /* zero-filled: an empty set */
     struct mpiox_lockset_group **groups;
+    int64_t *firsts; /* start of each group's first lock */
     int32_t n_groups, capacity;
     int64_t count; /* locks */
 } mpiox_lockset;
@@ -35,6 +37,8 @@ typedef struct mpiox_lockset_cursor { /* where a lock is; not valid any more aft
 
 /* The first lock that ends behind `position`, or the end of the set. */
 mpiox_lockset_cursor mpiox_lockset_seek(const mpiox_lockset *set, int64_t position);
+/* Bring what searches for n <= MPIOX_LOCKSET_WARM positions will read into the processor's cache. Changes nothing. */
+void mpiox_lockset_warm(const mpiox_lockset *set, const int64_t *positions, int32_t n);
 /* The lock at a cursor; NULL at the end of the set. Its end, owner and time may be changed, its start only upwards and
  * by mpiox_lockset_raise(). */
 mpiox_lockset_lock *mpiox_lockset_at(const mpiox_lockset *set, mpiox_lockset_cursor at);
