@@ -24,7 +24,7 @@
 #define IDLE_TOLERATED 8
 
 /* What is clearly faster takes at most this share of the other's time. */
-#define CLEARLY 0.95
+#define CLEARLY 0.97
 
 #define COUNT(name) +1
 enum { MOST_CANDIDATES = 2 * (MPIOX_PARTITION_METHODS(COUNT)) }; /* each method, with stripe-size I/O and without */

@@ -92,10 +92,10 @@ static const char *const take_names[MPIOX_TAKES] = {
     "1 MiB",
     "a stripe, 16 MiB at most",
     "whole windows",
-    "writes: stripe-size I/O, if 5 % faster",
+    "writes: stripe-size I/O, if 3 % faster",
     "the rule's method",
-    "the method of the lowest estimated time, if 5 % below that of the rule's",
-    "the method that is fastest in the lock model, if 5 % below the rule's",
+    "the method of the lowest estimated time, if 3 % below that of the rule's",
+    "the method that is fastest in the lock model, if 3 % below the rule's",
     "what is estimated",
 };
 

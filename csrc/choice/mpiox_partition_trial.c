@@ -22,8 +22,9 @@
 #define SET_UP_REQUESTS 64
 #define SET_UP_PARTIES 4
 
-#define FEW_ROUNDS 6            /* fewer say too little about the rest */
-#define MOST (INT64_C(1) << 40) /* more than any budget */
+#define FEW_ROUNDS 6                  /* fewer say too little about the rest */
+#define MOST (INT64_C(1) << 40)       /* more than any budget */
+#define MOST_PAIRS (INT64_C(1) << 28) /* of aggregator and server: the model has a bit for each, 32 MiB */
 
 static int64_t lesser(int64_t a, int64_t b)
 {
@@ -45,7 +46,7 @@ static int64_t few_rounds(const mpiox_partition_cost_case *c, const mpiox_partit
     const bool cut = c->window_bytes < g->stripe_size;
     const int64_t parts = cut ? (g->stripe_size - 1) / c->window_bytes + 1 : 1;
     const int64_t each = cut ? parts : c->window_bytes / g->stripe_size + 1; /* what a round is to whole stripes */
-    if (parts > MOST / stripes || each > MOST / used)
+    if (parts > MOST / stripes || each > MOST / used || (int64_t)g->aggregators * g->servers > MOST_PAIRS)
         return MOST;
     return set_up(g) + lesser(FEW_ROUNDS * each * used, stripes * parts + used);
 }
