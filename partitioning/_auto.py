@@ -110,6 +110,13 @@ def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | 
         raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
 
 
+def _check_code(code: int, geometry: Geometry) -> None:
+    if code == _E_NOMEM:
+        raise MpiioExtError(f"not enough memory to decide for {geometry}")
+    if code != 0:
+        raise ArgumentError(f"the library refuses to decide for {geometry}")
+
+
 def choose(
     geometry: Geometry,
     *,
@@ -145,14 +152,12 @@ def choose(
 
     Raises
     ------
-    ArgumentError
-        An argument is unknown or out of range.
-    MpiioExtError
-        There is not enough memory to run the lock model.
+    ArgumentError, MpiioExtError
+        An argument is unknown or out of range; there is not enough memory for the lock model.
     """
     _check_words(lock, operation, method, stripe_size_io)
-    _check("nodes", nodes, 0, 2**31 - 1)
-    _check("aggregators", aggregators, 0, 2**31 - 1)
+    for name, number in (("nodes", nodes), ("aggregators", aggregators)):
+        _check(name, number, 0, 2**31 - 1)
     _check("window_bytes", window_bytes, 0, MAX_OFFSET_BYTES)
     numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
     code = lib.mpiio_ext_partition_decide(
@@ -160,10 +165,7 @@ def choose(
         ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
         numbers, texts, reason, _LINE_BYTES,
     )  # fmt: skip
-    if code == _E_NOMEM:
-        raise MpiioExtError(f"not enough memory to decide for {geometry}")
-    if code != 0:
-        raise ArgumentError(f"the library refuses to decide for {geometry}")
+    _check_code(code, geometry)
     return Choice(
         method=_text(texts[0]),
         aggregators=numbers[0],

@@ -189,8 +189,8 @@ static bool is_open(const choice *c, const mpiox_partition_method *method)
     return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;
 }
 
-/* May requests of one stripe each be worth it? Contiguous ones that are written, where a window goes to some server more
- * than once, so that its stripes there are one request of several. */
+/* May requests of one stripe each be worth it? Contiguous ones that are written, where a window goes to some server
+ * more than once, so that its stripes there are one request of several. */
 static bool stripes_are_open(const choice *c, const mpiox_partition_method *method)
 {
     return c->facts->stripe_size_io == MPIOX_PARTITION_OPEN && c->requests->take == MPIOX_TAKE_STRIPES &&
@@ -204,8 +204,7 @@ static void add_candidate(choice *c, const mpiox_partition_method *method, bool 
                                            .stripe_size_io = stripe_size_io,
                                            .time = mpiox_partition_cost(&c->cost, method, stripe_size_io)};
     int at = c->n++;
-    for (; at > 0 && c->candidates[at - 1].time > new.time;
-         at--) /* in ascending order; the first of equal ones first */
+    for (; at > 0 && c->candidates[at - 1].time > new.time; at--) /* ascending, equal ones as they come */
         c->candidates[at] = c->candidates[at - 1];
     c->candidates[at] = new;
 }
