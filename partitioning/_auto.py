@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpiio_ext._binding import ffi, lib
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, methods
 
 __all__ = ["LOCKS", "Choice", "Rule", "choose", "rules", "rules_markdown"]
@@ -18,7 +18,8 @@ __all__ = ["LOCKS", "Choice", "Rule", "choose", "rules", "rules_markdown"]
 LOCKS = ("local", "server", "token", "none")
 
 _WISHES = {False: 0, True: 1, None: 2}
-_LINE_BYTES = 512
+_LINE_BYTES = 1024
+_E_NOMEM = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class Rule:
 
     Parameters
     ----------
-    topic : {"aggregators", "window", "method", "requests"}
+    topic : {"aggregators", "window", "method", "estimate", "trial", "requests"}
         What it decides.
     when : str
         When it holds: S servers, A aggregators.
@@ -109,6 +110,13 @@ def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | 
         raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
 
 
+def _check_code(code: int, geometry: Geometry) -> None:
+    if code == _E_NOMEM:
+        raise MpiioExtError(f"not enough memory to decide for {geometry}")
+    if code != 0:
+        raise ArgumentError(f"the library refuses to decide for {geometry}")
+
+
 def choose(
     geometry: Geometry,
     *,
@@ -144,12 +152,12 @@ def choose(
 
     Raises
     ------
-    ArgumentError
-        An argument is unknown or out of range.
+    ArgumentError, MpiioExtError
+        An argument is unknown or out of range; there is not enough memory for the lock model.
     """
     _check_words(lock, operation, method, stripe_size_io)
-    _check("nodes", nodes, 0, 2**31 - 1)
-    _check("aggregators", aggregators, 0, 2**31 - 1)
+    for name, number in (("nodes", nodes), ("aggregators", aggregators)):
+        _check(name, number, 0, 2**31 - 1)
     _check("window_bytes", window_bytes, 0, MAX_OFFSET_BYTES)
     numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
     code = lib.mpiio_ext_partition_decide(
@@ -157,8 +165,7 @@ def choose(
         ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
         numbers, texts, reason, _LINE_BYTES,
     )  # fmt: skip
-    if code != 0:
-        raise ArgumentError(f"the library refuses to decide for {geometry}")
+    _check_code(code, geometry)
     return Choice(
         method=_text(texts[0]),
         aggregators=numbers[0],

@@ -79,8 +79,9 @@ int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known,
         stripe_size_io > MPIOX_PARTITION_OPEN || mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
         return MPIOX_E_ARG;
     facts.stripe_size_io = (mpiox_partition_wish)stripe_size_io;
-    if (mpiox_partition_decide(&facts, &decision) != MPIOX_OK)
-        return MPIOX_E_ARG;
+    const int code = mpiox_partition_decide(&facts, &decision);
+    if (code != MPIOX_OK)
+        return code;
     numbers[0] = decision.aggregators;
     numbers[1] = decision.aggregators_use;
     numbers[2] = decision.window_bytes;

@@ -16,7 +16,6 @@
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
-#include "mpiox_partition_auto.h"
 
 enum {
     DIRECT_PIECE_BYTES = 256 * 1024,
@@ -195,7 +194,7 @@ int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregato
     return code;
 }
 
-static int decide(const mpiox_collective *collective, const mpiox_call *call, mpiox_partition_decision *decision)
+static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_partition_decision *decision)
 {
     mpiox_partition_facts facts = facts_of(call->b);
     facts.start = call->summary.start;
@@ -204,7 +203,7 @@ static int decide(const mpiox_collective *collective, const mpiox_call *call, mp
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
     facts.method = collective->forced;
-    return mpiox_partition_decide(&facts, decision);
+    return mpiox_partition_decide_again(&collective->decisions, &facts, decision);
 }
 
 static void explain(mpiox_stats *stats, const mpiox_partition_decision *decision)
@@ -223,14 +222,15 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
     const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
                                      b->n_aggregators};
     mpiox_partition_decision decision;
-    if (decide(collective, call, &decision) != MPIOX_OK)
-        return MPIOX_E_ARG;
+    int code = decide(collective, call, &decision);
+    if (code != MPIOX_OK)
+        return code;
     const mpiox_partition_method *method = decision.method;
     call->stripe_size_io = decision.stripe_size_io;
     if (!b->plan || collective->plan_method != method || memcmp(&b->plan->geometry, &geometry, sizeof geometry) != 0) {
         mpiox_plan_free(b->plan);
         b->plan = NULL;
-        int code = mpiox_plan_create(method, &geometry, &b->plan);
+        code = mpiox_plan_create(method, &geometry, &b->plan);
         if (code == MPIOX_OK)
             code = mpiox_plan_prepare(b->plan, b->window_bytes);
         if (code != MPIOX_OK)

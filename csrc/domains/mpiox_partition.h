@@ -23,7 +23,6 @@
 #include <stdint.h>
 
 #include "mpiox_error.h"
-#include "mpiox_layout.h"
 
 /* Limits of a geometry: sums of two offsets never overflow, and a typing error cannot ask for terabytes of plan. */
 #define MPIOX_PARTITION_MAX_OFFSET (INT64_C(1) << 62)  /* largest end and largest stripe_size, bytes */

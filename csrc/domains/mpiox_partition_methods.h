@@ -1,6 +1,6 @@
 /*
- * mpiox_partition_methods.h - the methods, one per C file. A new method adds one line here. Private to csrc/domains:
- * others go by the registry.
+ * mpiox_partition_methods.h - the methods, one per C file. A new method adds one line here. Private to csrc/domains,
+ * and to csrc/choice, whose rules name methods: others go by the registry.
  */
 #ifndef MPIOX_PARTITION_METHODS_H
 #define MPIOX_PARTITION_METHODS_H

@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 586), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 591), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 593), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // mpiio_ext_layout const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_layout const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
@@ -623,7 +623,7 @@ static void *_cffi_types[] = {
 /* 35 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_rawtrace const *
+/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rawtrace const *
 /* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 40 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 41 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -636,10 +636,10 @@ static void *_cffi_types[] = {
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_stats const *
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_stats const *
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_trace const *
+/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_trace const *
 /* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
@@ -648,7 +648,7 @@ static void *_cffi_types[] = {
 /* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 170), // int32_t const * *
+/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 174), // int32_t const * *
 /* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
@@ -656,14 +656,14 @@ static void *_cffi_types[] = {
 /* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 381), // double()(mpiio_ext_stats const *, int)
+/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 385), // double()(mpiio_ext_stats const *, int)
 /* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 73 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 586), // char *
+/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // char *
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, int64_t *, char const * *, char *, int64_t)
@@ -689,14 +689,14 @@ static void *_cffi_types[] = {
 /* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
 /* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 103 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 104 */ _CFFI_OP(_CFFI_OP_POINTER, 313), // mpiio_ext_schedule * *
+/* 104 */ _CFFI_OP(_CFFI_OP_POINTER, 317), // mpiio_ext_schedule * *
 /* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
 /* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 108 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 513), // mpiio_ext_layout * *
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 517), // mpiio_ext_layout * *
 /* 112 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
 /* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
@@ -706,11 +706,11 @@ static void *_cffi_types[] = {
 /* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 119 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 121 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_locks_system const *
-/* 122 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_locks_run const *
+/* 121 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_locks_system const *
+/* 122 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_locks_run const *
 /* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_locks_totals *
+/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 601), // mpiio_ext_locks_totals *
 /* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
 /* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
@@ -719,486 +719,490 @@ static void *_cffi_types[] = {
 /* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 134 */ _CFFI_OP(_CFFI_OP_POINTER, 519), // mpiio_ext_plan * *
+/* 134 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_plan * *
 /* 135 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 136 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
 /* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 378), // mpiio_ext_darshan * *
+/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 382), // mpiio_ext_darshan * *
 /* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
 /* 140 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
 /* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 507), // mpiio_ext_delegates * *
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates * *
 /* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
 /* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 457), // mpiio_ext_trace * *
+/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_locks_system *
 /* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 151 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
-/* 154 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 162 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double *
-/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 152 */ _CFFI_OP(_CFFI_OP_POINTER, 461), // mpiio_ext_trace * *
+/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // double *
 /* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 170 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
-/* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 176 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // unsigned char *
-/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
-/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 179 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 187 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_typemap const *
-/* 188 */ _CFFI_OP(_CFFI_OP_POINTER, 548), // mpiio_ext_typemap * *
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double const *
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
-/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
-/* 197 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // int8_t *
-/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
-/* 200 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
+/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 174 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
+/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 180 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // unsigned char *
+/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 191 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_typemap const *
+/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_typemap * *
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 196 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // double const *
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
+/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 201 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // int8_t *
+/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
 /* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 205 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
-/* 207 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
+/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
+/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 209 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
 /* 211 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 214 */ _CFFI_OP(_CFFI_OP_POINTER, 187), // mpiio_ext_typemap const * const *
-/* 215 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
-/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
-/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 225 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
-/* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
-/* 231 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 232 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // mpiio_ext_mckp * *
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 218 */ _CFFI_OP(_CFFI_OP_POINTER, 191), // mpiio_ext_typemap const * const *
+/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 228 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 230 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
 /* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
 /* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 236 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_mckp * *
 /* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
-/* 239 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
-/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 247 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_mckp *
-/* 248 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 249 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
-/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 252 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
-/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 240 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 247 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 251 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_mckp *
+/* 252 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
+/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
+/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
 /* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
-/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 263 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
-/* 267 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 268 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 170),
-/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
-/* 273 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_plan const *
-/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
-/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 278 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_rawtrace *
-/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 281 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
+/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 265 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
+/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
+/* 267 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
+/* 271 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 272 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
+/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
+/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 277 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_plan const *
+/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 282 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rawtrace *
 /* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
 /* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 287 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 288 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 292 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 294 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 297 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 298 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 299 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 300 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 301 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 303 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 305 */ _CFFI_OP(_CFFI_OP_POINTER, 601), // mpiio_ext_rawtrace_columns const *
+/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 295 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 296 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 298 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 303 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 305 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 309 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // void const *
-/* 310 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_schedule *
-/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 315 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 316 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // uint32_t *
-/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 319 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 320 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 309 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_rawtrace_columns const *
+/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 312 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // void const *
+/* 314 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 317 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_schedule *
+/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 319 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 320 */ _CFFI_OP(_CFFI_OP_POINTER, 324), // uint32_t *
 /* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 327 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 329 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
+/* 324 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 326 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 327 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
 /* 331 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 332 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 334 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 336 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 335 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 336 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 341 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // void *
-/* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
-/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 351 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
-/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 354 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 355 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 356 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 344 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 345 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // void *
+/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 350 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
+/* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 355 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 356 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
 /* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 359 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 366 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 367 */ _CFFI_OP(_CFFI_OP_NOOP, 316),
-/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 369 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 370 */ _CFFI_OP(_CFFI_OP_FUNCTION, 103), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 371 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 372 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 360 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
+/* 369 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 370 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 371 */ _CFFI_OP(_CFFI_OP_NOOP, 320),
+/* 372 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 375 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 378 */ _CFFI_OP(_CFFI_OP_POINTER, 591), // mpiio_ext_darshan *
-/* 379 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 382 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 383 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 384 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 385 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 386 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // mpiio_ext_delegates const *
-/* 387 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 388 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 391 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_mckp const *
-/* 392 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 393 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 394 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 395 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
-/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 399 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 400 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 402 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 405 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 407 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 410 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 411 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 413 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 415 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 416 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 418 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
+/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 103), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 376 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 378 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 379 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 380 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 381 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 382 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_darshan *
+/* 383 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 384 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 386 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 387 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 390 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_delegates const *
+/* 391 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
+/* 392 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 394 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 395 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_mckp const *
+/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 397 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 400 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 403 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 404 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 405 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 407 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 409 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 410 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 411 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 415 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 416 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 417 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 418 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 423 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_rawtrace_row const * *
-/* 424 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 425 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
-/* 426 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 427 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 429 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 423 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 427 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_rawtrace_row const * *
+/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 429 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
 /* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
 /* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
 /* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 434 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 435 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * *
-/* 436 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 437 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 439 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 434 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 437 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 439 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * *
 /* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 442 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_sanitizer *
-/* 443 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rows const *
+/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 442 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 443 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 446 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_schedule const *
-/* 447 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 449 */ _CFFI_OP(_CFFI_OP_NOOP, 446),
-/* 450 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 446 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_sanitizer *
+/* 447 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_rows const *
+/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 450 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_schedule const *
 /* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 450),
 /* 454 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 457 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_trace *
-/* 458 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 457 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 458 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 461 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 464 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 467 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 468 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 461 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_trace *
+/* 462 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 465 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 468 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
 /* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
 /* 472 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 473 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 475 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 476 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
+/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 476 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 477 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 478 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 479 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 480 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 483 */ _CFFI_OP(_CFFI_OP_FUNCTION, 510), // mpiio_ext_hints *()(char const *)
-/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 485 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION, 510), // mpiio_ext_hints *()(void const *)
-/* 487 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION, 278), // mpiio_ext_rawtrace *()(void)
-/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 491 */ _CFFI_OP(_CFFI_OP_FUNCTION, 442), // mpiio_ext_sanitizer *()(void)
+/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 480 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 481 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 482 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 483 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 485 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 487 */ _CFFI_OP(_CFFI_OP_FUNCTION, 514), // mpiio_ext_hints *()(char const *)
+/* 488 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION, 514), // mpiio_ext_hints *()(void const *)
+/* 491 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
 /* 492 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION, 542), // mpiio_ext_stats *()(void const *)
-/* 494 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION, 542), // mpiio_ext_stats *()(void)
-/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 498 */ _CFFI_OP(_CFFI_OP_FUNCTION, 309), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 500 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 501 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_darshan *)
-/* 504 */ _CFFI_OP(_CFFI_OP_NOOP, 378),
-/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_delegates *)
-/* 507 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // mpiio_ext_delegates *
-/* 508 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_hints *)
-/* 510 */ _CFFI_OP(_CFFI_OP_POINTER, 593), // mpiio_ext_hints *
-/* 511 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_layout *)
-/* 513 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // mpiio_ext_layout *
-/* 514 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_mckp *)
-/* 516 */ _CFFI_OP(_CFFI_OP_NOOP, 247),
-/* 517 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 518 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan *)
-/* 519 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_plan *
-/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
-/* 522 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 523 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 524 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 526 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 273),
-/* 528 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 529 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 248),
-/* 531 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 532 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_rawtrace *)
-/* 533 */ _CFFI_OP(_CFFI_OP_NOOP, 278),
-/* 534 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_sanitizer *)
-/* 536 */ _CFFI_OP(_CFFI_OP_NOOP, 442),
-/* 537 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_schedule *)
-/* 539 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 540 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 541 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_stats *)
-/* 542 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_stats *
-/* 543 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_trace *)
-/* 545 */ _CFFI_OP(_CFFI_OP_NOOP, 457),
-/* 546 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 547 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap *)
-/* 548 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_typemap *
-/* 549 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 550 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 551 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 552 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION, 282), // mpiio_ext_rawtrace *()(void)
+/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION, 446), // mpiio_ext_sanitizer *()(void)
+/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 546), // mpiio_ext_stats *()(void const *)
+/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 499 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION, 546), // mpiio_ext_stats *()(void)
+/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION, 313), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 503 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 504 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 505 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_darshan *)
+/* 508 */ _CFFI_OP(_CFFI_OP_NOOP, 382),
+/* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_delegates *)
+/* 511 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_delegates *
+/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 513 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_hints *)
+/* 514 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_hints *
+/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_layout *)
+/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_layout *
+/* 518 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 519 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_mckp *)
+/* 520 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
+/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 522 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan *)
+/* 523 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_plan *
+/* 524 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 526 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 528 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 530 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 531 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
+/* 532 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
+/* 533 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 534 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
+/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 536 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_rawtrace *)
+/* 537 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 539 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_sanitizer *)
+/* 540 */ _CFFI_OP(_CFFI_OP_NOOP, 446),
+/* 541 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 542 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_schedule *)
+/* 543 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
+/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 545 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_stats *)
+/* 546 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_stats *
+/* 547 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 548 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_trace *)
+/* 549 */ _CFFI_OP(_CFFI_OP_NOOP, 461),
+/* 550 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 551 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap *)
+/* 552 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_typemap *
 /* 553 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 555 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 556 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 557 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 558 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 559 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 560 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
-/* 561 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 562 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 563 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 564 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
-/* 565 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 566 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 567 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 568 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 569 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 570 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 571 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
-/* 572 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 573 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 575 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 555 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 556 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 557 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 558 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 559 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 560 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 561 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 562 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 563 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 564 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 565 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 566 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 567 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 568 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
+/* 569 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 570 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 571 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 572 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 573 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 575 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
 /* 576 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 577 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 578 */ _CFFI_OP(_CFFI_OP_FUNCTION, 613), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 579 */ _CFFI_OP(_CFFI_OP_NOOP, 187),
-/* 580 */ _CFFI_OP(_CFFI_OP_NOOP, 309),
-/* 581 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 582 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 583 */ _CFFI_OP(_CFFI_OP_NOOP, 341),
-/* 584 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 585 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 586 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 587 */ _CFFI_OP(_CFFI_OP_POINTER, 588), // int16_t const *
-/* 588 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 589 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * const *
-/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 591 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 592 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 593 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 594 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
-/* 595 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
-/* 596 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
-/* 597 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
-/* 598 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
-/* 599 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
-/* 600 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
-/* 601 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
-/* 602 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_rawtrace_row const *
-/* 603 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
-/* 604 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
-/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
-/* 606 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
-/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
-/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
-/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
-/* 610 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
-/* 611 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // unsigned char const *
-/* 612 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 613 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 577 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 578 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 579 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 580 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 581 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 582 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 583 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 584 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 585 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 586 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 587 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
+/* 588 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 589 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 591 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // int16_t const *
+/* 592 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 593 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * const *
+/* 594 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 595 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 596 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 597 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 598 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
+/* 599 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
+/* 600 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
+/* 601 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
+/* 602 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
+/* 603 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
+/* 604 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
+/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
+/* 606 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_rawtrace_row const *
+/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
+/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
+/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
+/* 610 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
+/* 611 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
+/* 612 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
+/* 613 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
+/* 614 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 615 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // unsigned char const *
+/* 616 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 617 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1338,7 +1342,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(309));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(313));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1443,10 +1447,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(378), arg0, (char **)&x0);
+      _cffi_type(382), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(378), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1565,10 +1569,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(378), arg0, (char **)&x0);
+      _cffi_type(382), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(378), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1664,10 +1668,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(507), arg0, (char **)&x0);
+      _cffi_type(511), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(507), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(511), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1935,10 +1939,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg2, (char **)&x2);
+      _cffi_type(167), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1981,10 +1985,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(386), arg0, (char **)&x0);
+      _cffi_type(390), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(386), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(390), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2054,10 +2058,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg0, (char **)&x0);
+      _cffi_type(174), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2067,10 +2071,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg2, (char **)&x2);
+      _cffi_type(174), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2088,19 +2092,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(176), arg6, (char **)&x6);
+      _cffi_type(180), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(176), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(176), arg7, (char **)&x7);
+      _cffi_type(180), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(176), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2445,10 +2449,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2458,10 +2462,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(341), arg2, (char **)&x2);
+      _cffi_type(345), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(341), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(345), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2810,10 +2814,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(510), arg0, (char **)&x0);
+      _cffi_type(514), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(510), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(514), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2848,10 +2852,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2863,7 +2867,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(510));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(514));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2939,7 +2943,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(510));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(514));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3349,10 +3353,10 @@ _cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(513), arg0, (char **)&x0);
+      _cffi_type(517), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(513), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(517), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3769,6 +3773,59 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_locks_simulate _cffi_d_mpiio_ext_locks_simulate
 #endif
 
+static int _cffi_d_mpiio_ext_locks_system_of(char const * x0, mpiio_ext_locks_system * x1)
+{
+  return mpiio_ext_locks_system_of(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  mpiio_ext_locks_system * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_locks_system_of", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(1), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(148), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_locks_system_of(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_locks_system_of _cffi_d_mpiio_ext_locks_system_of
+#endif
+
 static int _cffi_d_mpiio_ext_mckp_add(mpiio_ext_mckp * x0, int64_t x1, int64_t x2, int32_t const * x3, double const * x4)
 {
   return mpiio_ext_mckp_add(x0, x1, x2, x3, x4);
@@ -3796,10 +3853,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3813,19 +3870,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg3, (char **)&x3);
+      _cffi_type(174), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg4, (char **)&x4);
+      _cffi_type(196), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3874,10 +3931,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3896,19 +3953,19 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg3, (char **)&x3);
+      _cffi_type(174), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg4, (char **)&x4);
+      _cffi_type(196), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3962,10 +4019,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(232), arg1, (char **)&x1);
+      _cffi_type(236), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(232), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(236), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3998,10 +4055,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4034,10 +4091,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4080,10 +4137,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(391), arg0, (char **)&x0);
+      _cffi_type(395), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(391), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(395), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4164,19 +4221,19 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg2, (char **)&x2);
+      _cffi_type(174), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg3, (char **)&x3);
+      _cffi_type(196), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4190,10 +4247,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(170), arg6, (char **)&x6);
+      _cffi_type(174), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(170), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(174), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4203,10 +4260,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg8, (char **)&x8);
+      _cffi_type(167), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4247,10 +4304,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4295,10 +4352,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4349,19 +4406,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(247), arg0, (char **)&x0);
+      _cffi_type(251), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(247), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg1, (char **)&x1);
+      _cffi_type(252), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4371,10 +4428,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg3, (char **)&x3);
+      _cffi_type(167), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4885,10 +4942,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5016,10 +5073,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5077,10 +5134,10 @@ _cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5131,10 +5188,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(519), arg0, (char **)&x0);
+      _cffi_type(523), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(519), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(523), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5177,10 +5234,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5199,10 +5256,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg3, (char **)&x3);
+      _cffi_type(252), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5237,10 +5294,10 @@ _cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5285,10 +5342,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5348,10 +5405,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5366,10 +5423,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(248), arg2, (char **)&x2);
+      _cffi_type(252), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(248), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(252), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5418,10 +5475,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5489,10 +5546,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5541,10 +5598,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(273), arg0, (char **)&x0);
+      _cffi_type(277), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(273), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5589,10 +5646,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5694,10 +5751,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5806,7 +5863,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(278));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(282));
   return pyresult;
 }
 #else
@@ -5838,10 +5895,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5905,10 +5962,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5974,10 +6031,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6020,19 +6077,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(313), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6069,10 +6126,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6139,10 +6196,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(435), arg3, (char **)&x3);
+      _cffi_type(439), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(435), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(439), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6334,19 +6391,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(305), arg1, (char **)&x1);
+      _cffi_type(309), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(305), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6391,19 +6448,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(278), arg0, (char **)&x0);
+      _cffi_type(282), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(278), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(423), arg1, (char **)&x1);
+      _cffi_type(427), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(423), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(427), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6462,19 +6519,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(442), arg0, (char **)&x0);
+      _cffi_type(446), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(442), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(443), arg1, (char **)&x1);
+      _cffi_type(447), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(443), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(447), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6507,10 +6564,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(442), arg0, (char **)&x0);
+      _cffi_type(446), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(442), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6549,7 +6606,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(442));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(446));
   return pyresult;
 }
 #else
@@ -6581,10 +6638,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(317), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6603,10 +6660,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(316), arg3, (char **)&x3);
+      _cffi_type(320), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(316), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(320), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6647,10 +6704,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(317), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6695,10 +6752,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(446), arg0, (char **)&x0);
+      _cffi_type(450), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(450), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6831,10 +6888,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(446), arg0, (char **)&x0);
+      _cffi_type(450), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(450), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6875,10 +6932,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(317), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6915,10 +6972,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(317), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6965,10 +7022,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(317), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6982,10 +7039,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(316), arg3, (char **)&x3);
+      _cffi_type(320), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(316), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(320), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7199,10 +7256,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(542), arg0, (char **)&x0);
+      _cffi_type(546), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(542), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(546), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7297,10 +7354,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7312,7 +7369,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(542));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(546));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7575,7 +7632,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(542));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(546));
   return pyresult;
 }
 #else
@@ -7652,19 +7709,19 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg1, (char **)&x1);
+      _cffi_type(196), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg2, (char **)&x2);
+      _cffi_type(196), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(196), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7674,28 +7731,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg4, (char **)&x4);
+      _cffi_type(167), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg5, (char **)&x5);
+      _cffi_type(167), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(197), arg6, (char **)&x6);
+      _cffi_type(201), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(197), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(201), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7728,10 +7785,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(457), arg0, (char **)&x0);
+      _cffi_type(461), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(457), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8073,10 +8130,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(457), arg0, (char **)&x0);
+      _cffi_type(461), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(457), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8130,10 +8187,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(148), arg1, (char **)&x1);
+      _cffi_type(152), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(152), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8541,10 +8598,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8589,10 +8646,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg1, (char **)&x1);
+      _cffi_type(192), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8641,19 +8698,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(341), arg1, (char **)&x1);
+      _cffi_type(345), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8663,19 +8720,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg3, (char **)&x3);
+      _cffi_type(191), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg4, (char **)&x4);
+      _cffi_type(313), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8736,10 +8793,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8757,10 +8814,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg4, (char **)&x4);
+      _cffi_type(191), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8813,19 +8870,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg1, (char **)&x1);
+      _cffi_type(191), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8858,10 +8915,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(548), arg0, (char **)&x0);
+      _cffi_type(552), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(548), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(552), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8904,10 +8961,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8917,10 +8974,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg2, (char **)&x2);
+      _cffi_type(192), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8961,19 +9018,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg0, (char **)&x0);
+      _cffi_type(313), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg1, (char **)&x1);
+      _cffi_type(192), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9042,19 +9099,19 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg3, (char **)&x3);
+      _cffi_type(191), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg4, (char **)&x4);
+      _cffi_type(192), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9101,10 +9158,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9126,10 +9183,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(176), arg5, (char **)&x5);
+      _cffi_type(180), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(176), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9170,10 +9227,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9222,19 +9279,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(313), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9248,10 +9305,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(341), arg4, (char **)&x4);
+      _cffi_type(345), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(341), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(345), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9300,10 +9357,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9374,10 +9431,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9434,19 +9491,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg2, (char **)&x2);
+      _cffi_type(191), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg3, (char **)&x3);
+      _cffi_type(192), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9489,10 +9546,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9569,19 +9626,19 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(214), arg3, (char **)&x3);
+      _cffi_type(218), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(214), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(218), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg4, (char **)&x4);
+      _cffi_type(192), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9667,19 +9724,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg5, (char **)&x5);
+      _cffi_type(191), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg6, (char **)&x6);
+      _cffi_type(192), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9718,10 +9775,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9773,19 +9830,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(341), arg1, (char **)&x1);
+      _cffi_type(345), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9834,19 +9891,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg0, (char **)&x0);
+      _cffi_type(191), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(341), arg1, (char **)&x1);
+      _cffi_type(345), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(341), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9860,10 +9917,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg4, (char **)&x4);
+      _cffi_type(313), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(313), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9916,19 +9973,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(187), arg2, (char **)&x2);
+      _cffi_type(191), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(187), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg3, (char **)&x3);
+      _cffi_type(192), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10093,182 +10150,183 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 498), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 378), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 502), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 503), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 507), (void *)_cffi_d_mpiio_ext_darshan_free },
   { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 136), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 377), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 381), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 506), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 510), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
   { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 165), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 160), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 385), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 164), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 389), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 150), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 378), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 344), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 348), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 509), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 486), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 513), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 490), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 483), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 487), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 241), (void *)_cffi_d_mpiio_ext_layout_component },
-  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 238), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 245), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 242), (void *)_cffi_d_mpiio_ext_layout_component_count },
   { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_component_text },
-  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_layout_fact_count },
   { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
   { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
   { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
-  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 512), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 516), (void *)_cffi_d_mpiio_ext_layout_free },
   { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_layout_inspect },
-  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 238), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 242), (void *)_cffi_d_mpiio_ext_layout_is_folder },
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_value },
   { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 114), (void *)_cffi_d_mpiio_ext_locks_simulate },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 230), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 515), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 515), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 390), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 199), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 253), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 246), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_locks_system_of },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 519), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 519), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 394), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 203), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 250), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 153), (void *)_cffi_d_mpiio_ext_partition_rule },
-  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_partition_rule_count },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 360), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 157), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 364), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
   { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 127), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 398), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 521), (void *)_cffi_d_mpiio_ext_plan_flat },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 518), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 526), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 395), (void *)_cffi_d_mpiio_ext_plan_set_count },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 398), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 272), (void *)_cffi_d_mpiio_ext_plan_totals },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 409), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 417), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 437), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 291), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 427), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 489), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 297), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 277), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 532), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 525), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 522), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 530), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 399), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 276), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 413), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 408), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 295), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 493), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 301), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 288), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 281), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 311), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 536), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 435), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 37), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 303), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 535), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 491), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 312), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 448), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 425), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 539), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 495), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 316), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
   { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 445), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 318), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 538), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 449), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 542), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 367), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 541), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 545), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 493), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 497), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 358), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 496), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 500), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 544), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 370), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 548), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 374), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 61), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 460), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 460), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 463), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 569), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 335), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 547), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 354), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 217), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 554), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 578), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 475), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 210), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 550), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 562), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 224), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 238), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 573), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 329), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 551), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 353), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 221), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 558), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 582), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 479), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 228), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 474), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 214), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 185), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 554), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 343), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 566), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 228), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_version },
 };
 
@@ -10293,7 +10351,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "seed", offsetof(mpiio_ext_locks_run, seed),
             sizeof(((mpiio_ext_locks_run *)0)->seed),
-            _CFFI_OP(_CFFI_OP_NOOP, 610) },
+            _CFFI_OP(_CFFI_OP_NOOP, 614) },
   { "protocol", offsetof(mpiio_ext_locks_system, protocol),
                 sizeof(((mpiio_ext_locks_system *)0)->protocol),
                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
@@ -10314,25 +10372,25 @@ static const struct _cffi_field_s _cffi_fields[] = {
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
                     sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
-                    _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                    _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
                  sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
-                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
                       sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
-                      _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                      _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
                           sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
-                          _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                          _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "commit_s", offsetof(mpiio_ext_locks_system, commit_s),
                 sizeof(((mpiio_ext_locks_system *)0)->commit_s),
-                _CFFI_OP(_CFFI_OP_NOOP, 381) },
+                _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "dirty_server_bytes", offsetof(mpiio_ext_locks_system, dirty_server_bytes),
                           sizeof(((mpiio_ext_locks_system *)0)->dirty_server_bytes),
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10341,7 +10399,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
               sizeof(((mpiio_ext_locks_totals *)0)->time_s),
-              _CFFI_OP(_CFFI_OP_NOOP, 381) },
+              _CFFI_OP(_CFFI_OP_NOOP, 385) },
   { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
               sizeof(((mpiio_ext_locks_totals *)0)->rounds),
               _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10356,10 +10414,10 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 192) },
+             _CFFI_OP(_CFFI_OP_NOOP, 196) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 192) },
+           _CFFI_OP(_CFFI_OP_NOOP, 196) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
             _CFFI_OP(_CFFI_OP_NOOP, 103) },
@@ -10374,10 +10432,10 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 585) },
+             _CFFI_OP(_CFFI_OP_NOOP, 589) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 589) },
+               _CFFI_OP(_CFFI_OP_NOOP, 593) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10422,19 +10480,19 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 611) },
+            _CFFI_OP(_CFFI_OP_NOOP, 615) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 611) },
+             _CFFI_OP(_CFFI_OP_NOOP, 615) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 587) },
+             _CFFI_OP(_CFFI_OP_NOOP, 591) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 170) },
+            _CFFI_OP(_CFFI_OP_NOOP, 174) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 170) },
+              _CFFI_OP(_CFFI_OP_NOOP, 174) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
             _CFFI_OP(_CFFI_OP_NOOP, 103) },
@@ -10461,22 +10519,22 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 170) },
+                _CFFI_OP(_CFFI_OP_NOOP, 174) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 611) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 615) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 248) },
+             _CFFI_OP(_CFFI_OP_NOOP, 252) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 176) },
+            _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 40) },
@@ -10486,63 +10544,63 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 591, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 595, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 592, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 596, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 593, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 597, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_layout", 594, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 598, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_locks_run", 595, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_run", 599, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
-  { "mpiio_ext_locks_system", 596, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_system", 600, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 15 },
-  { "mpiio_ext_locks_totals", 597, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_totals", 601, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 22, 4 },
-  { "mpiio_ext_mckp", 598, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 602, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 599, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 603, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 600, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 604, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 601, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_columns", 605, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 26, 9 },
-  { "mpiio_ext_rawtrace_row", 603, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 607, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 35, 13 },
-  { "mpiio_ext_rows", 604, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 608, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 48, 22 },
-  { "mpiio_ext_sanitizer", 605, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 609, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 606, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 610, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 607, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 611, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 608, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 612, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 609, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 613, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 591 },
-  { "mpiio_ext_delegates", 592 },
-  { "mpiio_ext_hints", 593 },
-  { "mpiio_ext_layout", 594 },
-  { "mpiio_ext_locks_run", 595 },
-  { "mpiio_ext_locks_system", 596 },
-  { "mpiio_ext_locks_totals", 597 },
-  { "mpiio_ext_mckp", 598 },
-  { "mpiio_ext_plan", 599 },
-  { "mpiio_ext_rawtrace", 600 },
-  { "mpiio_ext_rawtrace_columns", 601 },
-  { "mpiio_ext_rawtrace_row", 603 },
-  { "mpiio_ext_rows", 604 },
-  { "mpiio_ext_sanitizer", 605 },
-  { "mpiio_ext_schedule", 606 },
-  { "mpiio_ext_stats", 607 },
-  { "mpiio_ext_trace", 608 },
-  { "mpiio_ext_typemap", 609 },
+  { "mpiio_ext_darshan", 595 },
+  { "mpiio_ext_delegates", 596 },
+  { "mpiio_ext_hints", 597 },
+  { "mpiio_ext_layout", 598 },
+  { "mpiio_ext_locks_run", 599 },
+  { "mpiio_ext_locks_system", 600 },
+  { "mpiio_ext_locks_totals", 601 },
+  { "mpiio_ext_mckp", 602 },
+  { "mpiio_ext_plan", 603 },
+  { "mpiio_ext_rawtrace", 604 },
+  { "mpiio_ext_rawtrace_columns", 605 },
+  { "mpiio_ext_rawtrace_row", 607 },
+  { "mpiio_ext_rows", 608 },
+  { "mpiio_ext_sanitizer", 609 },
+  { "mpiio_ext_schedule", 610 },
+  { "mpiio_ext_stats", 611 },
+  { "mpiio_ext_trace", 612 },
+  { "mpiio_ext_typemap", 613 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -10552,12 +10610,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  177,  /* num_globals */
+  178,  /* num_globals */
   18,  /* num_struct_unions */
   0,  /* num_enums */
   18,  /* num_typenames */
   NULL,  /* no includes */
-  614,  /* num_types */
+  618,  /* num_types */
   0,  /* flags */
 };
 

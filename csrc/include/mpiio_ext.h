@@ -148,6 +148,10 @@ typedef struct mpiio_ext_locks_totals {
     int32_t aggregators_used;
 } mpiio_ext_locks_totals;
 
+/* The file system that "auto" reckons with for a lock protocol ("server", "token", "none"). 0, or MPIOX_E_ARG (-2): it
+ * has none for another one. */
+int mpiio_ext_locks_system_of(const char *protocol, mpiio_ext_locks_system *system);
+
 /* Run the model. counts: one row for each server of ten numbers: lock requests, grants, matches, conflicts,
  * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators. sizes: 64 numbers,
  * file-system requests of [2^i, 2^(i+1)) bytes. MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1). Not

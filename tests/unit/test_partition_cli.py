@@ -61,7 +61,7 @@ def test_all_methods_side_by_side() -> None:
 def test_auto_says_why() -> None:
     first = run("--servers", "3", "--aggregators", "5", "--stripes", "12", "--method", "auto").output.splitlines()[0]
     assert first.startswith("auto takes group_cyclic: busiest servers and waiting for locks")
-    assert first.endswith("; estimated faster than transpose; 3 of 5 aggregators (model)")
+    assert first.endswith("; in the lock model faster than transpose; 3 of 5 aggregators (model)")
     first = run("--servers", "3", "--aggregators", "6", "--stripes", "36", "--method", "auto").output.splitlines()[0]
     assert first.startswith("auto takes group_cyclic: server locks, servers divide aggregators")
 

@@ -7,13 +7,18 @@
 #ifndef MPIOX_PARTITION_RULES_H
 #define MPIOX_PARTITION_RULES_H
 
-#include "mpiox_partition_cost.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_locks_systems.h"
+#include "mpiox_partition.h"
 
 typedef enum mpiox_partition_topic { /* what a rule decides, in the order in which it is decided */
                                      MPIOX_TOPIC_AGGREGATORS = 0,
                                      MPIOX_TOPIC_WINDOW,
                                      MPIOX_TOPIC_METHOD,
                                      MPIOX_TOPIC_ESTIMATE,
+                                     MPIOX_TOPIC_TRIAL,
                                      MPIOX_TOPIC_REQUESTS,
                                      MPIOX_TOPICS
 } mpiox_partition_topic;
@@ -64,8 +69,22 @@ typedef enum mpiox_partition_take {
     MPIOX_TAKE_STRIPES,
     MPIOX_TAKE_RULE,
     MPIOX_TAKE_FASTEST,
+    MPIOX_TAKE_TRIED,
+    MPIOX_TAKE_ESTIMATED,
     MPIOX_TAKES
 } mpiox_partition_take;
+
+/* How much of the lock model a decision may run. Requests are data requests of all candidates together, the measure
+ * of its work that is the same everywhere: a decision must never depend on a clock. */
+typedef struct mpiox_partition_budget {
+    double within;           /* candidates: estimated at so many times the lowest estimate, or less */
+    int64_t requests;        /* so many, or */
+    int64_t each_aggregator; /* so many for each aggregator, or */
+    double share;            /* as many as the model gets through in this share of the lowest estimate, */
+    double rate;             /* at so many a second, */
+    int64_t requests_max;    /* these at most; */
+    int64_t times;           /* so many times that where it takes the model through six rounds or the whole region */
+} mpiox_partition_budget;
 
 typedef struct mpiox_partition_rule {
     mpiox_partition_topic topic;
@@ -73,7 +92,8 @@ typedef struct mpiox_partition_rule {
     const mpiox_partition_method *method; /* topic "method" */
     mpiox_partition_take take;            /* other topics */
     const char *reason, *source;
-    mpiox_partition_speeds speeds; /* FASTEST */
+    mpiox_locks_protocol system;   /* "estimate": speeds are those of mpiox_locks_system_of() */
+    mpiox_partition_budget budget; /* TRIED */
 } mpiox_partition_rule;
 
 /* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
@@ -82,7 +102,7 @@ const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topi
 /* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
  * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
 typedef struct mpiox_partition_rule_text {
-    char topic[32], when[192], takes[256];
+    char topic[32], when[192], takes[384];
     const char *reason, *source; /* static */
 } mpiox_partition_rule_text;
 

@@ -24,9 +24,11 @@
 #define WINDOW(when, what, why, from) {RULE(WINDOW, when, MPIOX_TAKE_##what, why, from)}
 #define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
 #define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
-#define ESTIMATE(when, what, why, from, ...)                                                                           \
+#define ESTIMATE(when, what, why, from, locks)                                                                         \
+    {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = MPIOX_LOCKS_##locks}
+#define TRIAL(when, what, why, from, ...)                                                                              \
     {                                                                                                                  \
-        RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .speeds = {__VA_ARGS__}                                    \
+        RULE(TRIAL, when, MPIOX_TAKE_##what, why, from), .budget = {__VA_ARGS__}                                       \
     }
 
 static const mpiox_partition_rule rules[] = {
@@ -59,22 +61,29 @@ static const mpiox_partition_rule rules[] = {
     METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
-    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", .lock = 0),
+    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", NONE),
     ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
-             .round_trip = 30e-6, .lock = 20e-6, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
+             SERVER),
     ESTIMATE(BIT(TOKEN), FASTEST, "busiest servers and waiting for tokens, as on the IA-64 cluster of SC08", "model",
-             .round_trip = 100e-6, .lock = 50e-6, .request = 100e-6, .server = 60e6, .aggregator = 110e6),
+             TOKEN),
     ESTIMATE(BIT(UNLOCKED), FASTEST, "busiest servers, as on the Cray XT4 of SC08; never parts of a block", "model",
-             .round_trip = 30e-6, .lock = 0, .request = 100e-6, .server = 250e6, .aggregator = 1200e6),
-    ESTIMATE(0, RULE, "nothing is known of servers", "measured", .lock = 0),
+             NONE),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", NONE),
 
-    REQUESTS(BIT(SERVER) | BIT(TOKEN), STRIPES, "one stripe is served while the next is on its way", "model"),
+    TRIAL(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), TRIED,
+          "the estimate errs where ends cut stripes, rounds are few and tokens move", "model", .within = 3,
+          .requests = 2048, .each_aggregator = 10, .share = 0.025, .rate = 10e6, .requests_max = 500000, .times = 4),
+    TRIAL(0, ESTIMATED, "nothing is known of servers", "measured", .within = 1),
+
+    REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
+             "model"),
     REQUESTS(0, WHOLE, "as large as the window", "measured"),
 };
 
 #define RULES ((int)(sizeof rules / sizeof rules[0]))
 
-static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method", "estimate", "requests"};
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method",
+                                                      "estimate",    "trial",  "requests"};
 static const char *const take_names[MPIOX_TAKES] = {
     "two a node",
     "S, doubled as often as the nodes carry it",
@@ -83,9 +92,11 @@ static const char *const take_names[MPIOX_TAKES] = {
     "1 MiB",
     "a stripe, 16 MiB at most",
     "whole windows",
-    "stripe-size I/O, if estimated 5 % faster",
+    "writes: stripe-size I/O, if 3 % faster",
     "the rule's method",
-    "the method of the lowest estimated time, if 5 % below that of the rule's",
+    "the method of the lowest estimated time, if 3 % below that of the rule's",
+    "the method that is fastest in the lock model, if 3 % below the rule's",
+    "what is estimated",
 };
 
 #define CASE_QUESTION(name, question, text) MPIOX_QUESTION_##question,
@@ -133,6 +144,27 @@ static void describe_when(uint32_t when, char *text, size_t text_bytes)
         snprintf(text, text_bytes, "otherwise");
 }
 
+/* The numbers of a rule that has some. */
+static void describe_numbers(const mpiox_partition_rule *rule, char *text, size_t text_bytes)
+{
+    if (rule->take == MPIOX_TAKE_FASTEST) {
+        const mpiox_locks_system *system = mpiox_locks_system_of(rule->system);
+        snprintf(text, text_bytes,
+                 "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
+                 1e6 * system->round_trip, rule->system == MPIOX_LOCKS_NONE ? 0 : 1e6 * system->lock_service,
+                 1e6 * system->request_overhead, system->server_bandwidth / 1e6, system->client_bandwidth / 1e6);
+    } else if (rule->take == MPIOX_TAKE_TRIED) {
+        const mpiox_partition_budget *budget = &rule->budget;
+        snprintf(
+            text, text_bytes,
+            "; of those estimated at up to %g times the lowest; it runs %lld requests, or %lld for each "
+            "aggregator, or as many as take %g %% of the lowest estimate at %g million a second, %lld at most; %lld "
+            "times as many for six rounds of each or the whole region",
+            budget->within, (long long)budget->requests, (long long)budget->each_aggregator, 100 * budget->share,
+            budget->rate / 1e6, (long long)budget->requests_max, (long long)budget->times);
+    }
+}
+
 int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out)
 {
     if (index < 0 || index >= RULES)
@@ -142,12 +174,6 @@ int mpiox_partition_rule_describe(int index, mpiox_partition_rule_text *out)
     snprintf(out->topic, sizeof out->topic, "%s", topic_names[rule->topic]);
     snprintf(out->takes, sizeof out->takes, "%s", rule->method != NULL ? rule->method->name : take_names[rule->take]);
     describe_when(rule->when, out->when, sizeof out->when);
-    if (rule->take == MPIOX_TAKE_FASTEST) {
-        const size_t used = strlen(out->takes);
-        snprintf(out->takes + used, sizeof out->takes - used,
-                 "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
-                 1e6 * rule->speeds.round_trip, 1e6 * rule->speeds.lock, 1e6 * rule->speeds.request,
-                 rule->speeds.server / 1e6, rule->speeds.aggregator / 1e6);
-    }
+    describe_numbers(rule, out->takes + strlen(out->takes), sizeof out->takes - strlen(out->takes));
     return MPIOX_OK;
 }

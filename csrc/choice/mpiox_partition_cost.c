@@ -18,15 +18,21 @@
 #include <stddef.h>
 
 #include "mpiox_partition_methods.h"
-#include "mpiox_plan_build.h"
 
-#define REQUEST_BYTES ((double)(INT64_C(1) << 20)) /* the largest data request on the wire */
 #define TINY 1e-9
 #define CONVERGENTS 24 /* more than any 24-bit denominator has, as a rule; fewer only make the bound wider */
 
+typedef struct speeds {        /* of a file system */
+    double round_trip;         /* of a message, seconds */
+    double lock;               /* to handle one lock request, at the server or token manager, seconds */
+    double request;            /* of a server for one request on the wire, besides the data, seconds */
+    double server, aggregator; /* bytes a second of one */
+    double wire;               /* bytes of the largest request */
+} speeds;
+
 typedef struct job {
     const mpiox_partition_cost_case *c;
-    const mpiox_partition_speeds *v;
+    const speeds *v;
     double servers, used, stripes, stripe, window, bytes, start;
     double last; /* share of the last stripe that belongs to the region */
     bool server_locks, tokens;
@@ -34,7 +40,7 @@ typedef struct job {
 
 static double service(const job *j, double bytes)
 {
-    return j->v->request * ceil(bytes / REQUEST_BYTES) + bytes / j->v->server;
+    return j->v->request * ceil(bytes / j->v->wire) + bytes / j->v->server;
 }
 
 /* ---- contiguous domains ------------------------------------------------------------------------------------------ */
@@ -67,7 +73,7 @@ static double covering(double step, double servers, double points, double width)
 /* Even parts smaller than a stripe: several aggregators at each. */
 static double parts_of_stripes(const job *j)
 {
-    const mpiox_partition_speeds *v = j->v;
+    const speeds *v = j->v;
     const bool write = j->c->write, locks = j->server_locks || j->tokens;
     const double part = j->bytes / j->used, request = fmin(part, j->window), whole = floor(part);
     const bool nested = (j->stripes == 1 && j->window >= j->stripe) ||
@@ -133,7 +139,7 @@ static double full_rounds(const job *j, bool even, double domain, double window,
 
 static double contiguous(const job *j, bool even, bool stripe_size_io)
 {
-    const mpiox_partition_speeds *v = j->v;
+    const speeds *v = j->v;
     const bool same = fmod(j->bytes, j->used) == 0 && (even || fmod(j->stripes, j->used) == 0);
     const double domain = even ? j->bytes / j->used : j->stripe * ceil(j->stripes / j->used);
     const double rounds = contiguous_rounds(j, domain, same), window = fmin(j->window, domain);
@@ -236,7 +242,7 @@ static deal deal_in_turn(const job *j, double most)
 /* Seconds until the locks of one stripe after another are had, where not round by round. */
 static double lock_waits(const job *j, const deal *d, bool in_turn, double served)
 {
-    const mpiox_partition_speeds *v = j->v;
+    const speeds *v = j->v;
     double time = d->crossing * served;
     if (!j->c->write)
         return j->tokens ? j->used * v->lock + v->round_trip
@@ -250,7 +256,7 @@ static double lock_waits(const job *j, const deal *d, bool in_turn, double serve
 
 static double dealt(const job *j, const deal *d, bool in_turn, bool transposed)
 {
-    const mpiox_partition_speeds *v = j->v;
+    const speeds *v = j->v;
     const double request = fmin(j->stripe, j->window), parts = ceil(j->stripe / request);
     const double served = service(j, request), sent = request / v->aggregator;
     const double steps = d->rounds * parts * d->round, turns = d->rounds * parts;
@@ -279,24 +285,38 @@ static double dealt(const job *j, const deal *d, bool in_turn, bool transposed)
            fmax(fmax(turns * link, parts * d->load * served), turns * (d->round * token + served));
 }
 
+bool mpiox_partition_is_contiguous(const mpiox_partition_method *method, const mpiox_geometry *geometry)
+{
+    const int32_t used = method->adjust != NULL ? method->adjust(geometry) : geometry->aggregators;
+    return method == &mpiox_partition_even || method == &mpiox_partition_aligned || used == 1 ||
+           (geometry->servers == 1 && method != &mpiox_partition_static_cyclic);
+}
+
 double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_partition_method *method,
                             bool stripe_size_io)
 {
     const mpiox_geometry *g = c->geometry;
     const bool even = method == &mpiox_partition_even, aligned = method == &mpiox_partition_aligned;
     const bool in_turn = method == &mpiox_partition_static_cyclic, transposed = method == &mpiox_partition_transpose;
+    const mpiox_locks_system *system = c->system;
+    const speeds v = {.round_trip = system->round_trip,
+                      .lock = system->protocol == MPIOX_LOCKS_NONE ? 0 : system->lock_service,
+                      .request = system->request_overhead,
+                      .server = system->server_bandwidth,
+                      .aggregator = system->client_bandwidth,
+                      .wire = (double)system->rpc_bytes};
     const job j = {.c = c,
-                   .v = c->speeds,
+                   .v = &v,
                    .servers = g->servers,
                    .used = method->adjust != NULL ? method->adjust(g) : g->aggregators,
-                   .stripes = (double)(mpiox_plan_last_stripe(g) - mpiox_plan_first_stripe(g) + 1),
+                   .stripes = (double)mpiox_partition_stripes(g),
                    .stripe = (double)g->stripe_size,
                    .window = (double)c->window_bytes,
                    .bytes = (double)(g->end - g->start),
                    .start = (double)g->start,
                    .last = (double)((g->end - 1) % g->stripe_size + 1) / (double)g->stripe_size,
-                   .server_locks = c->lock == MPIOX_LOCK_SERVER,
-                   .tokens = c->lock == MPIOX_LOCK_TOKEN};
+                   .server_locks = system->protocol == MPIOX_LOCKS_SERVER,
+                   .tokens = system->protocol == MPIOX_LOCKS_TOKEN};
     const double most = fmax(1, floor(j.window / j.stripe));
     if (even && j.bytes < j.used * j.stripe)
         return parts_of_stripes(&j);
@@ -305,7 +325,7 @@ double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_part
         const bool whole = g->start % g->stripe_size == 0 && g->end % g->stripe_size == 0;
         return dealt(&j, &d, false, false) * (whole ? 1 : 1.4);
     }
-    if (even || aligned || j.used == 1 || (j.servers == 1 && !in_turn))
+    if (mpiox_partition_is_contiguous(method, g))
         return contiguous(&j, even, stripe_size_io);
     deal d;
     if (transposed)

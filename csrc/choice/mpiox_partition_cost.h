@@ -8,22 +8,24 @@
 #ifndef MPIOX_PARTITION_COST_H
 #define MPIOX_PARTITION_COST_H
 
+#include "mpiox_locks_types.h"
 #include "mpiox_partition.h"
 
-typedef struct mpiox_partition_speeds { /* of a file system; the defaults are data in mpiox_partition_rules.c */
-    double round_trip;                  /* of a message, seconds */
-    double lock;                        /* to handle one lock request, at the server or token manager, seconds */
-    double request;                     /* of a server for one request of up to 1 MiB, besides the data, seconds */
-    double server, aggregator;          /* bytes a second of one */
-} mpiox_partition_speeds;
-
 typedef struct mpiox_partition_cost_case {
-    const mpiox_geometry *geometry; /* of a region that is not empty */
-    mpiox_lock_protocol lock;
-    const mpiox_partition_speeds *speeds;
+    const mpiox_geometry *geometry;   /* of a region that is not empty */
+    const mpiox_locks_system *system; /* who locks, and how fast all is */
     int64_t window_bytes;
     bool write;
 } mpiox_partition_cost_case;
+
+/* How many stripes a region that is not empty touches. */
+static inline int64_t mpiox_partition_stripes(const mpiox_geometry *geometry)
+{
+    return (geometry->end - 1) / geometry->stripe_size - geometry->start / geometry->stripe_size + 1;
+}
+
+/* Is a domain one part of the file, or a few, so that its requests may span stripes? */
+bool mpiox_partition_is_contiguous(const mpiox_partition_method *method, const mpiox_geometry *geometry);
 
 /* Seconds, in the order of magnitude. stripe_size_io: with requests of one stripe at most. */
 double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_partition_method *method,

@@ -1,0 +1,367 @@
+/*
+ * mpiox_partition_auto.c - from facts to a decision, by the rules of mpiox_partition_rules.c.
+ *
+ * Problem.    Four things have to be decided: how many aggregators, how large their windows, which file domains, and
+ *             whether a request may span stripes. The first two are settled when a file is opened, the others for each
+ *             collective.
+ * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that holds, in an order in
+ *             which a decision only needs those before it. What a hint says is never decided. Method and requests of a
+ *             collective are decided together: of all ways the closed-form estimate leaves those that it cannot tell
+ *             apart from the fastest, and the lock model is run on these, as far as a budget allows.
+ * Guarantee.  Pure: the same facts, the same decision, on every rank. The budget is counted in requests, never in time.
+ *             A region and the same one further on, by as much as everything repeats after, are decided alike.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_partition_auto.h"
+#include "mpiox_partition_methods.h"
+#include "mpiox_partition_rules.h"
+#include "mpiox_partition_trial.h"
+
+/* One in so many aggregators may idle for the sake of a number that matches the servers. */
+#define IDLE_TOLERATED 8
+
+/* What is clearly faster takes at most this share of the other's time. */
+#define CLEARLY 0.97
+
+#define COUNT(name) +1
+enum { MOST_CANDIDATES = 2 * (MPIOX_PARTITION_METHODS(COUNT)) }; /* each method, with stripe-size I/O and without */
+
+#define MEBIBYTE (INT64_C(1) << 20)
+#define LARGEST_WINDOW (16 * MEBIBYTE)
+
+static mpiox_geometry geometry_of(const mpiox_partition_facts *facts, int32_t aggregators)
+{
+    return (mpiox_geometry){.start = facts->start,
+                            .end = facts->end,
+                            .stripe_size = facts->layout.stripe_size,
+                            .servers = facts->layout.servers,
+                            .aggregators = aggregators};
+}
+
+static mpiox_partition_case locks_of(const mpiox_layout *layout)
+{
+    switch (layout->lock) {
+    case MPIOX_LOCK_SERVER:
+        return MPIOX_CASE_SERVER;
+    case MPIOX_LOCK_TOKEN:
+        return MPIOX_CASE_TOKEN;
+    case MPIOX_LOCK_NONE:
+        return MPIOX_CASE_UNLOCKED;
+    case MPIOX_LOCK_LOCAL:
+        break;
+    }
+    return layout->coherent ? MPIOX_CASE_LOCAL : MPIOX_CASE_UNKNOWN;
+}
+
+static mpiox_partition_case match_of(const mpiox_geometry *geometry)
+{
+    const int64_t servers = geometry->servers, aggregators = geometry->aggregators;
+    if (servers % aggregators == 0)
+        return MPIOX_CASE_FACTOR;
+    if (aggregators % servers == 0)
+        return MPIOX_CASE_MULTIPLE;
+    const int64_t idle = aggregators - mpiox_partition_group_cyclic.adjust(geometry);
+    return idle * IDLE_TOLERATED <= aggregators ? MPIOX_CASE_NEAR : MPIOX_CASE_APART;
+}
+
+/* The answers to all questions, with so many aggregators. */
+static uint32_t cases_of(const mpiox_partition_facts *facts, int32_t aggregators)
+{
+    const mpiox_geometry g = geometry_of(facts, aggregators);
+    const mpiox_layout *layout = &facts->layout;
+    int64_t stripes = 0;
+    if (g.start < g.end)
+        stripes = mpiox_partition_stripes(&g);
+    const bool large = layout->stripe_known && layout->stripe_size > MEBIBYTE;
+    const mpiox_partition_case answers[] = {
+        locks_of(layout),
+        g.servers == 1             ? MPIOX_CASE_ONE_SERVER
+        : g.servers <= aggregators ? MPIOX_CASE_SERVERS_FIT
+                                   : MPIOX_CASE_MORE_SERVERS,
+        match_of(&g),
+        stripes < aggregators ? MPIOX_CASE_FEW_STRIPES : MPIOX_CASE_ENOUGH_STRIPES,
+        large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
+        facts->write ? MPIOX_CASE_WRITES : MPIOX_CASE_READS,
+    };
+    uint32_t cases = 0;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+        cases |= UINT32_C(1) << answers[i];
+    return cases;
+}
+
+/* As many as the servers, doubled as long as every aggregator has a node of its own. */
+static int32_t multiple_of_servers(int32_t servers, int32_t nodes)
+{
+    int32_t number = servers;
+    while (number <= nodes / 2)
+        number *= 2;
+    return number;
+}
+
+static int32_t number_of_aggregators(const mpiox_partition_facts *facts)
+{
+    const int32_t most = facts->aggregators;
+    if (facts->nodes == 0)
+        return most;
+    int64_t wanted = facts->aggregators_asked;
+    if (wanted == 0) {
+        const mpiox_geometry offered = geometry_of(facts, most);
+        switch (mpiox_partition_rule_find(MPIOX_TOPIC_AGGREGATORS, cases_of(facts, most))->take) {
+        case MPIOX_TAKE_TWO_A_NODE:
+            wanted = 2 * (int64_t)facts->nodes;
+            break;
+        case MPIOX_TAKE_SERVERS:
+            wanted = multiple_of_servers(facts->layout.servers, facts->nodes);
+            break;
+        case MPIOX_TAKE_LOWERED:
+            wanted = mpiox_partition_group_cyclic.adjust(&offered);
+            break;
+        default:
+            wanted = most;
+        }
+    }
+    return wanted < most ? (int32_t)wanted : most;
+}
+
+static int64_t window_of(const mpiox_partition_facts *facts, uint32_t cases)
+{
+    if (facts->window_asked > 0)
+        return facts->window_asked;
+    if (mpiox_partition_rule_find(MPIOX_TOPIC_WINDOW, cases)->take == MPIOX_TAKE_MEBIBYTE)
+        return MEBIBYTE;
+    return facts->layout.stripe_size < LARGEST_WINDOW ? facts->layout.stripe_size : LARGEST_WINDOW;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The least common multiple, or 0 where that is beyond the limits of offsets. */
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    const int64_t times = b / common_divisor(a, b);
+    return a > MPIOX_PARTITION_MAX_OFFSET / times ? 0 : a * times;
+}
+
+/* The region as far down in the file as it is the same for servers, cyclic domains and windows. */
+static void move_down(mpiox_geometry *geometry, int64_t window_bytes)
+{
+    const int64_t stripes = common_multiple(geometry->servers, geometry->aggregators);
+    if (stripes > MPIOX_PARTITION_MAX_OFFSET / geometry->stripe_size)
+        return;
+    const int64_t period = common_multiple(stripes * geometry->stripe_size, window_bytes);
+    const int64_t by = period > 0 ? geometry->start / period * period : 0;
+    geometry->start -= by;
+    geometry->end -= by;
+}
+
+typedef struct choice { /* of a collective's file domains and requests */
+    const mpiox_partition_facts *facts;
+    mpiox_geometry geometry;
+    const mpiox_partition_rule *rule, *estimate, *trial, *requests;
+    const mpiox_partition_method *preferred;
+    mpiox_partition_cost_case cost;
+    mpiox_partition_candidate candidates[MOST_CANDIDATES];
+    int n;
+    bool tried;
+} choice;
+
+/* May this method be taken, and does it differ from those that may? Parts of a block belong to several clients' caches,
+ * which must not be where nobody locks. */
+static bool is_open(const choice *c, const mpiox_partition_method *method)
+{
+    const mpiox_geometry *g = &c->geometry;
+    if (method == c->preferred)
+        return true;
+    if (c->facts->method != NULL || c->estimate->take != MPIOX_TAKE_FASTEST || g->aggregators == 1)
+        return false;
+    if (method == &mpiox_partition_group_cyclic) /* with all of no more aggregators than servers: static-cyclic */
+        return g->aggregators > g->servers || method->adjust(g) < g->aggregators;
+    return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;
+}
+
+/* May requests of one stripe each be worth it? Contiguous ones that are written, where a window goes to some server
+ * more than once, so that its stripes there are one request of several. */
+static bool stripes_are_open(const choice *c, const mpiox_partition_method *method)
+{
+    return c->facts->stripe_size_io == MPIOX_PARTITION_OPEN && c->requests->take == MPIOX_TAKE_STRIPES &&
+           c->facts->write && c->facts->layout.stripe_known && mpiox_partition_is_contiguous(method, &c->geometry) &&
+           c->cost.window_bytes / c->geometry.stripe_size > c->geometry.servers;
+}
+
+static void add_candidate(choice *c, const mpiox_partition_method *method, bool stripe_size_io)
+{
+    const mpiox_partition_candidate new = {.method = method,
+                                           .stripe_size_io = stripe_size_io,
+                                           .time = mpiox_partition_cost(&c->cost, method, stripe_size_io)};
+    int at = c->n++;
+    for (; at > 0 && c->candidates[at - 1].time > new.time; at--) /* ascending, equal ones as they come */
+        c->candidates[at] = c->candidates[at - 1];
+    c->candidates[at] = new;
+}
+
+static void find_candidates(choice *c)
+{
+    for (int i = 0; i < mpiox_partition_count(); i++) {
+        const mpiox_partition_method *method = mpiox_partition_get(i);
+        if (!is_open(c, method))
+            continue;
+        add_candidate(c, method, c->facts->stripe_size_io == MPIOX_PARTITION_YES);
+        if (stripes_are_open(c, method))
+            add_candidate(c, method, true);
+    }
+}
+
+/* Run the lock model on the candidates that the estimate cannot tell from the fastest. 0 or MPIOX_E_NOMEM. */
+static int try_candidates(choice *c)
+{
+    const mpiox_partition_budget *budget = &c->trial->budget;
+    const double lowest = c->candidates[0].time, most = (double)budget->requests_max;
+    if (c->trial->take != MPIOX_TAKE_TRIED)
+        return MPIOX_OK;
+    while (c->n > 1 && c->candidates[c->n - 1].time > budget->within * lowest)
+        c->n--;
+    const double asked = fmax((double)budget->requests, (double)budget->each_aggregator * c->geometry.aggregators);
+    const double requests = fmin(most, fmax(asked, budget->share * lowest * budget->rate));
+    const int64_t few_rounds = budget->times * (int64_t)requests;
+    const int n = mpiox_partition_try(&c->cost, (int64_t)requests, few_rounds, c->candidates, c->n);
+    if (n < 0)
+        return n;
+    c->n = n;
+    c->tried = n > 1;
+    return MPIOX_OK;
+}
+
+/* The fastest candidate; but the rule's method with whole requests, or else whole blocks, unless they are clearly
+ * slower than that: what is slightly slower by a model of another machine may well be faster here. */
+static const mpiox_partition_candidate *best_of(const choice *c)
+{
+    const mpiox_partition_candidate *best = &c->candidates[0], *blocks = NULL;
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_partition_candidate *candidate = &c->candidates[i];
+        best = candidate->time < best->time ? candidate : best;
+        if (candidate->method != &mpiox_partition_even && (blocks == NULL || candidate->time < blocks->time))
+            blocks = candidate;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_partition_candidate *candidate = &c->candidates[i];
+        const bool whole = !candidate->stripe_size_io || c->facts->stripe_size_io == MPIOX_PARTITION_YES;
+        if (candidate->method == c->preferred && whole && CLEARLY * candidate->time <= best->time)
+            return candidate;
+    }
+    return blocks != NULL && CLEARLY * blocks->time <= best->time ? blocks : best;
+}
+
+/* Domains and requests of a collective: the rules' method, or one that is found clearly faster. */
+static int choose(const mpiox_partition_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
+                  mpiox_partition_decision *out)
+{
+    choice c = {.facts = facts,
+                .geometry = *geometry,
+                .rule = mpiox_partition_rule_find(MPIOX_TOPIC_METHOD, cases),
+                .estimate = mpiox_partition_rule_find(MPIOX_TOPIC_ESTIMATE, cases),
+                .trial = mpiox_partition_rule_find(MPIOX_TOPIC_TRIAL, cases),
+                .requests = mpiox_partition_rule_find(MPIOX_TOPIC_REQUESTS, cases)};
+    c.cost = (mpiox_partition_cost_case){.geometry = &c.geometry,
+                                         .system = mpiox_locks_system_of(c.estimate->system),
+                                         .window_bytes = out->window_bytes,
+                                         .write = facts->write};
+    c.preferred = facts->method != NULL ? facts->method : c.rule->method;
+    out->method = c.preferred;
+    out->stripe_size_io = facts->stripe_size_io == MPIOX_PARTITION_YES;
+    if (facts->method == NULL) {
+        out->reason = c.rule->reason;
+        out->source = c.rule->source;
+    }
+    if (geometry->start == geometry->end)
+        return MPIOX_OK;
+    move_down(&c.geometry, out->window_bytes);
+    find_candidates(&c);
+    if (c.n > 1 && try_candidates(&c) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    const mpiox_partition_candidate *best = best_of(&c);
+    out->stripe_size_io = best->stripe_size_io;
+    if (best->method == c.preferred)
+        return MPIOX_OK;
+    out->method = best->method;
+    out->instead_of = c.preferred;
+    out->tried = c.tried;
+    out->reason = c.estimate->reason;
+    out->source = c.tried ? c.trial->source : c.estimate->source;
+    return MPIOX_OK;
+}
+
+int mpiox_partition_decide(const mpiox_partition_facts *facts, mpiox_partition_decision *out)
+{
+    mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
+    *out = (mpiox_partition_decision){.reason = "asked for by hint", .source = "hint"};
+    if (!mpiox_geometry_is_valid(&geometry) || facts->nodes < 0 || facts->aggregators_asked < 0 ||
+        facts->window_asked < 0 || facts->window_asked > MPIOX_PARTITION_MAX_OFFSET)
+        return MPIOX_E_ARG;
+    geometry.aggregators = out->aggregators = number_of_aggregators(facts);
+    const uint32_t cases = cases_of(facts, out->aggregators);
+    out->window_bytes = window_of(facts, cases);
+    const int code = choose(facts, &geometry, cases, out);
+    if (code != MPIOX_OK)
+        return code;
+    out->aggregators_use = out->method->adjust != NULL ? out->method->adjust(&geometry) : out->aggregators;
+    out->alignment_bytes = out->method == &mpiox_partition_even ? 1 : geometry.stripe_size;
+    return MPIOX_OK;
+}
+
+static bool same_facts(const mpiox_partition_facts *a, const mpiox_partition_facts *b)
+{
+    return a->start == b->start && a->end == b->end && a->write == b->write && a->aggregators == b->aggregators &&
+           a->nodes == b->nodes && a->aggregators_asked == b->aggregators_asked && a->window_asked == b->window_asked &&
+           a->method == b->method && a->stripe_size_io == b->stripe_size_io && a->layout.lock == b->layout.lock &&
+           a->layout.coherent == b->layout.coherent && a->layout.stripe_known == b->layout.stripe_known &&
+           a->layout.stripe_size == b->layout.stripe_size && a->layout.servers == b->layout.servers;
+}
+
+int mpiox_partition_decide_again(mpiox_partition_memory *memory, const mpiox_partition_facts *facts,
+                                 mpiox_partition_decision *out)
+{
+    mpiox_partition_facts asked = *facts;
+    mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
+    if (mpiox_geometry_is_valid(&geometry) && facts->nodes == 0 && facts->window_asked > 0) {
+        move_down(&geometry, facts->window_asked);
+        asked.start = geometry.start;
+        asked.end = geometry.end;
+    }
+    for (int32_t i = 0; i < memory->n; i++)
+        if (same_facts(&memory->facts[i], &asked)) {
+            *out = memory->decisions[i];
+            return MPIOX_OK;
+        }
+    const int code = mpiox_partition_decide(&asked, out);
+    if (code != MPIOX_OK)
+        return code;
+    const int32_t at = memory->n < MPIOX_PARTITION_KEPT ? memory->n++ : memory->oldest;
+    memory->oldest = (at + 1) % MPIOX_PARTITION_KEPT;
+    memory->facts[at] = asked;
+    memory->decisions[at] = *out;
+    return MPIOX_OK;
+}
+
+void mpiox_partition_explain(const mpiox_partition_decision *decision, char *text, int64_t text_bytes)
+{
+    const size_t size = (size_t)text_bytes;
+    size_t used = (size_t)snprintf(text, size, "%s", decision->reason);
+    if (used < size && decision->instead_of != NULL)
+        used += (size_t)snprintf(text + used, size - used, "; %s faster than %s",
+                                 decision->tried ? "in the lock model" : "estimated", decision->instead_of->name);
+    if (used < size && decision->aggregators_use < decision->aggregators)
+        used += (size_t)snprintf(text + used, size - used, "; %d of %d aggregators", (int)decision->aggregators_use,
+                                 (int)decision->aggregators);
+    if (used < size && decision->stripe_size_io)
+        snprintf(text + used, size - used, "; one stripe a request");
+}
