@@ -50,12 +50,13 @@ typedef struct mpiox_layout {
     int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers */
     bool stripe_known;    /* false: stripe_size is only the default for this file system */
     bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
-    bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse */
+    bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse, MooseFS */
     int32_t stripe_count; /* objects that the stripes go round, each with its own locks; >= servers; 0: not known */
     int32_t start;        /* number of the server that has the first stripe, as the file system counts; -1: not known */
 } mpiox_layout;
 
-/* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call; never fails. */
+/* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call, on FUSE
+ * more; never fails. */
 void mpiox_layout_detect_family(int fd, mpiox_layout *out);
 /* Inspect an open descriptor. striping_unit/striping_factor: hint values, or <= 0 when not given.
  * Never fails: what cannot be learnt keeps its default (stripe_size 1 MiB or the preferred block size if that is

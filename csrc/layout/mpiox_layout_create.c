@@ -108,8 +108,7 @@ static mpiox_layout_made create_in(int folder, const char *name, const mpiox_lay
     case MPIOX_FS_BEEGFS:
         return create_beegfs(folder, name, wish);
     case MPIOX_FS_FUSE:
-        return !layout.refreshable && fgetxattr(folder, CEPH_FOLDER, NULL, 0) > 0 ? create_ceph(folder, name, wish)
-                                                                                  : MPIOX_MADE_NOTHING;
+        return fgetxattr(folder, CEPH_FOLDER, NULL, 0) > 0 ? create_ceph(folder, name, wish) : MPIOX_MADE_NOTHING;
     default:
         return MPIOX_MADE_NOTHING;
     }

@@ -24,6 +24,7 @@
 
 #include "mpiox_layout_beegfs.h"
 #include "mpiox_layout_ceph.h"
+#include "mpiox_layout_find_mount.h"
 #include "mpiox_layout_lov.h"
 
 #define LOV_XATTR "lustre.lov"
@@ -163,7 +164,7 @@ static bool detect_beegfs(int fd, mpiox_layout *out)
 static void detect_stripes(int fd, mpiox_layout *out)
 {
     out->stripe_known = (out->fs == MPIOX_FS_LUSTRE && detect_lustre(fd, out)) ||
-                        (out->fs == MPIOX_FS_CEPH && detect_ceph(fd, out)) ||
+                        ((out->fs == MPIOX_FS_CEPH || out->fs == MPIOX_FS_FUSE) && detect_ceph(fd, out)) ||
                         (out->fs == MPIOX_FS_BEEGFS && detect_beegfs(fd, out));
     if (out->stripe_known)
         return;
@@ -205,7 +206,11 @@ static bool is_refreshable(int fd)
 {
     if (fgetxattr(fd, GLUSTER_XATTR, NULL, 0) > 0)
         return !is_sharded(fd);
-    return fgetxattr(fd, CEPH_XATTR, NULL, 0) > 0; /* ceph-fuse: the kernel's pages outlive its capabilities */
+    if (fgetxattr(fd, CEPH_XATTR, NULL, 0) > 0) /* ceph-fuse: the kernel's pages outlive its capabilities */
+        return true;
+    mpiox_layout_mount mount;
+    mpiox_layout_find_mount(fd, &mount); /* MooseFS has no attribute of its own */
+    return mpiox_layout_is_moose(&mount);
 }
 
 static bool detect_family(int fd, mpiox_layout *out)

@@ -19,11 +19,8 @@
 #include <unistd.h>
 
 #include "mpiox_layout.h"
-#include "mpiox_layout_mounts.h"
+#include "mpiox_layout_find_mount.h"
 #include "mpiox_layout_probe.h"
-
-#define MOUNTINFO_BYTES (1 << 22)
-#define FDINFO_BYTES 1024
 
 typedef struct kind_row {
     const char *type; /* of the mount; the whole of it */
@@ -44,7 +41,6 @@ static const kind_row kinds[] = {
     {"fuse.glusterfs", "glusterfs", mpiox_layout_probe_gluster},
     {"fuse.daos", "daos", mpiox_layout_probe_daos},
     {"fuse.mfs", "moosefs", mpiox_layout_probe_moose},
-    {"fuse.moosefs", "moosefs", mpiox_layout_probe_moose},
     {"fuse.lizardfs", "lizardfs", mpiox_layout_probe_moose},
     {"fuse.saunafs", "saunafs", mpiox_layout_probe_moose},
     {"nfs", "nfs", mpiox_layout_probe_nfs},
@@ -64,38 +60,6 @@ static const kind_row families[] = {
 };
 
 #define FAMILIES ((int)(sizeof families / sizeof families[0]))
-
-/* A file of /proc, whole or up to its first `capacity` bytes. NULL: it cannot be read. */
-static char *read_text(const char *path, int64_t capacity, int64_t *bytes)
-{
-    char *text = malloc((size_t)capacity);
-    int fd = text != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    *bytes = 0;
-    while (fd >= 0 && *bytes < capacity) {
-        ssize_t got = read(fd, text + *bytes, (size_t)(capacity - *bytes));
-        if (got <= 0)
-            break;
-        *bytes += got;
-    }
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
-static void find_mount(int fd, mpiox_layout_mount *out)
-{
-    char path[40];
-    int64_t bytes, mount;
-    memset(out, 0, sizeof *out);
-    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-    char *text = read_text(path, FDINFO_BYTES, &bytes);
-    mount = mpiox_layout_parse_fdinfo(text, text != NULL ? bytes : 0);
-    free(text);
-    text = mount >= 0 ? read_text("/proc/self/mountinfo", MOUNTINFO_BYTES, &bytes) : NULL;
-    if (text != NULL && mpiox_layout_parse_mountinfo(text, bytes, mount, out) != MPIOX_OK)
-        memset(out, 0, sizeof *out);
-    free(text);
-}
 
 static void add_mount(const mpiox_layout_mount *mount, mpiox_layout_facts *facts)
 {
@@ -119,9 +83,9 @@ static void add_family(const mpiox_layout *layout, mpiox_layout_facts *facts)
 
 static mpiox_layout_probe *find_probe(mpiox_fs family, const mpiox_layout_mount *mount, mpiox_layout_facts *facts)
 {
-    const bool moose = strcmp(mount->type, "fuse") == 0 && strncmp(mount->source, "mfs#", 4) == 0; /* has no subtype */
+    const char *type = mpiox_layout_is_moose(mount) ? "fuse.mfs" : mount->type;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].type, moose ? "fuse.mfs" : mount->type) != 0)
+        if (strcmp(kinds[i].type, type) != 0)
             continue;
         mpiox_facts_set(facts, MPIOX_FACT_FILE_SYSTEM, "/proc/self/mountinfo", "%s", kinds[i].name);
         /* What the kernel says of the descriptor is stronger than a name in a table. */
@@ -173,7 +137,7 @@ int mpiox_layout_inspect(int fd, const mpiox_layout_wish *wish, mpiox_layout_fac
         return MPIOX_E_NOMEM;
     facts->is_folder = S_ISDIR(status.st_mode);
     mpiox_layout_detect_family(fd, &layout);
-    find_mount(fd, &mount);
+    mpiox_layout_find_mount(fd, &mount);
     add_family(&layout, facts);
     add_mount(&mount, facts);
     if (status.st_blksize > 0)

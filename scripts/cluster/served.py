@@ -15,6 +15,8 @@ from cluster.tools import START_S, ClusterError
 SERVER = 1
 #: Where servers keep their files: a folder of their host's own /dev/shm, in memory.
 SERVED = "/dev/shm/served"
+#: Bytes of the disk that a server has its files on.
+DISK_BYTES = 4 << 30
 #: Lines of servers' logs that say what is wrong, and how many of them a message has.
 ERROR_LINE = re.compile(r"\] [EC] \[|:(CRIT|MAJ|FATAL|EVENT):| -1 |\[(ERROR|WARNING)\]")
 LOG_LINES = 5
@@ -45,6 +47,19 @@ class Place:
             text = log.read_text("utf-8", errors="replace") if log.exists() else ""
             lines = [line for line in text.splitlines() if ERROR_LINE.search(line)]
             raise ClusterError("\n".join([str(error), *lines[-LOG_LINES:]])) from error
+
+
+def make_disk(place: Place, k: int, path: str) -> None:
+    """Give a server on host k a disk of its own, unless it has it: a file system in memory, which may get full."""
+    script = f'mkdir -p "{path}"; mountpoint -q "{path}" || mount -t tmpfs -o size={DISK_BYTES},mode=700 disk "{path}"'
+    place.run(k, ["sh", "-c", script])
+
+
+def resize_disk(place: Place, k: int, path: str, free_bytes: int | None) -> None:
+    """Leave so many bytes free on such a disk, None: as many as at first."""
+    used = f'$(df -B1 --output=used "{path}" | tail -n 1)'
+    size = f"{DISK_BYTES}" if free_bytes is None else f"$(({used} + {free_bytes}))"
+    place.run(k, ["sh", "-c", f'mount -o remount,size={size} "{path}"'])
 
 
 def keep_trying(step: Callable[[], object]) -> None:

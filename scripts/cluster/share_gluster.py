@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.network import address
-from cluster.served import SERVED, SERVER, Place, lacking_fuse
+from cluster.served import SERVED, SERVER, Place, lacking_fuse, make_disk
 
 TOOLS = {"glusterfs": "glusterfs-client", "glusterfsd": "glusterfs-server"}
 #: Seconds without an answer after which a client gives a server up.
@@ -124,6 +124,7 @@ class Volume:
         k, name = self.host_of(brick, place.count), place.private / f"{self.name}-server-{brick}"
         settings, log = name.with_suffix(".vol"), name.with_suffix(".log")
         own = [f"{self.folder(brick)}/.glusterfs/indices"] if self.redundancy else []  # which only the daemon makes
+        make_disk(place, k, SERVED)
         place.run(k, ["mkdir", "-p", self.folder(brick), *own])
         settings.write_text(self.server_graph(brick, k), encoding="utf-8")
         words = ["glusterfsd", f"--volfile={settings}", f"--log-file={log}", f"--pid-file={name.with_suffix('.pid')}"]

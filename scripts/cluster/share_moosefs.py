@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster.network import SUBNET, address
-from cluster.served import SERVER, Place, lacking_fuse
+from cluster.served import SERVER, Place, lacking_fuse, make_disk
 from cluster.tools import ClusterError
 
 TOOLS = {
@@ -23,12 +23,13 @@ TOOLS = {
 #: As it is installed: the metadata of an empty file system.
 EMPTY = Path("/var/lib/mfs/metadata.mfs.empty")
 OWN = "/dev/shm/moosefs"
+DISK = f"{OWN}/chunks"
 #: Most chunk servers, each on a host of its own; copies of every file.
 SERVERS, COPIES = 3, 2
 #: Space of a chunk server.
 SPACE = "1GiB"
 #: Seconds until a client reports an error for what no server has done.
-IO_S = 60
+IO_S = 30
 #: Of both daemons: as any other process, and their memory is the machine's.
 COMMON = "WORKING_USER = root\nWORKING_GROUP = root\nNICE_LEVEL = 0\nDISABLE_OOM_KILLER = 0\n"
 MASTER = f"""{COMMON}
@@ -74,7 +75,7 @@ def serve(place: Place, k: int) -> None:
             raise ClusterError("node1 had MooseFS' master: the file system is lost, start the cluster again")
         _settings(place, "mfsexports.cfg", f"{SUBNET} / rw,alldirs,admin,maproot=0:0\n")
         _settings(place, "mfstopology.cfg", "")
-        _settings(place, "mfshdd.cfg", f"{OWN}/chunks {SPACE}\n")
+        _settings(place, "mfshdd.cfg", f"{DISK} {SPACE}\n")
         settings = _settings(place, "mfsmaster.cfg", MASTER)
         place.run(k, ["sh", "-c", f"mkdir -p {OWN}/master && cp {EMPTY} {OWN}/master/metadata.mfs"])
         place.run(k, ["mfsmaster", "-c", f"{settings}", "start"])
@@ -86,7 +87,8 @@ def start_chunk_server(place: Place, k: int) -> None:
     """Start the chunk server of host k, on what is there of its chunks."""
     text = CHUNK_SERVER.replace("@address@", address(k))
     settings = _settings(place, f"mfschunkserver.{k}.cfg", text)
-    place.run(k, ["mkdir", "-p", f"{OWN}/server", f"{OWN}/chunks"])
+    place.run(k, ["mkdir", "-p", f"{OWN}/server"])
+    make_disk(place, k, DISK)
     place.run(k, ["mfschunkserver", "-c", f"{settings}", "start"])
 
 

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from support.cbuild import mpi_program
+from support.cbuild import mpi_library, mpi_program
 from support.launch import mpi_run
+from support.shares import write_mountinfo
 
 pytestmark = pytest.mark.mpi
 
@@ -69,9 +70,46 @@ def test_groups_within_a_node(
     }
     launch = mpi_run([sys.executable, str(script), str(tmp_path)], 4, env=environment, timeout_s=60)
     assert "verified" in launch.stdout, launch.describe()
+    groups = {"self", "node", "world"}
+    assert files_of(statistics) == {True: ours, False: groups - ours}
+
+
+def files_of(statistics: pathlib.Path) -> dict[bool, set[str]]:
+    """Return the groups whose files were the library's, and those whose files were left to the MPI library."""
     lines = [json.loads(line) for line in statistics.read_text(encoding="utf-8").splitlines()]
     taken: dict[bool, set[str]] = {True: set(), False: set()}
     for line in (line for line in lines if line["kind"] == "file"):
         taken[line["collective_writes"] > 0].add(pathlib.Path(line["path"]).name.split("_")[0])
         assert line["collective_writes"] or "several nodes may share the file" in line["reason"], line
-    assert taken == {True: ours, False: {"self", "node", "world"} - ours}
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("mount", "coherence", "is_ours"),
+    [
+        ("fuse mfs\\04310.77.0.1:9421", "auto", True),
+        ("fuse.mfs mfs\\043master:9421", "auto", True),
+        ("fuse mfs\\04310.77.0.1:9421", "native", False),
+        ("fuse.sshfs server:/x", "auto", False),
+        ("fuse mfs:/x", "auto", False),
+    ],
+)
+def test_moosefs(extension: str, tmp_path: pathlib.Path, mount: str, coherence: str, is_ours: bool) -> None:
+    """MooseFS is known by its mount alone, and its files are the library's between nodes without being asked."""
+    script, statistics, folder = tmp_path / "program.py", tmp_path / "stats.jsonl", tmp_path / "mounted"
+    script.write_text(PROGRAM, encoding="utf-8")
+    folder.mkdir()
+    write_mountinfo(tmp_path, folder, mount)
+    environment = {
+        "LD_PRELOAD": f"{mpi_library('fake_file_system')}:{extension}",
+        "FAKE_FS": "fuse",
+        "FAKE_FS_ROOT": str(folder),
+        "FAKE_PROC": str(tmp_path),
+        "MPIOX_RANKS_PER_NODE": "2",
+        "MPIOX_HINTS": f"*:mpiox_coherence={coherence}",
+        "MPIOX_STATS": "1",
+        "MPIOX_STATS_FILE": str(statistics),
+    }
+    launch = mpi_run([sys.executable, str(script), str(folder)], 4, env=environment, timeout_s=60)
+    assert "verified" in launch.stdout, launch.describe()
+    assert files_of(statistics) == {is_ours: {"self", "node", "world"}, not is_ours: set()}

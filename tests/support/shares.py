@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 #: Kinds of shared folders that Debian's packages start on any machine with FUSE.
@@ -20,3 +21,16 @@ def daemons_of(private: pathlib.Path) -> list[tuple[int, str]]:
             if f"{private}/" in words and "keeper.py" not in words:
                 found.append((int(entry.name), words))
     return found
+
+
+def write_mountinfo(proc: pathlib.Path, folder: pathlib.Path, mount: str, options: str = "rw") -> None:
+    """Write PROC/mountinfo, which tells another type and source ("TYPE [SOURCE]") of the mount that `folder` lies on.
+
+    For programs under fake_file_system.c with FAKE_PROC=PROC.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    number = pathlib.Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="utf-8").split("mnt_id:")[1].split()[0]
+    os.close(handle)
+    kind, _, source = mount.partition(" ")
+    line = f"{number} 1 0:99 / {folder} rw - {kind} {source or 'server:/x'} {options}\n"
+    (proc / "mountinfo").write_text(line, encoding="utf-8")

@@ -17,6 +17,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.layout import inspect, registry
 from support import cbuild
+from support.shares import write_mountinfo
 
 MIB = 2**20
 V1, COMPOSITE = 0x0BD10BD0, 0x0BD60BD0
@@ -210,12 +211,8 @@ def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def played_mount(folder: pathlib.Path, proc: pathlib.Path, kind: str, mount_type: str, options: str) -> dict[str, str]:
-    """Return facts and sources of a folder whose mount the kernel is said to call by that type."""
-    handle = os.open(folder, os.O_RDONLY)
-    number = pathlib.Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="utf-8").split("mnt_id:")[1].split()[0]
-    os.close(handle)
-    line = f"{number} 1 0:99 / {folder} rw - {mount_type} server:/x {options}\n"
-    (proc / "mountinfo").write_text(line, encoding="utf-8")
+    """Return facts and sources of a folder whose mount the kernel is said to call by that type, and that source."""
+    write_mountinfo(proc, folder, mount_type, options)
     (entry,) = played(folder, kind, folder, FAKE_PROC=str(proc))
     facts = entry["facts"]
     assert isinstance(facts, dict)
@@ -246,6 +243,10 @@ def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
         ("fuse.juicefs", {"file_system": "juicefs by /proc/self/mountinfo",
                           "mount_source": "server:/x by /proc/self/mountinfo"}),
         ("fuse", {"file_system": "fuse by /proc/self/mountinfo"}),
+        ("fuse mfs\\04310.0.0.1:9421", {"file_system": "moosefs by /proc/self/mountinfo",
+                                       "mount_source": "mfs#10.0.0.1:9421 by /proc/self/mountinfo",
+                                       "stripe_size": "67108864 by protocol: chunks of 64 MiB"}),
+        ("fuse mfsx:/", {"file_system": "fuse by /proc/self/mountinfo"}),
         ("fuse.daos", {"file_system": "daos by /proc/self/mountinfo",
                        "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
                                " by ioctl DFUSE_IOCTL_IL"}),
