@@ -7,6 +7,7 @@
 #include "mpiox_hints_openmpi.h"
 
 #include <mpi.h>
+#include <stddef.h>
 
 #ifdef OPEN_MPI
 
