@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import pytest
 
 from support.cases import Case, Cases
+from support.launch import mpi_family, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -74,3 +78,43 @@ CASES = {str(ranks): Case(text=PROGRAM, ranks=ranks, environment=ENVIRONMENT, fi
 def test_habits(cases: Cases, ranks: int) -> None:
     """Each source at its place, the same on all ranks although only rank 0 has the variables; reported by MPI."""
     cases.result(str(ranks))
+
+
+#: The hints of a file as MPI tells them, with the library or, after "native", without.
+TELL = """
+import json, sys
+if sys.argv[2] != "native":
+    import mpiio_ext
+from mpi4py import MPI
+info = MPI.Info.Create()
+info.Set("ind_rd_buffer_size", "1048576")
+file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+told = file.Get_info()
+if MPI.COMM_WORLD.rank == 0:
+    print(json.dumps({name: told.Get(name) for name in sys.argv[3:]}))
+file.Close()
+"""
+AS_ROMIO = {
+    "ind_rd_buffer_size": "1048576",  # of the program
+    "ind_wr_buffer_size": "131072",
+    "romio_ds_write": "disable",
+    "romio_cb_read": "disable",
+    "striping_unit": "65536",
+}
+
+
+@pytest.mark.skipif(mpi_family() != "mpich", reason="the MPI library is to be ROMIO's")
+def test_as_romio_does(tmp_path: pathlib.Path) -> None:
+    """ROMIO alone and the library tell the same: the program wins, first values hold, other lines do not count."""
+    (tmp_path / "romio").write_text(
+        "# what both read\nind_rd_buffer_size 65536\nind_wr_buffer_size 131072\nind_wr_buffer_size 262144\n"
+        "romio_ds_write = enable\nromio_ds_write disable\nromio_cb_read enable # really\nromio_cb_read\tdisable\n"
+        "striping_unit 65536\n",
+        encoding="utf-8",
+    )
+    environment = {"ROMIO_HINTS": str(tmp_path / "romio"), "NATIVE": "1"}
+    told = []
+    for word in ("native", "ours"):
+        done = python_run(["-c", TELL, f"{tmp_path}/data", word, *AS_ROMIO], 2, env=environment)
+        told.append(json.loads(done.stdout))
+    assert told == [AS_ROMIO, AS_ROMIO]

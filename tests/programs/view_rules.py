@@ -146,9 +146,11 @@ class Check:
         file.Read_at_all(0, room, status)
         assert status.Get_count(MPI.BYTE) == len(expected), (status.Get_count(MPI.BYTE), len(expected), known)
         assert (room[: len(expected)] == expected).all(), (known, room, expected)
-        room[:] = 0
-        file.Iread_at_all(0, room).Wait()
-        assert (room[: len(expected)] == expected).all(), known
+        for atomic in (False, True):
+            file.Set_atomicity(atomic)
+            room[:] = 0
+            file.Iread_at_all(0, room).Wait()
+            assert (room[: len(expected)] == expected).all(), (atomic, known)
         start = known.size if unit > 1 or self.comm.rank % 2 else max(0, known.size - 1)
         part = np.zeros(max(0, len(expected) - start) // unit * unit, "u1")
         file.Read_at(start // unit, part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pathlib
 import shutil
@@ -120,6 +121,35 @@ def test_romio_file_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_pat
     romio(monkeypatch, tmp_path, b"cb_nodes 4\n\0cb_nodes 5\nstart_iodevice 1\n")
     assert from_source("ROMIO_HINTS") == {"cb_nodes": "4"}
     assert "null character" in hints.problems()[0]
+
+
+def test_romio_file_of_the_site(tmp_path: pathlib.Path) -> None:
+    """In a mount namespace of its own, where /etc has such a file: taken when ROMIO_HINTS names none that is there."""
+    code = "import json; from mpiio_ext import hints; "
+    code += "print(json.dumps([[h.spec.name, h.value, h.source] for h in hints.in_force() if h.source != 'default']))"
+    layers = tmp_path / "layers"
+    script = (
+        f"mkdir -p {layers} && mount -t tmpfs none {layers} && mkdir {layers}/upper {layers}/work && "
+        f"mount -t overlay overlay -o lowerdir=/etc,upperdir={layers}/upper,workdir={layers}/work /etc && "
+        'printf "cb_nodes 5\\nstriping_factor 5\\n" > /etc/romio-hints && echo mounted && exec "$@"'
+    )
+    (tmp_path / "site").write_text("striping_factor = 6\n", encoding="utf-8")
+    (tmp_path / "mine").write_text("start_iodevice 7\n", encoding="utf-8")
+    expected = {
+        "mine": [["start_iodevice", "7", "ROMIO_HINTS"]],
+        "none": [["cb_nodes", "5", "/etc/romio-hints"]],
+    }
+    for name, found in expected.items():
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", code],
+            env=os.environ | {"ROMIO_HINTS": str(tmp_path / name), "MPIOX_SITE_FILE": str(tmp_path / "site")},
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        if not done.stdout.startswith("mounted"):
+            pytest.skip(f"no mount namespace with an overlay here: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+        found.append(["striping_factor", "6", "site file"])
+        assert sorted(json.loads(done.stdout.splitlines()[1])) == sorted(found)
 
 
 def as_romio(text: str) -> dict[str, str]:
