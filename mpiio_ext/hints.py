@@ -75,7 +75,8 @@ class HintValue:
     ----------
     spec : the hint.
     value : the value in its standard form; sizes in bytes.
-    source : "default", "site file", "MPI_Info", "MPIOX_HINTS_FILE" or "MPIOX_HINTS".
+    source : weakest first: "default", "/etc/romio-hints", "openmpi-mca-params.conf", "site file", "Open MPI parameter",
+        "ROMIO_HINTS", "MPI_Info", "MPICH_MPIIO_HINTS", "MPIOX_HINTS_FILE" or "MPIOX_HINTS".
     """
 
     spec: HintSpec

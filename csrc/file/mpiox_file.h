@@ -39,6 +39,7 @@ typedef struct mpiox_file {
     int64_t displacement;     /* in force in the collective under way (mpiox_file_view_shift) */
     int64_t set_displacement; /* as set */
     int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
+    bool delegated;           /* I/O delegates carry out accesses: they take no view whose pieces overlap */
     bool atomic;              /* MPI's atomic mode; the same on every rank */
     bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_fence.c); the same on every rank */
     int64_t settled; /* write requests up to the last flush of this descriptor; -1: somebody else's */
@@ -117,9 +118,10 @@ void mpiox_file_keep_view(mpiox_file *file);
  * Local, but every rank calls it (ranks may pass different views). NULL, or a view that is not taken, makes the file's
  * collectives return MPIOX_E_UNSUPPORTED until the next view. */
 void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displacement);
-bool mpiox_file_takes_view(const mpiox_typemap *view); /* local; without data, or monotonic */
-bool mpiox_file_view_usable(const mpiox_file *file);   /* local; false: this rank's accesses are not for this library */
-bool mpiox_file_view_is_fine(const mpiox_file *file);  /* local; so many small pieces that ranks should exchange them */
+/* Local; without data, monotonic, tiles of such a type that overlap, or what overlaps in a file that is only read. */
+bool mpiox_file_takes_view(const mpiox_file *file, const mpiox_typemap *view);
+bool mpiox_file_view_usable(const mpiox_file *file);  /* local; false: this rank's accesses are not for this library */
+bool mpiox_file_view_is_fine(const mpiox_file *file); /* local; so many small pieces that ranks should exchange them */
 /* Local, of a view that is taken: the file byte of a stream position (-1: beyond 2^62), and the data bytes of the view
  * that lie before a file byte. */
 int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position);
@@ -127,8 +129,8 @@ int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte);
 /* The request with its position counted from file->displacement, which is set for it (view with overlapping tiles).
  * Local. */
 mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *request);
-bool mpiox_file_view_across(const mpiox_file *file,
-                            const mpiox_request *request); /* crosses overlapping tiles; local */
+/* Crosses overlapping tiles, or the view's pieces overlap: every rank for itself. Local. */
+bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request);
 
 /* ---- access of this rank alone ----------------------------------------------------------------------------------- */
 

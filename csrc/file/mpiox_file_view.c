@@ -6,9 +6,14 @@
  *            in such a stream are not ordered by file offset, which collectives rely on.
  * Algorithm. Of a type whose tiles overlap, a description is kept whose tiles lie apart, together with the true extent.
  *            An access within one tile is shifted to the first one: the displacement moves by whole tiles. An access
- *            across tiles goes straight to the file, tile by tile (mpiox_independent_access).
+ *            across tiles goes straight to the file, tile by tile (mpiox_independent_access). A type that overlaps
+ *            within a tile, which MPI allows where the file is only read, is kept as it is; all its accesses go
+ *            straight to the file (mpiox_overlap.h).
  */
 #include "mpiox_file.h"
+
+#include "mpiox_overlap.h"
+#include "mpiox_typemap_order.h"
 
 /* The same data in tiles that lie apart; NULL when even one tile is out of order, or without memory. */
 static mpiox_typemap *apart(const mpiox_typemap *view)
@@ -23,13 +28,20 @@ static mpiox_typemap *apart(const mpiox_typemap *view)
     return NULL;
 }
 
-bool mpiox_file_takes_view(const mpiox_typemap *view)
+/* Overlaps within a tile, in a file that is only read. */
+static bool may_overlap(const mpiox_file *file, const mpiox_typemap *view)
+{
+    return (file->amode & MPI_MODE_RDONLY) && !file->delegated && mpiox_typemap_extent(view) > 0 &&
+           !mpiox_typemap_order_of(view).descends;
+}
+
+bool mpiox_file_takes_view(const mpiox_file *file, const mpiox_typemap *view)
 {
     if (mpiox_typemap_size(view) == 0 || mpiox_typemap_is_monotonic(view))
         return true;
     mpiox_typemap *spread = apart(view);
     mpiox_typemap_free(spread);
-    return spread != NULL;
+    return spread != NULL || may_overlap(file, view);
 }
 
 bool mpiox_file_view_usable(const mpiox_file *file)
@@ -70,8 +82,10 @@ void mpiox_file_set_view(mpiox_file *file, mpiox_typemap *view, int64_t displace
     if (view && !file->empty_view && !mpiox_typemap_is_monotonic(view)) {
         mpiox_typemap *spread = apart(view);
         file->tile_extent = spread ? mpiox_typemap_extent(view) : 0;
-        mpiox_typemap_free(view);
-        view = spread;
+        if (spread || !may_overlap(file, view)) {
+            mpiox_typemap_free(view);
+            view = spread;
+        }
     } else if (file->empty_view) {
         mpiox_typemap_free(view);
         view = NULL;
@@ -104,10 +118,10 @@ mpiox_request mpiox_file_view_shift(mpiox_file *file, const mpiox_request *reque
 
 bool mpiox_file_view_across(const mpiox_file *file, const mpiox_request *request)
 {
-    if (!file->tile_extent || !file->view || request->length == 0)
+    if (!file->view || request->length == 0 || (!file->tile_extent && mpiox_typemap_is_monotonic(file->view)))
         return false;
     const int64_t size = mpiox_typemap_size(file->view);
-    return request->position / size != (request->position + request->length - 1) / size;
+    return !file->tile_extent || request->position / size != (request->position + request->length - 1) / size;
 }
 
 int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position)
@@ -123,7 +137,9 @@ int64_t mpiox_file_byte_offset(const mpiox_file *file, int64_t position)
     }
     if (__builtin_add_overflow(shift, file->set_displacement, &shift))
         return -1;
-    return mpiox_independent_range(file->view, shift, position, 1, &first, &last) ? first : -1;
+    return mpiox_independent_range(file->view, shift, position, 1, &first, &last)
+               ? shift + mpiox_typemap_offset(file->view, position)
+               : -1;
 }
 
 int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte)
@@ -131,6 +147,12 @@ int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte)
     int64_t at = byte - file->set_displacement, tiles = 0;
     if (!file->view || at <= 0)
         return 0;
+    if (!mpiox_typemap_is_monotonic(file->view)) { /* tiles that end before it, and the rest piece by piece */
+        const int64_t end = mpiox_typemap_true_ub(file->view), extent = mpiox_typemap_extent(file->view);
+        tiles = at >= end ? (at - end) / extent + 1 : 0;
+        tiles *= mpiox_typemap_size(file->view);
+        return tiles + mpiox_overlap_before(file->view, 0, tiles, INT64_MAX - tiles, at);
+    }
     if (!file->tile_extent)
         return mpiox_typemap_position(file->view, at);
     tiles = at / file->tile_extent; /* tiles that begin before it, and what lies before it in the last of them */

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 
 #include "mpiox_independent_methods.h"
+#include "mpiox_overlap.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_wait.h"
 
@@ -58,6 +59,15 @@ static int64_t piece_at(const mpiox_independent_file *file, int64_t position, in
 /* The window at window->position: one piece, or as much as ends within `bytes` bytes of the file. */
 static void cut(const mpiox_independent_file *file, int64_t left, int64_t bytes, mpiox_independent_window *window)
 {
+    if (!mpiox_typemap_is_monotonic(file->view)) {
+        const mpiox_overlap_window found = mpiox_overlap_cut(file->view, file->displacement, window->position, left,
+                                                             bytes);
+        window->length = found.length;
+        window->offset = found.offset;
+        window->span = found.span;
+        window->pieces = found.pieces;
+        return;
+    }
     const int64_t piece = piece_at(file, window->position, left, &window->offset);
     window->length = window->span = piece;
     window->pieces = 1;
@@ -91,6 +101,8 @@ typedef enum access_method { CONTIGUOUS, SIEVING, MAPPING, LIST_IO } access_meth
 
 static access_method choose(const mpiox_independent_file *file, bool write, const mpiox_independent_window *window)
 {
+    if (!mpiox_typemap_is_monotonic(file->view)) /* a piece, or several that may share bytes: only read */
+        return window->pieces == 1 ? CONTIGUOUS : SIEVING;
     if (window->span == window->length)
         return CONTIGUOUS;
     if (write) {

@@ -24,6 +24,11 @@ bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, in
         __builtin_add_overflow(reach, mpiox_typemap_true_ub(view), &reach) ||
         __builtin_add_overflow(reach, displacement, &reach) || reach > MPIOX_INDEPENDENT_MAX_OFFSET)
         return false;
+    if (!mpiox_typemap_is_monotonic(view)) { /* any piece of the tiles may be the lowest or the highest */
+        *first = displacement + position / size * mpiox_typemap_extent(view) + mpiox_typemap_true_lb(view);
+        *last = reach - mpiox_typemap_extent(view);
+        return *first >= 0;
+    }
     *first = displacement + mpiox_typemap_offset(view, position);
     *last = displacement + mpiox_typemap_offset(view, position + length - 1) + 1;
     return *first >= 0;

@@ -38,7 +38,7 @@ typedef struct mpiox_independent_counters { /* since open; any thread may raise 
 
 typedef struct mpiox_independent_file { /* everything is borrowed */
     mpiox_storage *storage;
-    const mpiox_typemap *view; /* monotonic, size > 0 */
+    const mpiox_typemap *view; /* size > 0; monotonic, or of a file that is only read (mpiox_overlap.h) */
     int64_t displacement;
     int64_t tile_extent; /* 0: tiles of the view follow each other at its extent; else at this one, and may overlap */
     const mpiox_layout *layout;
@@ -51,8 +51,9 @@ typedef struct mpiox_independent_file { /* everything is borrowed */
     bool refreshes;           /* nothing keeps nodes' caches coherent (mpiox_file_fence.c): a lock's holder does */
 } mpiox_independent_file;
 
-/* Half-open file range of a request of length > 0. False when it reaches beyond MPIOX_INDEPENDENT_MAX_OFFSET or begins
- * before the file; checked by tiles, before anything is computed that could overflow. */
+/* Half-open file range of a request of length > 0; of a view that is not monotonic, of the tiles that it lies in. False
+ * when it reaches beyond MPIOX_INDEPENDENT_MAX_OFFSET or begins before the file; checked by tiles, before anything is
+ * computed that could overflow. */
 #define MPIOX_INDEPENDENT_MAX_OFFSET (INT64_C(1) << 62)
 bool mpiox_independent_range(const mpiox_typemap *view, int64_t displacement, int64_t position, int64_t length,
                              int64_t *first, int64_t *last);

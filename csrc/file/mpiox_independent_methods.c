@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mpiox_copy.h"
+#include "mpiox_overlap.h"
 
 enum {
     STAGING_BYTES = 1024 * 1024,
@@ -211,7 +212,10 @@ int mpiox_independent_sieve_read(mpiox_independent_call *call, const mpiox_indep
         return error->code;
     const int code = transfer(call, call->staging, window->offset, window->span, &got, error);
     int64_t data = window->length;
-    if (got < window->span)
+    if (got < window->span && !mpiox_typemap_is_monotonic(call->file->view))
+        data = mpiox_overlap_before(call->file->view, call->file->displacement, window->position, window->length,
+                                    window->offset + got);
+    else if (got < window->span)
         data = mpiox_typemap_position(call->file->view, window->offset + got - call->file->displacement) -
                window->position;
     data = data > 0 ? data : 0;

@@ -2,9 +2,12 @@
  * mpiox_hints.h - every hint: its name, type, default, meaning, and where the value in force came from.
  *
  * One registry (mpiox_hints_spec) is read by MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and docs/hints.md.
- * Sources, weakest first: built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them), site file
- * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf), the program's MPI_Info, MPIOX_HINTS_FILE, MPIOX_HINTS. Unknown names
- * and bad values are ignored, as MPI says, AND reported once per process with the nearest valid name.
+ * Sources, weakest first: built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them), what the site has
+ * set for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation), site file
+ * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf), the user's parameters of Open MPI, ROMIO_HINTS, the program's
+ * MPI_Info, MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. On which side of MPI_Info the sources of other libraries
+ * are is as in those. Unknown names and bad values are ignored, as MPI says, AND reported once per process with the
+ * nearest valid name.
  *
  * romio_cb_write / romio_cb_read = disable mean what they mean to ROMIO: collectives of that direction are carried out
  * as independent accesses, without exchange.
@@ -21,8 +24,13 @@
 
 typedef enum mpiox_hint_source {
     MPIOX_HINT_DEFAULT = 0,
+    MPIOX_HINT_ROMIO_SITE,
+    MPIOX_HINT_MCA_SITE,
     MPIOX_HINT_SITE,
+    MPIOX_HINT_MCA,
+    MPIOX_HINT_ROMIO,
     MPIOX_HINT_INFO,
+    MPIOX_HINT_CRAY,
     MPIOX_HINT_FILE,
     MPIOX_HINT_ENV,
     MPIOX_HINT_CALL
@@ -142,8 +150,9 @@ int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, m
                             void *context);
 
 /* The hints of every source but MPI_Info for path, as text (free it) that one rank can send to the others; NULL when
- * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of the site file where the program is
- * silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new object. */
+ * memory is exhausted. mpiox_hints_apply() lays it over an info object: names of sources weaker than MPI_Info where the
+ * program is silent, the others always, sizes written out in bytes. Our own mpiox_* names are left out. *out is a new
+ * object. */
 char *mpiox_hints_collect(const char *path);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that

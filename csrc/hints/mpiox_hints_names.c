@@ -16,19 +16,26 @@ typedef struct foreign {
     bool is_bytes;
 } foreign;
 
-/* MPI-4.1 section 14.2.8, ROMIO's user guide, Open MPI's OMPIO. */
+/* MPI-4.1 section 14.2.8, ROMIO's user guide, Open MPI's OMPIO, Cray's intro_mpi. */
 static const foreign foreign_hints[] = {
+    {"abort_on_rw_error", false},
     {"access_style", false},
+    {"aggregator_placement_stride", false},
     {"collective_buffering", false},
     {"cb_block_size", true},
     {"chunked", false},
     {"chunked_item", false},
     {"chunked_size", false},
+    {"cray_cb_nodes_multiplier", false},
+    {"cray_cb_write_lock_mode", false},
+    {"cray_fileoff_based_aggr", false},
+    {"direct_io", false},
     {"filename", false},
     {"file_perm", false},
     {"io_node_list", false},
     {"nb_proc", false},
     {"num_io_nodes", false},
+    {"overstriping_factor", false},
     {"romio_no_indep_rw", false},
     {"romio_cb_fr_types", false},
     {"romio_cb_fr_alignment", true},

@@ -487,10 +487,20 @@ const char *mpiox_hints_source_name(int source)
     switch (source) {
     case MPIOX_HINT_DEFAULT:
         return "default";
+    case MPIOX_HINT_ROMIO_SITE:
+        return "/etc/romio-hints";
+    case MPIOX_HINT_MCA_SITE:
+        return "openmpi-mca-params.conf";
     case MPIOX_HINT_SITE:
         return "site file";
+    case MPIOX_HINT_MCA:
+        return "Open MPI parameter";
+    case MPIOX_HINT_ROMIO:
+        return "ROMIO_HINTS";
     case MPIOX_HINT_INFO:
         return "MPI_Info";
+    case MPIOX_HINT_CRAY:
+        return "MPICH_MPIIO_HINTS";
     case MPIOX_HINT_FILE:
         return "MPIOX_HINTS_FILE";
     case MPIOX_HINT_ENV:

@@ -4,20 +4,25 @@
  * Every source yields (name, value) pairs in order of rising strength; a pair overwrites what came before. Sources
  * other than MPI_Info may only name hints that exist (ours, or an MPI library's that is passed on): a person wrote
  * them, and a misspelt line that silently does nothing is the commonest reason for "hints have no effect". In MPI_Info
- * only mpiox_* names are ours to judge.
+ * only mpiox_* names are ours to judge; in the sources of other libraries a name that is near to none of ours is
+ * theirs, and passed on.
  */
 #include "mpiox_hints.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_hints_mca.h"
+#include "mpiox_hints_openmpi.h"
 #include "mpiox_hints_text.h"
 
 #define PREFIX "mpiox_"
 #define SITE_FILE "/etc/mpiio_ext.conf"
+#define ROMIO_SITE_FILE "/etc/romio-hints"
 
 enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 
@@ -26,6 +31,7 @@ typedef struct scan {   /* context of one pass over the sources */
     FILE *collected;    /* or NULL */
     mpiox_hint_source source;
     bool repeat; /* report what was reported before, too */
+    mpiox_mca mca;
     mpiox_hints_report report;
     void *context;
 } scan;
@@ -117,13 +123,39 @@ static void canonical(const char *name, const char *value, char *text, int64_t t
     }
 }
 
+/* A name in a source of another library that is none of ours, and does not look like a misspelt one. */
+static bool is_theirs(mpiox_hint_source source, const char *name)
+{
+    return (source == MPIOX_HINT_ROMIO_SITE || source == MPIOX_HINT_ROMIO || source == MPIOX_HINT_CRAY) &&
+           mpiox_hints_find(name) < 0 && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 &&
+           strncmp(name, "nc_", 3) != 0 && mpiox_hints_nearest(name) == NULL;
+}
+
+/* MPI_Info_set() with a longer name or value is an error, which may end the program. */
+static bool fits_info(const char *name, const char *value)
+{
+    return strlen(name) < MPI_MAX_INFO_KEY && strlen(value) < MPI_MAX_INFO_VAL;
+}
+
+static int check(mpiox_hint_source source, const char *name, const char *value, char *problem, int64_t problem_bytes)
+{
+    if (!is_theirs(source, name) && mpiox_hints_check(name, value, problem, problem_bytes) != MPIOX_OK)
+        return MPIOX_E_ARG;
+    if (fits_info(name, value))
+        return MPIOX_OK;
+    snprintf(problem, (size_t)problem_bytes,
+             "hint %.80s is longer than MPI takes: names below %d bytes, values below %d", name, (int)MPI_MAX_INFO_KEY,
+             (int)MPI_MAX_INFO_VAL);
+    return MPIOX_E_ARG;
+}
+
 static void visit(const char *name, const char *value, const char *where, void *context)
 {
     scan *pass = context;
     char problem[LINE_BYTES], message[2 * LINE_BYTES], text[VALUE_BYTES];
     int index = mpiox_hints_find(name);
 
-    if (mpiox_hints_check(name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
+    if (check(pass->source, name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
         snprintf(message, sizeof message, "%s: %s; ignored", where, problem);
         report_once(message, pass);
         return;
@@ -134,8 +166,19 @@ static void visit(const char *name, const char *value, const char *where, void *
     }
     if (pass->collected != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
         canonical(name, value, text, (int64_t)sizeof text);
-        fprintf(pass->collected, "%c%s=%s\n", pass->source == MPIOX_HINT_SITE ? 'w' : 's', name, text);
+        fprintf(pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
     }
+}
+
+/* Cray's one switch of direct I/O is two hints here, by ROMIO's names; the others have the same names. */
+static void visit_cray(const char *name, const char *value, const char *where, void *context)
+{
+    if (strcmp(name, "direct_io") != 0) {
+        visit(name, value, where, context);
+        return;
+    }
+    visit("direct_read", value, where, context);
+    visit("direct_write", value, where, context);
 }
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
@@ -147,18 +190,60 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void scan_site(const char *path, scan *pass)
+/* The file that ROMIO_HINTS names; where it is not set, or the file cannot be read, the site's: as ROMIO does. */
+static FILE *open_romio(bool *by_site, scan *pass)
+{
+    const char *file = environment("ROMIO_HINTS");
+    FILE *stream = file != NULL ? fopen(file, "re") : NULL;
+    char message[LINE_BYTES];
+
+    if (file != NULL && stream == NULL) {
+        snprintf(message, sizeof message,
+                 "ROMIO_HINTS: %.480s cannot be read: %s; %s is read instead, where it exists, as ROMIO does", file,
+                 strerror(errno), ROMIO_SITE_FILE);
+        report_once(message, pass);
+    }
+    *by_site = stream == NULL;
+    return stream != NULL ? stream : fopen(ROMIO_SITE_FILE, "re");
+}
+
+static void scan_romio(FILE *stream, bool by_site, scan *pass)
+{
+    if (stream == NULL)
+        return;
+    pass->source = by_site ? MPIOX_HINT_ROMIO_SITE : MPIOX_HINT_ROMIO;
+    mpiox_hints_scan_romio(stream, by_site ? ROMIO_SITE_FILE : environment("ROMIO_HINTS"), visit, report_once, pass);
+    fclose(stream);
+}
+
+/* What is weaker than MPI_Info. */
+static void scan_weak(const char *path, scan *pass)
 {
     const char *file = environment("MPIOX_SITE_FILE");
+    bool by_site;
+    FILE *romio = open_romio(&by_site, pass);
 
+    if (by_site)
+        scan_romio(romio, by_site, pass);
+    mpiox_mca_gather(&pass->mca, mpiox_hints_openmpi_folder(), report_once, pass);
+    pass->source = MPIOX_HINT_MCA_SITE;
+    mpiox_mca_visit(&pass->mca, true, visit, pass);
     pass->source = MPIOX_HINT_SITE;
     mpiox_hints_scan_file(file != NULL ? file : SITE_FILE, file != NULL, path, visit, report_once, pass);
+    pass->source = MPIOX_HINT_MCA;
+    mpiox_mca_visit(&pass->mca, false, visit, pass);
+    if (!by_site)
+        scan_romio(romio, by_site, pass);
 }
 
 static void scan_strong(const char *path, scan *pass)
 {
-    const char *file = environment("MPIOX_HINTS_FILE"), *text = environment("MPIOX_HINTS");
+    const char *file = environment("MPIOX_HINTS_FILE"), *text = environment("MPIOX_HINTS"),
+               *cray = environment("MPICH_MPIIO_HINTS");
 
+    pass->source = MPIOX_HINT_CRAY;
+    if (cray != NULL)
+        mpiox_hints_scan_cray(cray, path, visit_cray, report_once, pass);
     pass->source = MPIOX_HINT_FILE;
     if (file != NULL)
         mpiox_hints_scan_file(file, 1, path, visit, report_once, pass);
@@ -219,7 +304,7 @@ static void resolve(const char *path, MPI_Info info, scan *pass)
 {
     mpiox_hints_defaults(pass->hints);
     scan_default_variables(pass);
-    scan_site(path, pass);
+    scan_weak(path, pass);
     scan_info(info, pass);
     scan_strong(path, pass);
 }
@@ -251,7 +336,7 @@ char *mpiox_hints_collect(const char *path)
     pass.collected = open_memstream(&text, &bytes);
     if (pass.collected == NULL)
         return NULL;
-    scan_site(path, &pass);
+    scan_weak(path, &pass);
     scan_strong(path, &pass);
     if (fclose(pass.collected) != 0) {
         free(text);
@@ -269,7 +354,8 @@ static bool leaves_open(const char *name, const char *value)
     return index >= 0 && strcmp(value, "0") == 0 && strcmp(mpiox_hints_spec(index)->default_value, "0") == 0;
 }
 
-static int apply_line(char *line, MPI_Info info)
+/* given: the program's object, whose entries are stronger than weak lines; out: its copy. */
+static int apply_line(char *line, MPI_Info given, MPI_Info out)
 {
     char *equals = strchr(line, '='), present[VALUE_BYTES];
     int found = 0;
@@ -277,12 +363,12 @@ static int apply_line(char *line, MPI_Info info)
     if (equals == NULL)
         return MPI_SUCCESS;
     *equals = '\0';
-    if (line[0] == 'w' && info_get(info, line + 1, present, &found) == MPI_SUCCESS && found)
+    if (line[0] == 'w' && given != MPI_INFO_NULL && info_get(given, line + 1, present, &found) == MPI_SUCCESS && found)
         return MPI_SUCCESS;
     if (leaves_open(line + 1, equals + 1))
-        return info_get(info, line + 1, present, &found) == MPI_SUCCESS && found ? PMPI_Info_delete(info, line + 1)
-                                                                                 : MPI_SUCCESS;
-    return equals[1] != '\0' ? PMPI_Info_set(info, line + 1, equals + 1) : MPI_SUCCESS;
+        return info_get(out, line + 1, present, &found) == MPI_SUCCESS && found ? PMPI_Info_delete(out, line + 1)
+                                                                                : MPI_SUCCESS;
+    return equals[1] != '\0' ? PMPI_Info_set(out, line + 1, equals + 1) : MPI_SUCCESS;
 }
 
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
@@ -296,7 +382,7 @@ int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out)
     if (code != MPI_SUCCESS)
         *out = MPI_INFO_NULL;
     for (char *line = copy; code == MPI_SUCCESS && (line = strtok_r(line, "\n", &rest)) != NULL; line = NULL)
-        code = apply_line(line, *out);
+        code = apply_line(line, info, *out);
     free(copy);
     if (code != MPI_SUCCESS && *out != MPI_INFO_NULL)
         PMPI_Info_free(out);

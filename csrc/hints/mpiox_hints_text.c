@@ -1,5 +1,5 @@
 /*
- * mpiox_hints_text.c - scanning MPIOX_HINTS and hints files. The grammars are in mpiox_hints_text.h.
+ * mpiox_hints_text.c - scanning MPIOX_HINTS, MPICH_MPIIO_HINTS and hints files. The grammars are in mpiox_hints_text.h.
  *
  * The scanner of MPIOX_HINTS never backtracks over consumed text: where a separator could also be part of a value it
  * looks ahead for the start of a hint or rule, which a value that is not quoted cannot contain by definition.
@@ -18,13 +18,22 @@
 
 enum { TOKEN_BYTES = 1024 };
 
-static bool matches(const char *glob, const char *path)
+/* What the variables of the two libraries differ in. */
+typedef struct dialect {
+    const char *variable;
+    char quote;
+    bool cray; /* one rule per file, with a glob, which is matched against the whole path and keeps its backslashes */
+} dialect;
+
+static const dialect ours = {"MPIOX_HINTS", '"', false}, cray = {"MPICH_MPIIO_HINTS", '#', true};
+
+static bool matches(const char *glob, const char *path, bool whole)
 {
     const char *base;
 
     if (path == NULL)
         return true;
-    base = strrchr(path, '/');
+    base = whole ? NULL : strrchr(path, '/');
     return fnmatch(glob, path, 0) == 0 || (base != NULL && fnmatch(glob, base + 1, 0) == 0);
 }
 
@@ -48,19 +57,19 @@ static const char *hint_at(const char *p)
 }
 
 /* Is there a rule at p: a hint, or "glob :" and a hint? */
-static bool rule_at(const char *p)
+static bool rule_at(const char *p, const dialect *d)
 {
     if (hint_at(p) != NULL)
         return true;
     p = skip_blanks(p);
-    if (*p == '"') {
+    if (*p == '"' && !d->cray) {
         for (p++; *p != '\0' && *p != '"'; p++)
             p += *p == '\\' && p[1] != '\0';
         if (*p == '\0')
             return false;
         p++;
     } else {
-        for (; *p != '\0' && strchr(",:=\"", *p) == NULL; p++)
+        for (; *p != '\0' && strchr(d->cray ? ",:=" : ",:=\"", *p) == NULL; p++)
             p += *p == '\\' && p[1] != '\0';
     }
     p = skip_blanks(p);
@@ -69,16 +78,17 @@ static bool rule_at(const char *p)
 
 /* Copy one glob or value to token without quotes, backslashes and outer blanks; returns where it ends, NULL if too long
  * or a quote is not closed. */
-static const char *take(const char *p, bool is_glob, char *token)
+static const char *take(const char *p, bool is_glob, const dialect *d, char *token)
 {
-    size_t used = 0, solid = 0; /* solid: length up to the last character that is not a trailing blank */
+    const bool raw = is_glob && d->cray; /* quotes and backslashes are the glob's */
+    size_t used = 0, solid = 0;          /* solid: length up to the last character that is not a trailing blank */
 
     p = skip_blanks(p);
     while (*p != '\0') {
         bool literal = false;
 
-        if (*p == '"') {
-            for (p++; *p != '"'; p++) {
+        if (*p == d->quote && !raw) {
+            for (p++; *p != d->quote; p++) {
                 if (*p == '\\' && p[1] != '\0')
                     p++;
                 if (*p == '\0' || used + 1 >= TOKEN_BYTES)
@@ -90,11 +100,13 @@ static const char *take(const char *p, bool is_glob, char *token)
             continue;
         }
         if (*p == '\\' && p[1] != '\0') {
+            if (raw && used + 1 < TOKEN_BYTES)
+                token[used++] = *p;
             p++;
             literal = true;
         } else if (*p == ':' && (is_glob || hint_at(p + 1) != NULL)) {
             break;
-        } else if (*p == ',' && (is_glob || p[1] == '\0' || rule_at(p + 1))) {
+        } else if (*p == ',' && (is_glob || *skip_blanks(p + 1) == '\0' || rule_at(p + 1, d))) {
             break;
         }
         if (used + 1 >= TOKEN_BYTES)
@@ -118,51 +130,83 @@ static void complain(mpiox_hints_report report, void *context, const char *where
     report(message, context);
 }
 
-void mpiox_hints_scan_text(const char *text, const char *path, mpiox_hints_visit visit, mpiox_hints_report report,
-                           void *context)
-{
-    char glob[TOKEN_BYTES] = "*", name[TOKEN_BYTES], value[TOKEN_BYTES];
-    const char *p = skip_blanks(text);
-    bool starts_rule = true;
+/* Whoever reads one variable's text. */
+typedef struct reader {
+    const dialect *dialect;
+    const char *path;
+    mpiox_hints_visit visit;
+    mpiox_hints_report report;
+    void *context;
+} reader;
 
-    while (*p != '\0' || !starts_rule) {
+/* The hint at p, whose value begins at `after`. Returns where it ends; NULL: it is ill-formed, and reported. */
+static const char *scan_hint(const reader *r, const char *p, const char *after, bool counts)
+{
+    char name[TOKEN_BYTES], value[TOKEN_BYTES];
+    const char *start = p, *where = r->dialect->variable;
+
+    if (after == NULL || (size_t)(after - p) >= sizeof name) {
+        complain(r->report, r->context, where, "expected NAME=VALUE", start);
+        return NULL;
+    }
+    p = skip_blanks(p);
+    snprintf(name, sizeof name, "%.*s", (int)(after - p - 1), p);
+    name[strcspn(name, " \t\r\n")] = '\0';
+    p = take(after, false, r->dialect, value);
+    if (p == NULL)
+        complain(r->report, r->context, where, "value too long or quote not closed", start);
+    else if (counts)
+        r->visit(name, value, where, r->context);
+    return p;
+}
+
+static void scan(const reader *r, const char *text)
+{
+    const dialect *d = r->dialect;
+    char glob[TOKEN_BYTES] = "*";
+    const char *p = skip_blanks(text);
+    bool starts_rule = true, done = false;
+
+    while ((*p != '\0' || !starts_rule) && !done) {
         const char *start = p, *after = hint_at(p);
 
-        if (after == NULL && starts_rule) {
-            p = take(p, true, glob);
+        if ((after == NULL || d->cray) && starts_rule) {
+            p = take(p, true, d, glob);
             if (p == NULL || *p != ':' || glob[0] == '\0') {
-                complain(report, context, "MPIOX_HINTS", "expected GLOB:NAME=VALUE", start);
+                complain(r->report, r->context, d->variable, "expected GLOB:NAME=VALUE", start);
                 return;
             }
             p++;
             starts_rule = false;
             continue;
         }
-        if (after == NULL || (size_t)(after - p) >= sizeof name) {
-            complain(report, context, "MPIOX_HINTS", "expected NAME=VALUE", start);
-            return;
-        }
         if (starts_rule)
             strcpy(glob, "*");
-        p = skip_blanks(p);
-        snprintf(name, sizeof name, "%.*s", (int)(after - p - 1), p);
-        name[strcspn(name, " \t\r\n")] = '\0';
-        p = take(after, false, value);
-        if (p == NULL) {
-            complain(report, context, "MPIOX_HINTS", "value too long or quote not closed", start);
+        p = scan_hint(r, p, after, matches(glob, r->path, d->cray));
+        if (p == NULL)
             return;
-        }
-        if (matches(glob, path))
-            visit(name, value, "MPIOX_HINTS", context);
         starts_rule = *p != ':'; /* after a ',' or at the end */
+        done = starts_rule && d->cray && r->path != NULL && matches(glob, r->path, true);
         p = *p != '\0' ? skip_blanks(p + 1) : p;
     }
+}
+
+void mpiox_hints_scan_text(const char *text, const char *path, mpiox_hints_visit visit, mpiox_hints_report report,
+                           void *context)
+{
+    scan(&(reader){&ours, path, visit, report, context}, text);
+}
+
+void mpiox_hints_scan_cray(const char *text, const char *path, mpiox_hints_visit visit, mpiox_hints_report report,
+                           void *context)
+{
+    scan(&(reader){&cray, path, visit, report, context}, text);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 /* Cut a comment and outer blanks off; returns the first character that counts. */
-static char *tidy(char *line)
+char *mpiox_hints_tidy(char *line)
 {
     bool quoted = false;
     char *end;
@@ -194,7 +238,7 @@ static bool section(char *line, char *glob)
 }
 
 /* Split "name = value" in place. */
-static bool assignment(char *line, char **name, char **value)
+bool mpiox_hints_assignment(char *line, char **name, char **value)
 {
     char *equals = strchr(line, '=');
     size_t length;
@@ -230,17 +274,17 @@ void mpiox_hints_scan_file(const char *file, int must_exist, const char *path, m
         return;
     }
     for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
-        char *text = tidy(line), *name = NULL, *value = NULL;
+        char *text = mpiox_hints_tidy(line), *name = NULL, *value = NULL;
 
         if (text[0] == '\0' || section(text, glob))
             continue;
         snprintf(where, sizeof where, "%.480s:%d", file, number);
-        if (text[0] == '[' || !assignment(text, &name, &value)) {
+        if (text[0] == '[' || !mpiox_hints_assignment(text, &name, &value)) {
             snprintf(message, sizeof message,
                      "%s: expected \"[glob]\" or \"name = value\", found \"%.60s\"; line ignored", where, text);
             if (report != NULL)
                 report(message, context);
-        } else if (matches(glob, path)) {
+        } else if (matches(glob, path, false)) {
             visit(name, value, where, context);
         }
     }

@@ -176,8 +176,9 @@ int mpiio_ext_hint_check(const char *name, const char *value, char *message, int
 /* The value of one of our hints in its standard form ("64k" -> "65536") into text. MPIOX_E_ARG if not allowed. */
 int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, int64_t text_bytes);
 /* What would be in force for a file of that name (NULL: of any name) opened now without MPI_Info. Values and sources
- * ("default", "site file", "MPI_Info", "MPIOX_HINTS_FILE", "MPIOX_HINTS") by hint index; problems found in files and
- * variables, one a line. NULL when memory is exhausted; free with mpiio_ext_hints_free() (NULL-safe). */
+ * ("default", "/etc/romio-hints", "openmpi-mca-params.conf", "site file", "Open MPI parameter", "ROMIO_HINTS",
+ * "MPI_Info", "MPICH_MPIIO_HINTS", "MPIOX_HINTS_FILE", "MPIOX_HINTS"; weakest first) by hint index; problems found in
+ * files and variables, one a line. NULL when memory is exhausted; free with mpiio_ext_hints_free() (NULL-safe). */
 typedef struct mpiio_ext_hints mpiio_ext_hints;
 mpiio_ext_hints *mpiio_ext_hints_resolve(const char *path);
 /* What is in force for an open file, given the address of its MPI_File; NULL when the file is not known. */

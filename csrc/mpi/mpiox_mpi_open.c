@@ -232,6 +232,7 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
     if (group != NULL)
         mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
     mpiox_delegated_follow(handle->delegated);
+    handle->file->delegated = handle->delegated != NULL;
 }
 
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */

@@ -101,7 +101,8 @@ static bool reaches_back(const mpiox_typemap *filetype)
 }
 
 /* What MPI asks of a view, and what we need of one. False: it is wrong, or the MPI library's. */
-static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, bool native, new_view *out)
+static bool examine(const mpiox_handle *handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, bool native,
+                    new_view *out)
 {
     MPI_Count filetype_bytes = 0;
 
@@ -112,7 +113,8 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
         return false;
     PMPI_Type_size_x(etype, &out->etype_bytes);
     PMPI_Type_size_x(filetype, &filetype_bytes);
-    if (out->etype_bytes <= 0 || filetype_bytes < 0 || filetype_bytes % out->etype_bytes != 0)
+    if (out->etype_bytes <= 0 || filetype_bytes < 0 || filetype_bytes % out->etype_bytes != 0 ||
+        (etype != filetype && mpiox_mpi_view_bad_etype(handle, etype)))
         return false;
     if (mpiox_typemap_from_datatype(filetype, &out->access) != MPIOX_OK) {
         out->access = NULL;
@@ -121,7 +123,7 @@ static bool examine(MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, 
     out->etype = hold(etype);
     out->filetype = hold(filetype);
     return out->etype != MPI_DATATYPE_NULL && out->filetype != MPI_DATATYPE_NULL && !reaches_back(out->access) &&
-           mpiox_file_takes_view(out->access);
+           mpiox_file_takes_view(handle->file, out->access);
 }
 
 /* The new view is in force on this rank. */
@@ -177,7 +179,7 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
         return PMPI_File_set_view(fh, disp, etype, filetype, datarep, info);
     mpiox_nonblocking_drain(handle);
     const bool native = datarep != NULL && strcasecmp(datarep, "native") == 0, was_ours = handle->all_ours;
-    const bool good = examine(disp, etype, filetype, native, &view);
+    const bool good = examine(handle, disp, etype, filetype, native, &view);
 
     handle->shares_views |= handle->alone_was_dear;
     handle->all_ours = mpiox_file_agree_view(handle->file, good, &handle->shares_views);

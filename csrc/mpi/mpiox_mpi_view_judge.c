@@ -5,14 +5,15 @@
 
 #include "mpiox_datatype.h"
 #include "mpiox_mpi_error.h"
+#include "mpiox_typemap_contents.h"
 #include "mpiox_typemap_mpi.h"
+#include "mpiox_typemap_order.h"
 
-/* ROMIO refuses file types that overlap where the file may be written to. OMPIO takes them, and programs that only
- * read through such a view go well there. */
+/* OMPIO 4.1 divides by the size of an etype; ROMIO takes a view without data. */
 #ifdef ROMIO_VERSION
-enum { OVERLAP_IS_REFUSED = 1 };
+enum { EMPTY_ETYPE_IS_REFUSED = 0 };
 #else
-enum { OVERLAP_IS_REFUSED = 0 };
+enum { EMPTY_ETYPE_IS_REFUSED = 1 };
 #endif
 
 /* ---- data representations ---------------------------------------------------------------------------------------- */
@@ -35,55 +36,39 @@ static int number_of(const char *datarep)
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-typedef struct type_order {
-    bool reaches_back; /* has displacements before its origin */
-    bool descends;     /* a piece begins before the one before it does */
-    bool overlaps;
-} type_order;
-
-/* Pieces of one element in the order of the data; what follows the first that descends is not looked at. */
-static type_order order_of(const mpiox_typemap *map)
+/* What MPI forbids of the order of a type's pieces, as ROMIO says it (check_type() in adio/common/ad_set_view.c); NULL:
+ * nothing, or the type cannot be described. */
+static const char *wrong_order(const mpiox_handle *handle, MPI_Datatype type)
 {
-    type_order found = {.reaches_back = mpiox_typemap_size(map) > 0 && mpiox_typemap_true_lb(map) < 0};
-    int64_t left = mpiox_typemap_size(map), last = INT64_MIN, end = INT64_MIN;
-    mpiox_cursor cursor;
-    mpiox_run run;
+    const bool writable = (handle->amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
+    mpiox_typemap *map = NULL;
 
-    if (left == 0 || mpiox_typemap_is_monotonic(map))
-        return found;
-    mpiox_cursor_init(&cursor, map, 0, 0);
-    while (left > 0 && !found.descends) {
-        left -= mpiox_cursor_next(&cursor, left, &run);
-        found.descends = run.offset < last || (run.count > 1 && run.stride < 0);
-        found.overlaps |= run.offset < end || (run.count > 1 && run.stride < run.length);
-        last = run.offset + (run.count - 1) * run.stride;
-        end = last + run.length > end ? last + run.length : end;
-    }
-    return found;
+    if (mpiox_typemap_from_datatype(type, &map) != MPIOX_OK)
+        return NULL;
+    const mpiox_typemap_order order = mpiox_typemap_order_of(map);
+    mpiox_typemap_free(map);
+    if (order.reaches_back)
+        return "negative displacement in an etype or file type";
+    if (order.descends)
+        return "displacements that descend in an etype or file type";
+    return writable && order.overlaps ? "an etype or file type that overlaps, of a file open for writing" : NULL;
+}
+
+bool mpiox_mpi_view_bad_etype(const mpiox_handle *handle, MPI_Datatype etype)
+{
+    return !mpiox_contents_is_predefined(etype) && wrong_order(handle, etype) != NULL;
 }
 
 /* What is wrong with an etype or a file type, with its MPI error class; NULL: nothing that is known. */
 static const char *wrong_type(const mpiox_handle *handle, MPI_Datatype type, int *error_class)
 {
-    const bool writable = (handle->amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
-    mpiox_typemap *map = NULL;
-
     *error_class = MPI_ERR_TYPE;
     if (type == MPI_DATATYPE_NULL)
         return "a view without a type";
     if (!mpiox_datatype_is_committed(type))
         return "a type that is not committed in a view";
     *error_class = MPI_ERR_IO;
-    if (mpiox_typemap_from_datatype(type, &map) != MPIOX_OK)
-        return NULL;
-    const type_order order = order_of(map);
-    mpiox_typemap_free(map);
-    if (order.reaches_back)
-        return "negative displacement in a file type";
-    if (order.descends)
-        return "displacements that descend in a file type";
-    return OVERLAP_IS_REFUSED && writable && order.overlaps ? "a file type that overlaps, of a file open for writing"
-                                                            : NULL;
+    return wrong_order(handle, type);
 }
 
 /* ---- judging ----------------------------------------------------------------------------------------------------- */
@@ -110,6 +95,8 @@ void mpiox_mpi_view_judge(const mpiox_handle *handle, MPI_Offset disp, MPI_Datat
     PMPI_Type_size_x(filetype, &filetype_bytes);
     if (etype_bytes > 0 && filetype_bytes % etype_bytes != 0)
         mpiox_mpi_problem(error, MPI_ERR_ARG, "a file type that is no multiple of its etype");
+    else if (etype_bytes == 0 && EMPTY_ETYPE_IS_REFUSED)
+        mpiox_mpi_problem(error, MPI_ERR_ARG, "an etype without data");
     else if (datarep == NULL)
         mpiox_mpi_problem(error, MPI_ERR_ARG, "a view without a data representation");
 }

@@ -1,0 +1,195 @@
+/* mpiox_hints_mca.c - see mpiox_hints_mca.h. */
+#include "mpiox_hints_mca.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LINE_BYTES = 1024 };
+
+/* How a value becomes one. */
+typedef enum kind {
+    ABOVE_ZERO, /* a number; 0 and less: Open MPI chooses, hence nobody set the hint */
+    WHEN_FALSE, /* false: disable; true is what both do by themselves */
+    INDIVIDUAL, /* "individual": disable */
+    SELECTION   /* no hint: which component of the framework io is used */
+} kind;
+
+static const struct {
+    const char *name;
+    kind kind;
+    const char *hints[2];
+} parameters[MPIOX_MCA_PARAMETERS] = {
+    {"io_ompio_num_aggregators", ABOVE_ZERO, {"cb_nodes", NULL}},
+    {"io_ompio_bytes_per_agg", ABOVE_ZERO, {"cb_buffer_size", NULL}},
+    {"fs_lustre_stripe_size", ABOVE_ZERO, {"striping_unit", NULL}},
+    {"fs_lustre_stripe_width", ABOVE_ZERO, {"striping_factor", NULL}},
+    {"fbtl_posix_max_tmpbuf_size", ABOVE_ZERO, {"ind_rd_buffer_size", "ind_wr_buffer_size"}},
+    {"fbtl_posix_read_datasieving", WHEN_FALSE, {"romio_ds_read", NULL}},
+    {"fbtl_posix_write_datasieving", WHEN_FALSE, {"romio_ds_write", NULL}},
+    {"fcoll", INDIVIDUAL, {"romio_cb_read", "romio_cb_write"}},
+    {"io", SELECTION, {NULL, NULL}},
+};
+
+static int find(const char *name)
+{
+    for (int i = 0; i < MPIOX_MCA_PARAMETERS; i++)
+        if (strcmp(parameters[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* ---- looking up -------------------------------------------------------------------------------------------------- */
+
+static void set(mpiox_mca_value *out, const char *text, const char *where, bool by_site)
+{
+    snprintf(out->text, sizeof out->text, "%s", text);
+    snprintf(out->where, sizeof out->where, "%s", where);
+    out->by_site = by_site;
+}
+
+/* Open MPI itself reports lines that are none; only one that names a parameter of ours is ours to report. */
+static void report_line(char *line, const char *where, mpiox_hints_report report, void *context)
+{
+    char message[LINE_BYTES];
+
+    line[strcspn(line, " \t:")] = '\0';
+    if (report == NULL || find(line) < 0)
+        return;
+    snprintf(message, sizeof message, "%.500s: expected \"%s = VALUE\"; line ignored", where, line);
+    report(message, context);
+}
+
+void mpiox_mca_scan_file(mpiox_mca *mca, FILE *stream, const char *file, bool by_site, mpiox_hints_report report,
+                         void *context)
+{
+    char where[MPIOX_MCA_WHERE_BYTES], *line = NULL;
+    size_t capacity = 0;
+
+    for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
+        char *text = mpiox_hints_tidy(line), *name = NULL, *value = NULL;
+        int index;
+
+        snprintf(where, sizeof where, "%.480s:%d", file, number);
+        if (!mpiox_hints_assignment(text, &name, &value))
+            report_line(text, where, report, context);
+        else if ((index = find(name)) >= 0)
+            set(mca->values + index, value, where, by_site);
+    }
+    free(line);
+}
+
+void mpiox_mca_scan_environment(mpiox_mca *mca)
+{
+    char variable[64];
+
+    for (int i = 0; i < MPIOX_MCA_PARAMETERS; i++) {
+        snprintf(variable, sizeof variable, "OMPI_MCA_%s", parameters[i].name);
+        const char *text = getenv(variable);
+        if (text != NULL)
+            set(mca->values + i, text, variable, false);
+    }
+}
+
+/* Whether there is such a file. */
+static bool scan_named(mpiox_mca *mca, const char *file, bool by_site, mpiox_hints_report report, void *context)
+{
+    FILE *stream = fopen(file, "re");
+
+    if (stream == NULL)
+        return false;
+    mpiox_mca_scan_file(mca, stream, file, by_site, report, context);
+    fclose(stream);
+    return true;
+}
+
+/* Files to the left in the list are stronger. */
+static void scan_list(mpiox_mca *mca, const char *list, mpiox_hints_report report, void *context)
+{
+    char *files = strdup(list), message[LINE_BYTES];
+
+    while (files != NULL && *files != '\0') {
+        char *comma = strrchr(files, ','), *file = comma != NULL ? comma + 1 : files;
+
+        if (*file != '\0' && strcmp(file, "none") != 0 && !scan_named(mca, file, false, report, context) &&
+            report != NULL) {
+            snprintf(message, sizeof message, "OMPI_MCA_mca_base_param_files: %.480s cannot be read; ignored", file);
+            report(message, context);
+        }
+        *(comma != NULL ? comma : files) = '\0';
+    }
+    free(files);
+}
+
+void mpiox_mca_gather(mpiox_mca *mca, const char *folder, mpiox_hints_report report, void *context)
+{
+    const char *list = getenv("OMPI_MCA_mca_base_param_files"), *home = getenv("HOME");
+    char file[LINE_BYTES];
+
+    memset(mca, 0, sizeof *mca);
+    if (folder != NULL && list == NULL) {
+        snprintf(file, sizeof file, "%s/openmpi-mca-params.conf", folder);
+        scan_named(mca, file, true, report, context);
+        snprintf(file, sizeof file, "%s/.openmpi/mca-params.conf", home != NULL ? home : "");
+        if (home != NULL)
+            scan_named(mca, file, false, report, context);
+    } else if (folder != NULL) {
+        scan_list(mca, list, report, context);
+    }
+    mpiox_mca_scan_environment(mca);
+    if (folder != NULL) {
+        snprintf(file, sizeof file, "%s/openmpi-mca-params-override.conf", folder);
+        scan_named(mca, file, false, report, context);
+    }
+}
+
+/* ---- as hints ---------------------------------------------------------------------------------------------------- */
+
+/* Whether the list of components of the framework io leaves OMPIO out: its parameters then mean nothing. */
+static bool leaves_out_ompio(const char *list)
+{
+    bool named = false;
+
+    for (const char *at = list[0] == '^' ? list + 1 : list; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
+        named |= strncmp(at, "ompio", 5) == 0 && (at[5] == ',' || at[5] == '\0');
+    return list[0] == '^' ? named : list[0] != '\0' && !named;
+}
+
+static bool is_false(const char *text)
+{
+    return strcmp(text, "0") == 0 || strcasecmp(text, "false") == 0 || strcasecmp(text, "no") == 0 ||
+           strcasecmp(text, "disabled") == 0;
+}
+
+/* The hint's value; NULL: Open MPI is left to choose. */
+static const char *hint_value(kind how, const char *text)
+{
+    char *end = NULL;
+
+    switch (how) {
+    case ABOVE_ZERO:
+        return strtoll(text, &end, 10) <= 0 && end != text && *end == '\0' ? NULL : text;
+    case WHEN_FALSE:
+        return is_false(text) ? "disable" : NULL;
+    case INDIVIDUAL:
+        return strcmp(text, "individual") == 0 ? "disable" : NULL;
+    case SELECTION:
+        break;
+    }
+    return NULL;
+}
+
+void mpiox_mca_visit(const mpiox_mca *mca, bool by_site, mpiox_hints_visit visit, void *context)
+{
+    if (leaves_out_ompio(mca->values[find("io")].text))
+        return;
+    for (int i = 0; i < MPIOX_MCA_PARAMETERS; i++) {
+        const mpiox_mca_value *value = mca->values + i;
+        const char *text = hint_value(parameters[i].kind, value->text);
+
+        if (value->text[0] == '\0' || value->by_site != by_site || text == NULL)
+            continue;
+        for (int k = 0; k < 2 && parameters[i].hints[k] != NULL; k++)
+            visit(parameters[i].hints[k], text, value->where, context);
+    }
+}
