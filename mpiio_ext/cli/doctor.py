@@ -90,13 +90,17 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
         for item in _local(wish, family):
             found.append(item)
             say(item)
-        for item in _of_job(wish, job, family[0] if family else "") if family else []:
+        for item in _of_job(wish, job, family[0]) if family else []:
             found.append(item)
             say(item)
+        return
     except JobEnded:
-        ended = bad("job.ended", "the starter has ended the job", "its own messages say why")
-        found.append(ended)
-        say(ended)
+        last = bad("job.ended", "the starter has ended the job", "its own messages say why")
+    except Exception as error:  # what is known counts more than the failure of one check
+        text = f"{type(error).__name__}: {error}"
+        last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")
+    found.append(last)
+    say(last)
 
 
 @click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})

@@ -98,8 +98,6 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float) -> str:
         return _how(process)
     except subprocess.TimeoutExpired:
         return f"no answer within {limit_s:g} s"
-    except JobEnded:
-        return "the starter ended the job"
     finally:
         _end(process)  # what it has started lives on otherwise
 
@@ -163,18 +161,28 @@ def ask(
     words : its arguments.
     environment : complete environment of the child; None for that of this process.
     limit_s : seconds after which the child is killed.
-    inherit : as of `run_limited`.
+    inherit : as of `run_limited`; the question is the job's, and what is told counts even if the starter ends it.
+
+    Raises
+    ------
+    JobEnded
+        The starter ends the job; not with `inherit`.
     """
     with tempfile.TemporaryFile() as told:
         number = told.fileno()
         command = [sys.executable, str(_PROBES), str(number), str(int(limit_s) + _ALARM_S)]
-        trouble, printed = run_limited(
-            [*command, question, *words],
-            environment=os.environ if environment is None else environment,
-            limit_s=limit_s,
-            inherit=inherit,
-            keep=(number,),
-        )
+        try:
+            trouble, printed = run_limited(
+                [*command, question, *words],
+                environment=os.environ if environment is None else environment,
+                limit_s=limit_s,
+                inherit=inherit,
+                keep=(number,),
+            )
+        except JobEnded:
+            if not inherit:
+                raise
+            trouble, printed = "the starter ended the job", b""  # what its ranks have told is worth more than haste
         return Answer(values=_values(told), trouble=trouble, said=printed[-_SAID_BYTES:].decode(errors="replace"))
 
 

@@ -109,7 +109,7 @@ def read_binary(path: Path) -> Binary | None:
                 is_static=not linker and not tags,
                 needed=tuple(str(getattr(tag, "needed", "")) for tag in tags),
             )
-        except (ELFError, UnicodeDecodeError, AttributeError, KeyError, ValueError):  # what a damaged file makes of it
+        except (ELFError, OSError, UnicodeDecodeError, AttributeError, KeyError, ValueError):  # a damaged file's places
             return None
 
 
