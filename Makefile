@@ -62,6 +62,7 @@ lint: build ## ruff, clang-format, mypy --strict, generated files, structure of 
 	scripts/format --check
 	scripts/typecheck
 	$(BIN)/python build.py --check
+	$(BIN)/python -m mpiio_ext.cli.manual --check docs/man
 	$(BIN)/python scripts/check_sources.py
 	$(BIN)/python scripts/check_imports.py
 

@@ -32,6 +32,7 @@ _COMMANDS = {
     "connector": ("mpiio_ext.analytics.cli_sources", "connector", "Look at monitoring sources, and check a site."),
     "umami": ("mpiio_ext.analytics.cli_umami", "umami", "Show one job against the history of jobs like it."),
     "climate": ("mpiio_ext.analytics.cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
+    "completion": ("mpiio_ext.cli.completion", "completion", "Print what makes a shell complete mpiio-ext's words."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

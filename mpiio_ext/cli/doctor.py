@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.cli.lazy import complete_command
+
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
     from mpiio_ext.doctor.mpi import Job
@@ -117,7 +119,8 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
 )
 @click.option("--no-write", is_flag=True, help="Write no test file by a collective.")
 @click.option("--no-spawn", is_flag=True, help="Do not try MPI_Comm_spawn.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]",
+                shell_complete=complete_command)  # fmt: skip
 def doctor(
     path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, command: tuple[str, ...]
 ) -> None:
