@@ -130,7 +130,7 @@ def test_answers() -> None:
 
 def test_names_are_completed_without_importing_them() -> None:
     code = "import sys; from mpiio_ext.cli import main; import click; main.shell_complete(click.Context(main), ''); " \
-        "print([name for name in sys.modules if name.startswith(('numpy', 'mpiio_ext.analytics', 'rich'))])"  # fmt: skip
+        "print([name for name in sys.modules if name.startswith(('numpy', 'mpiio_ext.analytics', 'rich'))])"
     done = subprocess.run([sys.executable, "-c", f"import sys; sys.argv = ['mpiio-ext']; {code}"], capture_output=True,
                           text=True, env=environment())  # fmt: skip
     assert done.stdout.strip() == "[]", done.stderr
