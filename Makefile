@@ -68,7 +68,8 @@ lint: build ## ruff, clang-format, mypy --strict, generated files, structure of 
 
 release-check: build ## what has to be right before a release: CONTRIBUTING.md; in build/release, uploads nothing
 	$(BIN)/python -m venv build/release/venv
-	build/release/venv/bin/pip install -q --disable-pip-version-check --group release
+	build/release/venv/bin/python -m pip install -q --disable-pip-version-check --upgrade pip
+	build/release/venv/bin/python -m pip install -q --disable-pip-version-check --group release
 	MPICC=$(or $(shell command -v mpicc.$(MPI)),$(BIN)/mpicc) build/release/venv/bin/python scripts/release_check.py $(ARGS)
 
 build: ## set up build/MPI and compile

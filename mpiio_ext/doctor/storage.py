@@ -21,10 +21,18 @@ _LOCKS = {
 }
 
 
+def _there(path: Path) -> bool:
+    """Return whether a path can be found; one below a folder that may not be searched cannot."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def nearest(path: Path) -> Path:
-    """Return a path, or the next folder above that is there."""
+    """Return a path, or the next folder above that can be found."""
     place = path.absolute()
-    while not place.exists() and place != place.parent:
+    while not _there(place) and place != place.parent:
         place = place.parent
     return place
 
@@ -39,10 +47,7 @@ def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -
     limit_s : seconds that the file system may take.
     """
     key = "path.file_system"
-    try:
-        place = nearest(path)
-    except OSError as error:
-        return [bad(key, f"{path}: {error.strerror}", "name a folder that can be reached: --path", path=str(path))]
+    place = nearest(path)
     answer = ask("layout", str(place), environment=environment, limit_s=limit_s)
     if "layout" not in answer.values:
         reason = answer.values.get("reason") or answer.reason()
@@ -67,7 +72,7 @@ def _kind(path: Path, place: Path, values: dict[str, Any]) -> Finding:
     if values.get("stripe_size") and values.get("stripe_count"):
         stripes = f", stripes of {size(int(values['stripe_size']))} over {values['stripe_count']}"
     text = f"{place}: {name}{stripes}, {_LOCKS.get(protocol, protocol)}"
-    if not path.exists():
+    if not _there(path):
         advice = "of what is not there, the next folder above is asked"
         return warn("path.file_system", f"{path} is not there; {text}", advice, path=str(place), layout=values)
     return good(

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -254,6 +255,29 @@ def test_path_that_is_a_device() -> None:
 def test_path_without_the_right_to_write() -> None:
     found = {item.key: item for item in storage.examine(pathlib.Path("/proc/self"), base_environment(), 120)}
     assert state(found["path.room"]) == "error" and "no file can be made" in found["path.room"].text
+
+
+def test_path_that_may_not_be_searched(tmp_path: pathlib.Path) -> None:
+    """The folder above is named, with what the kernel says. Root has to give up the capability to ignore rights."""
+    drop: list[str] = []
+    if os.geteuid() == 0:
+        drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        if shutil.which("setpriv") is None:
+            pytest.skip("root needs setpriv to be without its capabilities")
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "data").touch()
+    closed.chmod(0)
+    code = (
+        "import os, pathlib, sys; from mpiio_ext.doctor import storage; "
+        "print(storage.examine(pathlib.Path(sys.argv[1]), os.environ, 120)[0].text)"
+    )
+    try:
+        command = [*drop, sys.executable, "-c", code, str(closed / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, env=base_environment(), timeout=240)
+        assert done.stdout.strip() == f"{closed}: Permission denied", done.stderr
+    finally:
+        closed.chmod(0o700)
 
 
 def test_path_without_the_right_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
