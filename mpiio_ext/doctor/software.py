@@ -71,8 +71,9 @@ def _parallel(
 
 def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
     """Return a finding where the packages load more than one MPI library."""
-    paths = list(told.get("mpi_libraries") or [])
-    real = sorted({str(Path(path).resolve()) for path in paths})
+    found = {Path(path).resolve() for path in told.get("mpi_libraries") or []}
+    fronts = {path.parent for path in found if not path.name.startswith("libmpich.")}  # MPICH 5: libmpi before libmpich
+    real = sorted(str(path) for path in found if not (path.name.startswith("libmpich.") and path.parent in fronts))
     if len(real) <= 1:
         return []
     return [

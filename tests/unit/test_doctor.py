@@ -364,6 +364,19 @@ def test_packages_that_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state(found["versions.packages"]) == "warning" and "SIGSEGV" in found["versions.packages"].text
 
 
+@pytest.mark.parametrize(
+    "paths, several",
+    [
+        (["/a/libmpi.so.12", "/a/libmpich.so.12"], False),  # MPICH 5: its functions, and what they stand on
+        (["/a/libmpich.so.12"], False),
+        (["/a/libmpi.so.12", "/b/libmpich.so.12"], True),
+        (["/a/libmpi.so.12", "/a/libmpi_abi.so.0"], True),
+    ],
+)
+def test_libraries_of_one_mpi(monkeypatch: pytest.MonkeyPatch, paths: list[str], several: bool) -> None:
+    assert ("versions.mpi" in versions(monkeypatch, mpi_libraries=paths)) == several
+
+
 def test_two_mpi_libraries_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, mpi_libraries=["/a/libmpi.so.40", "/b/libmpi.so.12"])["versions.mpi"]
     assert state(found) == "error" and "/a/libmpi.so.40 and /b/libmpi.so.12" in found.text
