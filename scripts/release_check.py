@@ -204,7 +204,7 @@ def built(root: Path, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.tar.gz"), *folder.glob("*.whl")):
         old.unlink()
-    _tool("build", "--outdir", str(folder), str(root))
+    _tool("build", "--outdir", str(folder.resolve()), str(root.resolve()), cwd=folder)  # not where build.py is
     made = sorted(str(path) for path in (*folder.glob("*.tar.gz"), *folder.glob("*.whl")))
     if len(made) != 2:
         raise Failed(f"{folder} has {made}, not an sdist and a wheel")
