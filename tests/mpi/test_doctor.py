@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support import hosts
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, mpi_run, run_bounded
 
@@ -114,3 +115,20 @@ def test_job_that_is_ended_says_what_is_known(tmp_path: pathlib.Path) -> None:
     launch = run_bounded(command, env=environment, timeout_s=120, check=False)
     found = json.loads(launch.stdout)
     assert found["state"] == "error" and found["checks"][0]["key"] == "library"
+
+
+def test_two_hosts(extension: str) -> None:
+    """Hosts are compared, and a folder that only one of them has is no place for the program's files."""
+    reason = hosts.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with hosts.cluster(2) as cluster:
+        command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path"]
+        launch = cluster.run([*command, str(cluster.folder)], 2, 1, preload=False, timeout_s=300, check=False)
+        of = checks(report(launch))
+        assert len(of["job.hosts"]["facts"]["hosts"]) == 2 and of["job.agreement"]["state"] == "ok"
+        assert of["io.round_trip"]["facts"]["right"] is True
+        launch = cluster.run([*command, "/dev/shm"], 2, 1, preload=False, timeout_s=300, check=False)
+        trip = checks(report(launch))["io.round_trip"]
+        assert trip["state"] == "error" and "does not see the file" in trip["text"]
+        assert launch.returncode != 0
