@@ -18,6 +18,10 @@ FILES = ("mpiio_ext/__init__.py", "CITATION.cff", "pyproject.toml", "docs/man/mp
          "scripts/packages/conda/recipe.yaml", "scripts/packages/conda/variants.yaml",
          "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py")  # fmt: skip
 
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "scripts/packages").exists(), reason="a source archive has no recipes: they name its hash"
+)
+
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
