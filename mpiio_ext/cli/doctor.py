@@ -70,12 +70,10 @@ def _local(wish: _Wish, family: list[str]) -> Iterator[Finding]:
 
 def _of_job(wish: _Wish, job: Job, family: str) -> list[Finding]:
     """Take part in the job; return what rank 0 has found, nothing on the others."""
-    from mpiio_ext.doctor import mpi, storage
+    from mpiio_ext.doctor import mpi
     from mpiio_ext.doctor.children import pause
 
-    place = storage.nearest(wish.path)
-    folder = place if place.is_dir() else place.parent
-    answer = mpi.take_part(job, folder, os.environ, wish.timeout_s, wish.write, wish.spawn)
+    answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
     if job.rank == 0:
         return mpi.examine_job(answer, job, family, wish.write, wish.spawn)
     if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first

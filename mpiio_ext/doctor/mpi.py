@@ -169,7 +169,7 @@ def take_part(job: Job, path: Path, environment: Mapping[str, str], limit_s: flo
     Parameters
     ----------
     job : this process' place.
-    path : folder to write a small file in.
+    path : in whose folder a small file is written.
     environment : of the rank.
     limit_s : seconds until rank 0 gives up.
     write, spawn : whether to do so.

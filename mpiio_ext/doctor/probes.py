@@ -65,12 +65,16 @@ class Probe:
         )
 
     def layout(self, path: str) -> None:
-        """Tell what the file system says of a path."""
+        """Tell what the file system says of a path, or of the next folder above that is there."""
+        from mpiio_ext.doctor.storage import folder_of, nearest
         from mpiio_ext.errors import FileSystemError
         from mpiio_ext.layout import inspect
 
+        wanted = Path(path)
+        place = nearest(wanted)
+        self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder_of(wanted)))
         try:
-            self.tell(layout=inspect(path).as_dict())
+            self.tell(layout=inspect(str(place)).as_dict())
         except FileSystemError as error:
             self.tell(errno=error.errno, reason=error.strerror)
 

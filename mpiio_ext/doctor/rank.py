@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.doctor.storage import folder_of
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -56,7 +58,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     Parameters
     ----------
     tell : writes down what is known.
-    path : folder in which a small file is written and read.
+    path : in whose folder a small file is written and read.
     write : whether it is to be.
     spawn : whether rank 0 is to spawn a process.
     """
@@ -78,7 +80,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     if gathered is not None:
         tell(ranks=gathered)
     if write:
-        _round_trip(tell, Path(path))
+        _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:
         _spawn(tell)
     MPI.Finalize()

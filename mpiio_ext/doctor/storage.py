@@ -10,7 +10,7 @@ from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.machine import size
 
-__all__ = ["examine", "nearest"]
+__all__ = ["examine", "folder_of", "nearest"]
 
 _LITTLE = 64 * 2**20
 _LOCKS = {
@@ -30,11 +30,17 @@ def _there(path: Path) -> bool:
 
 
 def nearest(path: Path) -> Path:
-    """Return a path, or the next folder above that can be found."""
+    """Return a path, or the next folder above that can be found. For child processes: a file server may not answer."""
     place = path.absolute()
     while not _there(place) and place != place.parent:
         place = place.parent
     return place
+
+
+def folder_of(path: Path) -> Path:
+    """Return the folder that stands for a path: itself, or the next one above. For child processes, too."""
+    place = nearest(path)
+    return place if place.is_dir() else place.parent
 
 
 def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -> list[Finding]:
@@ -47,32 +53,25 @@ def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -
     limit_s : seconds that the file system may take.
     """
     key = "path.file_system"
-    place = nearest(path)
-    answer = ask("layout", str(place), environment=environment, limit_s=limit_s)
+    answer = ask("layout", str(path), environment=environment, limit_s=limit_s)  # even stat(2) may hang: not here
+    place = Path(answer.values.get("place", path.absolute()))
     if "layout" not in answer.values:
         reason = answer.values.get("reason") or answer.reason()
-        return [
-            bad(
-                key,
-                f"{place}: {reason}",
-                "name a path that can be read: --path",
-                path=str(place),
-                errno=answer.values.get("errno"),
-            )
-        ]
+        number = answer.values.get("errno")
+        return [bad(key, f"{place}: {reason}", "name a path that can be read: --path", path=str(place), errno=number)]
     layout = answer.values["layout"]
     values = {name: item["value"] for name, item in layout["facts"].items()}
-    folder = place if place.is_dir() else place.parent
-    return [_kind(path, place, values), _coherence(values), _room(folder, environment, limit_s)]
+    kind = _kind(path, place, bool(answer.values.get("there", True)), values)
+    return [kind, _coherence(values), _room(Path(answer.values.get("folder", place)), environment, limit_s)]
 
 
-def _kind(path: Path, place: Path, values: dict[str, Any]) -> Finding:
+def _kind(path: Path, place: Path, there: bool, values: dict[str, Any]) -> Finding:
     name, protocol = values.get("file_system", "unknown"), str(values.get("lock_protocol", "none"))
     stripes = ""
     if values.get("stripe_size") and values.get("stripe_count"):
         stripes = f", stripes of {size(int(values['stripe_size']))} over {values['stripe_count']}"
     text = f"{place}: {name}{stripes}, {_LOCKS.get(protocol, protocol)}"
-    if not _there(path):
+    if not there:
         advice = "of what is not there, the next folder above is asked"
         return warn("path.file_system", f"{path} is not there; {text}", advice, path=str(place), layout=values)
     return good(

@@ -288,8 +288,12 @@ def test_path_without_the_right_to_look(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the child touches it, not even by stat."""
     monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(trouble="no answer within 1 s"))
+    for call in ("stat", "lstat", "open"):
+        monkeypatch.setattr(os, call, lambda *_, **__: pytest.fail("the file system was asked"))
     (found,) = storage.examine(pathlib.Path("/"), {}, 1)
+    monkeypatch.undo()
     assert state(found) == "error" and "no answer within 1 s" in found.text
 
 
