@@ -20,7 +20,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop test test-mpi test-all test-every lint build clean
+.PHONY: help bench cluster cluster-run cluster-stop test test-mpi test-all test-every lint release-check build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -62,8 +62,15 @@ lint: build ## ruff, clang-format, mypy --strict, generated files, structure of 
 	scripts/format --check
 	scripts/typecheck
 	$(BIN)/python build.py --check
+	$(BIN)/python -m mpiio_ext.cli.manual --check docs/man
 	$(BIN)/python scripts/check_sources.py
 	$(BIN)/python scripts/check_imports.py
+
+release-check: build ## what has to be right before a release: CONTRIBUTING.md; in build/release, uploads nothing
+	$(BIN)/python -m venv build/release/venv
+	build/release/venv/bin/python -m pip install -q --disable-pip-version-check --upgrade pip
+	build/release/venv/bin/python -m pip install -q --disable-pip-version-check --group release
+	MPICC=$(or $(shell command -v mpicc.$(MPI)),$(BIN)/mpicc) build/release/venv/bin/python scripts/release_check.py $(ARGS)
 
 build: ## set up build/MPI and compile
 	@scripts/setup $(MPI)

@@ -15,6 +15,7 @@ __all__ = ["main"]
 #: Subcommand -> (module, attribute, help line for `mpiio-ext --help`).
 _COMMANDS = {
     "run": ("mpiio_ext.cli.run", "run", "Run an unchanged MPI program with the extension under it."),
+    "doctor": ("mpiio_ext.cli.doctor", "doctor", "Examine whether the library works here, and under a program."),
     "trace": ("mpiio_ext.cli.trace", "trace", "Record the I/O calls of an unchanged program."),
     "hints": ("mpiio_ext.cli.hints", "hints", "List every hint, its value in force and where it came from."),
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
@@ -31,6 +32,7 @@ _COMMANDS = {
     "connector": ("mpiio_ext.analytics.cli_sources", "connector", "Look at monitoring sources, and check a site."),
     "umami": ("mpiio_ext.analytics.cli_umami", "umami", "Show one job against the history of jobs like it."),
     "climate": ("mpiio_ext.analytics.cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
+    "completion": ("mpiio_ext.cli.completion", "completion", "Print what makes a shell complete mpiio-ext's words."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results of the bench, or compare two sets."),
 }
 

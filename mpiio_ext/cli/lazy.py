@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["LazyGroup"]
+__all__ = ["LazyGroup", "complete_command"]
 
 
 class LazyGroup(click.Group):
@@ -41,7 +42,18 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the names of subcommands that begin so, without importing them; else the options."""
+        names = [name for name in self._subcommands if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self._subcommands[name][2]) for name in names]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the table of subcommands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in self._subcommands.items()])
+
+
+def complete_command(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the words of a program's command line as names of files."""
+    return [CompletionItem(incomplete, type="file")]

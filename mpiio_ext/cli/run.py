@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
 
 __all__ = ["plan_launch", "run", "start"]
@@ -122,7 +123,8 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
 @click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
+                shell_complete=complete_command)  # fmt: skip
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: str | None, dry_run: bool, command: tuple[str, ...]
 ) -> None:

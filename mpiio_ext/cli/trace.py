@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.cli.run import start
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
@@ -81,7 +82,8 @@ def _pattern(glob: str) -> str:
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave files out that match; may be repeated.")
 @click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
+                shell_complete=complete_command)  # fmt: skip
 def trace(
     output: str, extension: bool, system_files: bool, only: tuple[str, ...], skip: tuple[str, ...], folders: bool,
     dry_run: bool, command: tuple[str, ...]

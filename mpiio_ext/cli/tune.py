@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import get_library
+from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.cli.run import _settings, plan_launch
 from mpiio_ext.cli.synthetic import CALLS_TIME, file_of_kernel, replay_command
 from mpiio_ext.errors import MpiioExtError
@@ -314,7 +315,8 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
+                shell_complete=complete_command)  # fmt: skip
 def tune(
     budget: float, trials: int | None, kind: str, pattern: str | None, lower_is_better: bool, glob: str, output: str,
     hint: tuple[str, ...], hints_file: str | None, striping: bool, allow_direct: bool, before: str | None,

@@ -1,0 +1,37 @@
+"""``mpiio-ext completion``: what makes a shell complete the words of mpiio-ext.
+
+click writes the function that the shell calls, and answers it by the variable _MPIIO_EXT_COMPLETE. Names of subcommands
+are completed without importing them (`mpiio_ext.cli.lazy`), so that a key press takes as long as Python takes to start.
+"""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+__all__ = ["completion"]
+
+_PROGRAM = "mpiio-ext"
+_VARIABLE = "_MPIIO_EXT_COMPLETE"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete the words of mpiio-ext: its commands, their options and files.
+
+    \b
+      eval "$(mpiio-ext completion bash)"           # in ~/.bashrc; bash 4.4 or newer
+      eval "$(mpiio-ext completion zsh)"            # in ~/.zshrc, behind compinit
+      mpiio-ext completion fish | source            # in ~/.config/fish/config.fish
+
+    As a file it needs no Python when a shell starts: ~/.local/share/bash-completion/completions/mpiio-ext, a file
+    _mpiio-ext in a folder of zsh's fpath, ~/.config/fish/completions/mpiio-ext.fish.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.cli import main
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(
+        found(main, {}, _PROGRAM, _VARIABLE).source_template % found(main, {}, _PROGRAM, _VARIABLE).source_vars()
+    )

@@ -1,0 +1,156 @@
+"""``mpiio-ext doctor``: can the library work here, and under a program, and what to do where it cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mpiio_ext.cli.lazy import complete_command
+
+if TYPE_CHECKING:
+    from mpiio_ext.doctor import Finding
+    from mpiio_ext.doctor.mpi import Job
+
+__all__ = ["doctor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What the command line asks for."""
+
+    path: Path
+    timeout_s: float
+    write: bool
+    spawn: bool
+    command: tuple[str, ...]
+
+
+def _end_of_job(*_: object) -> None:
+    from mpiio_ext.doctor.children import JobEnded
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
+    raise JobEnded
+
+
+def _local(wish: _Wish, family: list[str]) -> Iterator[Finding]:
+    """Yield what one process can find out, the quickest first; leave the family of the library behind."""
+    from mpiio_ext._load import get_library
+    from mpiio_ext.doctor import machine, mpi, program, software, storage
+    from mpiio_ext.doctor.findings import bad
+    from mpiio_ext.errors import LoadError
+
+    environment, limit_s = dict(os.environ), wish.timeout_s
+    try:
+        library = get_library()
+    except LoadError as error:
+        yield bad("library", str(error), "build or install mpiio_ext: docs/install.md")
+        return
+    own = mpi.examine_library(library, environment, limit_s)
+    family.append(own.family)
+    yield from own.findings
+    yield mpi.starter(own.family, environment, limit_s)
+    yield from software.variables(environment)
+    yield program.preloaded(environment)
+    yield software.hints(environment, limit_s)
+    if wish.command:
+        yield from program.examine(wish.command, library, environment, limit_s)
+    yield from storage.examine(wish.path, environment, limit_s)
+    yield from machine.examine(machine.Machine(environment=environment, limit_s=limit_s), own.has_liburing)
+    yield from software.versions(environment, limit_s)
+
+
+def _of_job(wish: _Wish, job: Job, family: str) -> list[Finding]:
+    """Take part in the job; return what rank 0 has found, nothing on the others."""
+    from mpiio_ext.doctor import mpi
+    from mpiio_ext.doctor.children import pause
+
+    answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
+    if job.rank == 0:
+        return mpi.examine_job(answer, job, family, wish.write, wish.spawn)
+    if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first
+        pause(wish.timeout_s)
+    return []
+
+
+def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding], None]) -> None:
+    from mpiio_ext.doctor.children import JobEnded
+    from mpiio_ext.doctor.findings import bad
+
+    family: list[str] = []
+    try:
+        for item in _local(wish, family):
+            found.append(item)
+            say(item)
+        for item in _of_job(wish, job, family[0]) if family else []:
+            found.append(item)
+            say(item)
+        return
+    except JobEnded:
+        last = bad("job.ended", "the starter has ended the job", "its own messages say why")
+    except Exception as error:  # what is known counts more than the failure of one check
+        text = f"{type(error).__name__}: {error}"
+        last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")
+    found.append(last)
+    say(last)
+
+
+@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.option("--path", default=".", metavar="PATH", help="Where the program's files are; default: this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1.0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a single question may take.",
+)
+@click.option("--no-write", is_flag=True, help="Write no test file by a collective.")
+@click.option("--no-spawn", is_flag=True, help="Do not try MPI_Comm_spawn.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]",
+                shell_complete=complete_command)  # fmt: skip
+def doctor(
+    path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, command: tuple[str, ...]
+) -> None:
+    """Examine whether the library works here, and under PROGRAM, and say what to do where it does not.
+
+    PROGRAM is not run. Under a starter the ranks are compared, and rank 0 prints:
+
+    \b
+      mpiio-ext doctor -- ./app
+      mpirun -n 2 mpiio-ext doctor --path /scratch/me
+
+    ✓ is as it should be, ! works less well or not for everything, ✗ does not work. The exit status is 1 if there is a
+    ✗, 2 for a wrong command line, else 0.
+    """  # noqa: D301  (click wants the backspace character itself)
+    from mpiio_ext.doctor import State, mpi, show, worst
+    from mpiio_ext.doctor.children import JobEnded
+
+    wish = _Wish(path=Path(path), timeout_s=timeout_s, write=not no_write, spawn=not no_spawn, command=command)
+    job = mpi.job_of(os.environ)
+    signal.signal(signal.SIGTERM, _end_of_job)
+    if job.rank != 0:
+        with contextlib.suppress(JobEnded):
+            _of_job(wish, job, "")
+        return
+    found: list[Finding] = []
+    lines = show.Lines(sys.stdout, colors=not job.launched)
+    if not as_json:
+        lines.head(job.size)
+    _examine(wish, job, found, (lambda _: None) if as_json else lines.add)
+    if as_json:
+        click.echo(json.dumps(show.as_json(found, job.size), indent=2))
+    else:
+        lines.end(found)
+    if worst(found) is State.ERROR:
+        raise SystemExit(1)

@@ -1,0 +1,175 @@
+"""Manual pages of the command line, made from its click objects: ``python -m mpiio_ext.cli.manual [--check] FOLDER``.
+
+Problem. ``man mpiio-ext-run`` has to say what ``mpiio-ext run --help`` says, for all time. click-man, which does this
+for other programs, asks groups for commands that are loaded, and ours are loaded when they are called.
+
+Algorithm. One page for the program and one for each of its commands, as git has; commands of commands are sections of
+those pages. Texts are the help texts. Pages are in the language of man(7) that groff and mandoc share: ASCII, with
+escapes for all other characters. They are kept in docs/man, where a test finds drift, because a wheel is built without
+click.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+import mpiio_ext
+from mpiio_ext.cli import main
+from mpiio_ext.environment import VARIABLES
+
+__all__ = ["pages"]
+
+_PROGRAM = "mpiio-ext"
+_OPTIONS = "OPTIONS"
+#: Of the release: `make release-check` compares it with CITATION.cff.
+_DATE = "2026-11-23"
+
+
+def _escape(text: str) -> str:
+    """Return text for man(7): one line, or several that are filled."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("^", "\\(ha")
+    text = text.replace("~", "\\(ti").replace("'", "\\(aq")
+    text = "".join(char if ord(char) < 128 else f"\\[u{ord(char):04X}]" for char in text)
+    return re.sub(r"^\.", r"\\&.", text, flags=re.MULTILINE)
+
+
+def _blocks(text: str) -> list[tuple[bool, str]]:
+    r"""Return (whether its lines stay as they are, text) of each paragraph; "\b" marks the former, as for click."""
+    found = []
+    for block in re.split(r"\n\s*\n", inspect.cleandoc(text.partition("\f")[0])):
+        lines = [line for line in block.splitlines() if line.strip()]
+        if lines and lines[0].strip() == "\b":
+            found.append((True, "\n".join(lines[1:])))
+        elif lines:
+            found.append((False, " ".join(line.strip() for line in lines)))
+    return found
+
+
+def _description(text: str) -> Iterator[str]:
+    for number, (verbatim, block) in enumerate(_blocks(text)):
+        if number:
+            yield ".PP"
+        if verbatim:
+            yield from (".nf", _escape(inspect.cleandoc(block)), ".fi")
+        else:
+            yield _escape(block)
+
+
+def _parameters(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield a tagged paragraph for each option."""
+    for item in command.get_params(context):
+        record = item.get_help_record(context)
+        if isinstance(item, click.Option) and record is not None:
+            names, text = record
+            yield from (".TP", f"\\fB{_escape(names)}\\fR", _escape(" ".join(text.split())))
+
+
+def _synopsis(command: click.Command, context: click.Context) -> str:
+    pieces = " ".join(command.collect_usage_pieces(context))
+    return f"\\fB{_escape(context.command_path)}\\fR {_escape(pieces)}"
+
+
+def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command, click.Context]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None and not command.hidden:
+            yield name, command, _context(command, context, name)
+
+
+def _context(command: click.Command, parent: click.Context | None, name: str) -> click.Context:
+    settings = {**command.context_settings, "terminal_width": 10**6, "max_content_width": 10**6}
+    return command.context_class(command, parent=parent, info_name=name, **settings)
+
+
+def _section(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield a command of a command, and its own commands."""
+    yield from (f'.SS "{_escape(context.command_path)}"', _synopsis(command, context), ".PP")
+    yield from _description(command.help or "")
+    yield from _parameters(command, context)
+    if isinstance(command, click.Group):
+        for _, inner, inner_context in _commands(command, context):
+            yield from _section(inner, inner_context)
+
+
+def _head(title: str, line: str) -> list[str]:
+    """Return the first lines of a page."""
+    version = mpiio_ext.__version__
+    return [
+        '.\\" made by python -m mpiio_ext.cli.manual from the command line; do not edit',
+        f'.TH "{_escape(title.upper())}" "1" "{_DATE}" "mpiio_ext {version}" "mpiio_ext manual"',
+        ".SH NAME",
+        f"{_escape(title)} \\- {_escape(line.rstrip('.'))}",
+    ]
+
+
+def _page(name: str, command: click.Command, context: click.Context) -> str:
+    """Return the page of a command."""
+    title = f"{_PROGRAM}-{name}"
+    lines = [
+        *_head(title, _blocks(command.help or name)[0][1].split(". ")[0]),
+        ".SH SYNOPSIS",
+        _synopsis(command, context),
+    ]
+    lines += [".SH DESCRIPTION", *_description(command.help or ""), f".SH {_OPTIONS}", *_parameters(command, context)]
+    if isinstance(command, click.Group):
+        lines.append(".SH COMMANDS")
+        for _, inner, inner_context in _commands(command, context):
+            lines += _section(inner, inner_context)
+    lines += [".SH SEE ALSO", f"\\fB{_escape(_PROGRAM)}\\fR(1)"]
+    return "\n".join(lines) + "\n"
+
+
+def _variables() -> Iterator[str]:
+    for name, item in VARIABLES.items():
+        if item.by_user:
+            yield from (".TP", f"\\fB{_escape(name)}\\fR", _escape(item.meaning))
+
+
+def _first(context: click.Context) -> str:
+    """Return the page of the program."""
+    names = main.list_commands(context)
+    lines = [*_head(_PROGRAM, "MPI\\-IO middleware under unchanged MPI programs".replace("\\", ""))]
+    lines += [".SH SYNOPSIS", _synopsis(main, context), ".SH DESCRIPTION", *_description(main.help or "")]
+    lines += [f".SH {_OPTIONS}", *_parameters(main, context), ".SH COMMANDS"]
+    for name, command, _ in _commands(main, context):
+        lines += [".TP", f"\\fB{_escape(f'{_PROGRAM}-{name}')}\\fR(1)", _escape(command.get_short_help_str(10**6))]
+    lines += [".SH ENVIRONMENT", *_variables(), ".SH FILES", ".TP", ".I /etc/mpiio_ext.conf"]
+    lines += [_escape("hints of the site, weaker than those of programs and users"), ".SH SEE ALSO"]
+    lines += [",\n".join(f"\\fB{_escape(f'{_PROGRAM}-{name}')}\\fR(1)" for name in names)]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Return name of the file -> text of every page."""
+    context = _context(main, None, _PROGRAM)
+    found = {f"{_PROGRAM}.1": _first(context)}
+    for name, command, inner in _commands(main, context):
+        found[f"{_PROGRAM}-{name}.1"] = _page(name, command, inner)
+    return found
+
+
+def _run(words: list[str]) -> int:
+    check, folder = "--check" in words, Path(words[-1])
+    found = pages()
+    there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.1")}
+    changed = sorted(name for name in found.keys() | there.keys() if found.get(name) != there.get(name))
+    if not check:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in changed:
+            if name in found:
+                (folder / name).write_text(found[name], encoding="utf-8")
+            else:
+                (folder / name).unlink()
+    for name in changed:
+        print(f"{folder / name}: {'out of date: python -m mpiio_ext.cli.manual docs/man' if check else 'written'}")
+    return int(check and bool(changed))
+
+
+if __name__ == "__main__":
+    sys.exit(_run(sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
+
+Algorithm. The header of the file (pyelftools) tells a static program from a dynamic one and names its dynamic linker.
+That linker is then run in its tracing mode, which is what ``ldd -r`` does: it loads the program and all libraries with
+the search paths, LD_LIBRARY_PATH and LD_PRELOAD that count, carries out every relocation, reports each binding and ends
+before the first instruction of the program.
+
+Guarantee. No instruction of the program runs: only the linkers of glibc are asked, which know this mode; others (musl)
+are told apart by their names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpiio_ext.doctor.children import run_limited
+
+__all__ = ["ABIS", "Binary", "Trace", "abi_of", "privileges", "read_binary", "trace"]
+
+#: Name of an MPI library -> what to call it.
+ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH"}
+_ABI_NAME = re.compile(r"libmpi(ch|_abi)?\.so(\.\d+)*")
+_GLIBC = re.compile(r"ld(-linux.*|64)?\.so(\.\d+)*|ld-linux.*")
+_LOADED = re.compile(r"^\s+(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?$", re.MULTILINE)
+_PLAIN = re.compile(r"^\s+(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
+_BOUND = re.compile(r"binding file (.+?) \[\d+\] to (.+?) \[\d+\]: normal symbol `(\w+)'")
+_IGNORED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preloaded \(([^)]*)\)")
+#: Functions on files, in C and in Fortran.
+_OF_FILES = re.compile(r"mpi_file_\w+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary:
+    """What the header of an ELF file says.
+
+    Attributes
+    ----------
+    machine : processor and width, such as "EM_X86_64 64".
+    linker : path of its dynamic linker; "" where it has none.
+    is_static : whether it is a program that no dynamic linker loads.
+    needed : names of the libraries that it needs itself.
+    """
+
+    machine: str
+    linker: str
+    is_static: bool
+    needed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What the dynamic linker did for a program.
+
+    Attributes
+    ----------
+    libraries : name -> path of everything that is loaded; path "" where it was not found.
+    bindings : (file that calls, file that is called, symbol) of all functions on MPI files, and of MPI_Init.
+    ignored : (object, reason) of every LD_PRELOAD that had no effect.
+    trouble : "" or why there is no trace.
+    """
+
+    libraries: dict[str, str]
+    bindings: tuple[tuple[str, str, str], ...] = ()
+    ignored: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+
+    def mpi(self) -> dict[str, str]:
+        """Return name -> path of the MPI libraries among them."""
+        return {name: path for name, path in self.libraries.items() if _ABI_NAME.fullmatch(name)}
+
+    def missing(self) -> list[str]:
+        """Return the names of libraries that were not found."""
+        return [name for name, path in self.libraries.items() if not path]
+
+
+def abi_of(name: str) -> str:
+    """Return what an MPI library of this name is called; the name itself where it is not known."""
+    return ABIS.get(name, name)
+
+
+def read_binary(path: Path) -> Binary | None:
+    """Return what the header of a file says, None where it is no ELF file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.dynamic import DynamicSegment
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.segments import InterpSegment
+
+    with path.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+            segments = list(elf.iter_segments())
+            linker = next((item.get_interp_name() for item in segments if isinstance(item, InterpSegment)), "")
+            dynamic = [item for item in segments if isinstance(item, DynamicSegment)]
+            tags = [tag for item in dynamic for tag in item.iter_tags("DT_NEEDED")]
+            return Binary(
+                machine=f"{elf.header.e_machine} {elf.elfclass}",
+                linker=linker,
+                is_static=not linker and not tags,
+                needed=tuple(str(getattr(tag, "needed", "")) for tag in tags),
+            )
+        except (ELFError, OSError, UnicodeDecodeError, AttributeError, KeyError, ValueError):  # a damaged file's places
+            return None
+
+
+def privileges(path: Path) -> str:
+    """Return by what a program runs with other rights than its user's, "" where it does not.
+
+    The dynamic linker then ignores LD_PRELOAD with a path in it, and LD_LIBRARY_PATH.
+    """
+    mode = path.stat().st_mode
+    found = [name for bit, name in ((stat.S_ISUID, "setuid"), (stat.S_ISGID, "setgid")) if mode & bit]
+    try:
+        if os.getxattr(path, "security.capability"):
+            found.append("file capabilities")
+    except OSError:
+        pass
+    return " and ".join(found)
+
+
+def trace(path: Path, linker: str, environment: Mapping[str, str], limit_s: float = 20.0) -> Trace:
+    """Let the dynamic linker load a program or a library, without running it.
+
+    Parameters
+    ----------
+    path : program or library.
+    linker : path of the dynamic linker that the program names.
+    environment : with the LD_PRELOAD and LD_LIBRARY_PATH that shall count.
+    limit_s : seconds that it may take.
+    """
+    if not _GLIBC.fullmatch(Path(linker).name):
+        return Trace(libraries={}, trouble=f"its dynamic linker {linker} is not that of glibc, and cannot be asked")
+    asked = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes", "LD_DEBUG": "bindings"}
+    kept = {name: value for name, value in environment.items() if name != "LD_DEBUG_OUTPUT"}
+    trouble, printed = run_limited([linker, str(path)], environment=kept | asked, limit_s=limit_s)
+    text = printed.decode(errors="replace")
+    libraries = {name: "" if found == "not found" else found for name, found in _LOADED.findall(text)}
+    libraries |= {Path(found).name: found for found in _PLAIN.findall(text)}
+    if trouble and not libraries:
+        return Trace(libraries={}, trouble=f"the dynamic linker {linker} does not load it ({trouble})")
+    bindings = [found for found in _BOUND.findall(text) if _OF_FILES.fullmatch(found[2]) or found[2] == "MPI_Init"]
+    ignored = tuple(dict.fromkeys(_IGNORED.findall(text)))
+    return Trace(libraries=libraries, bindings=tuple(bindings), ignored=ignored)

@@ -1,0 +1,407 @@
+"""The library, the MPI library under it, and the job; asked for in child processes, since MPI may hang or end them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.doctor import linker
+from mpiio_ext.doctor.children import Answer, ask, run_limited
+from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.doctor.machine import size
+
+__all__ = ["Job", "Own", "examine_job", "examine_library", "job_of", "starter", "take_part"]
+
+#: In which starters tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
+_SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
+_FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+_NEEDLES = (
+    ("Open MPI", "openmpi"),
+    ("MPICH", "mpich"),
+    ("Intel(R) MPI", "mpich"),
+    ("CRAY MPICH", "mpich"),
+    ("MVAPICH", "mpich"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the starter says of this process.
+
+    Attributes
+    ----------
+    size : ranks of the job; 1 where no starter is seen.
+    rank : number of this process.
+    launched : whether a starter has started it.
+    """
+
+    size: int
+    rank: int
+    launched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What is known of the library.
+
+    Attributes
+    ----------
+    findings : what was found.
+    path : libmpiio_ext.so.
+    family : MPI family that it was built for, "" where it cannot be loaded.
+    abi : name of the MPI library that it needs, "" where it needs none by name.
+    has_liburing : whether it was linked with liburing; None where that is not known.
+    """
+
+    findings: list[Finding]
+    path: Path
+    family: str = ""
+    abi: str = ""
+    has_liburing: bool | None = None
+
+
+def job_of(environment: Mapping[str, str]) -> Job:
+    """Return what the starter says of this process by its variables."""
+    from mpiio_ext.launchers import launched_rank
+
+    sizes = [int(environment[name]) for name in _SIZES if environment.get(name, "").isdecimal()]
+    return Job(size=sizes[0] if sizes else 1, rank=launched_rank(environment) if sizes else 0, launched=bool(sizes))
+
+
+def family_of(version: str) -> str:
+    """Return the family of an MPI library by its version text, "" where it is not known."""
+    return next((family for needle, family in _NEEDLES if needle in version), "")
+
+
+def examine_library(library: Path, environment: Mapping[str, str], limit_s: float = 20.0) -> Own:
+    """Return whether the library is there and can be loaded, and for which MPI library it was built.
+
+    Parameters
+    ----------
+    library : path of libmpiio_ext.so.
+    environment : variables that count.
+    limit_s : seconds that a child process may take.
+    """
+    key = "library"
+    again = "build or install mpiio_ext again: docs/install.md"
+    binary = linker.read_binary(library) if os.access(library, os.R_OK) else None
+    if binary is None:
+        return Own(findings=[bad(key, f"{library} is missing, or is no library", again)], path=library)
+    abi = next((name for name in binary.needed if linker.abi_of(name) in linker.ABIS.values()), "")
+    interpreter = _linker()
+    loaded = linker.trace(library, interpreter, environment, limit_s) if interpreter else linker.Trace(libraries={})
+    if loaded.missing():
+        advice = (
+            "load the module of the MPI that it was built with, or set LD_LIBRARY_PATH"
+            if any(name == abi for name in loaded.missing())
+            else again
+        )
+        text = f"{library} does not find {', '.join(loaded.missing())}"
+        return Own(findings=[bad(key, text, advice, missing=loaded.missing())], path=library, abi=abi)
+    answer = ask("extension", environment=environment, limit_s=limit_s)
+    version, family = answer.values.get("version"), str(answer.values.get("family", ""))
+    if version is None:
+        text = f"{library} cannot be loaded: {answer.reason()}"
+        return Own(findings=[bad(key, text, again)], path=library, abi=abi)
+    facts = {
+        "path": str(library),
+        "version": version,
+        "package": answer.values.get("package"),
+        "family": family,
+        "abi": abi or None,
+    }
+    names = f"for {_FAMILIES.get(family, family)}{f' ({abi})' if abi else ''}"
+    findings = [good(key, f"{library}, {version}, {names}", **facts)]
+    if version != facts["package"]:
+        findings = [bad(key, f"{library} is {version}, the Python package {facts['package']}", again, **facts)]
+    uring = "liburing.so.2" in loaded.libraries if loaded.libraries else None
+    return Own(findings=findings, path=library, family=family, abi=abi, has_liburing=uring)
+
+
+def _linker() -> str:
+    """Return the dynamic linker of this Python, "" where it has none."""
+    import sys
+
+    binary = linker.read_binary(Path(sys.executable))
+    return "" if binary is None else binary.linker
+
+
+def starter(family: str, environment: Mapping[str, str], limit_s: float = 20.0) -> Finding:
+    """Return whether the starter on PATH is that of the library's MPI.
+
+    Parameters
+    ----------
+    family : of the library.
+    environment : with the PATH that counts.
+    limit_s : seconds that the starter may take for its version.
+    """
+    import shutil
+
+    key, path = "mpi.starter", shutil.which("mpirun", path=environment.get("PATH"))
+    path = path or shutil.which("mpiexec", path=environment.get("PATH"))
+    if path is None:
+        srun = shutil.which("srun", path=environment.get("PATH"))
+        if srun:
+            return good(key, f"{srun}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=srun, family="slurm")
+        return warn(key, "neither mpirun nor mpiexec is on PATH", "load the module of the MPI", path=None, family=None)
+    _, printed = run_limited([path, "--version"], environment=environment, limit_s=limit_s)
+    text = printed.decode(errors="replace")
+    theirs = "openmpi" if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text or "prte" in text.lower() else ""
+    theirs = theirs or ("mpich" if "HYDRA" in text or "Intel(R) MPI" in text else "")
+    facts = {"path": path, "family": theirs or None}
+    if theirs and family and theirs != family:
+        return bad(
+            key,
+            f"{path} is of {_FAMILIES[theirs]}, this mpiio_ext is for {_FAMILIES[family]}",
+            "use the starter of that MPI, or the mpiio_ext of the other one; of one started by the wrong one "
+            "every rank is alone",
+            **facts,
+        )
+    return good(key, f"{path}, {_FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **facts)
+
+
+def take_part(job: Job, path: Path, environment: Mapping[str, str], limit_s: float, write: bool, spawn: bool) -> Answer:
+    """Let a child be this process' rank of the job; rank 0 waits the shortest, so that it can say what happened.
+
+    Parameters
+    ----------
+    job : this process' place.
+    path : in whose folder a small file is written.
+    environment : of the rank.
+    limit_s : seconds until rank 0 gives up.
+    write, spawn : whether to do so.
+    """
+    later = 0 if job.rank == 0 else 5
+    return ask(
+        "job",
+        str(path),
+        str(int(write)),
+        str(int(spawn)),
+        environment=environment,
+        limit_s=limit_s + later,
+        inherit=job.launched,
+    )
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An answer of rank 0, and the findings that are made of it."""
+
+    answer: Answer
+    job: Job
+    family: str
+    findings: list[Finding] = field(default_factory=list)
+
+    def has(self, name: str) -> bool:
+        return name in self.answer.values
+
+    def get(self, name: str) -> Any:
+        return self.answer.values.get(name)
+
+
+def examine_job(answer: Answer, job: Job, family: str, write: bool, spawn: bool) -> list[Finding]:
+    """Return what a rank's answers mean.
+
+    Parameters
+    ----------
+    answer : of rank 0.
+    job : what the starter said.
+    family : that the library was built for.
+    write, spawn : whether these were asked for.
+    """
+    seen = _Seen(answer, job, family)
+    seen.findings.append(_version(seen))
+    if not seen.has("version"):
+        return seen.findings
+    seen.findings.append(_started(seen))
+    if not seen.has("thread"):
+        return seen.findings
+    seen.findings += [_thread(seen), *_ranks(seen)]
+    if write:
+        seen.findings.append(_trip(seen))
+    if spawn:
+        seen.findings.append(_spawn(seen))
+    return seen.findings
+
+
+def _version(seen: _Seen) -> Finding:
+    key = "mpi.version"
+    if not seen.has("version"):
+        return bad(
+            key,
+            f"no MPI from Python: {seen.answer.reason()}",
+            "python -c 'import mpiio_ext; from mpi4py import MPI' says more; programs in C may work",
+        )
+    version, standard = str(seen.get("version")), ".".join(map(str, seen.get("standard") or ()))
+    theirs = family_of(version)
+    facts = {"version": version, "standard": standard, "family": theirs or None, "interposed": seen.get("interposed")}
+    if theirs and seen.family and theirs != seen.family:
+        return bad(
+            key,
+            f"mpi4py uses {version}, but this mpiio_ext is for {_FAMILIES[seen.family]}",
+            "install mpiio_ext with the MPI of mpi4py, or set MPI4PY_MPIABI",
+            **facts,
+        )
+    if not seen.get("interposed"):
+        return bad(
+            key,
+            f"{version}: MPI_File_* of mpi4py does not reach this library",
+            "is another library in front of it? See LD_PRELOAD",
+            **facts,
+        )
+    return good(key, f"{version}, MPI {standard}; MPI-IO of mpi4py reaches this library", **facts)
+
+
+def _started(seen: _Seen) -> Finding:
+    key, job = "mpi.start", seen.job
+    if not seen.has("thread"):
+        help_ = (
+            "under Slurm: srun --mpi=pmix (Open MPI), --mpi=pmi2 (MPICH)"
+            if "SLURM_JOB_ID" in os.environ
+            else "does the MPI work without this library? mpirun -n 2 python -m mpi4py.bench helloworld"
+        )
+        return bad(key, f"MPI_Init_thread has not returned: {seen.answer.reason()}", help_, size=None)
+    found = int(seen.get("size"))
+    facts = {"size": found, "asked": job.size if job.launched else None, "finalized": bool(seen.get("finalized"))}
+    if job.launched and found != job.size:
+        return bad(
+            key,
+            f"the starter has started {job.size} ranks, MPI sees {found}",
+            "every rank is alone: the starter is of another MPI than the library, or Slurm's --mpi is wrong",
+            **facts,
+        )
+    return good(key, f"MPI starts, {found} rank{'s' if found > 1 else ''}", **facts)
+
+
+def _thread(seen: _Seen) -> Finding:
+    key, level = "mpi.thread", str(seen.get("thread"))
+    if level == "multiple":
+        return good(key, "MPI_THREAD_MULTIPLE is provided", level=level)
+    return warn(
+        key,
+        f"MPI_THREAD_{level.upper()} is provided, not MPI_THREAD_MULTIPLE",
+        "nonblocking collectives on files of several nodes are accessed by every rank alone, and delegates "
+        "cannot be threads: an MPI library with threads",
+        level=level,
+    )
+
+
+def _different(ranks: list[dict[str, Any]], name: str) -> dict[str, int]:
+    """Return value -> first rank that has it."""
+    found: dict[str, int] = {}
+    for number, rank in enumerate(ranks):
+        found.setdefault(str(rank.get(name)), number)
+    return found
+
+
+def _ranks(seen: _Seen) -> list[Finding]:
+    """Return whether the ranks have the same library and MPI, and what their hosts have in /dev/shm."""
+    ranks: list[dict[str, Any]] = seen.get("ranks") or []
+    if not ranks:
+        return [
+            bad(
+                "job.agreement",
+                f"the ranks cannot exchange messages: {seen.answer.reason()}",
+                "does the MPI work without this library?",
+            )
+        ]
+    hosts: dict[str, dict[str, Any]] = {}
+    for rank in ranks:
+        hosts.setdefault(rank["host"], rank)
+    return [_agreement(ranks), _hosts(hosts)]
+
+
+def _agreement(ranks: list[dict[str, Any]]) -> Finding:
+    key, facts = "job.agreement", {"ranks": len(ranks)}
+    for name, what in (
+        ("mpiio_ext", "mpiio_ext"),
+        ("version", "the MPI library"),
+        ("library", "the library's path"),
+        ("python", "Python"),
+    ):
+        found = _different(ranks, name)
+        if len(found) > 1:
+            (first, _), (second, number) = list(found.items())[:2]
+            make = bad if name in ("mpiio_ext", "version") else warn
+            return make(
+                key,
+                f"the ranks differ in {what}: {first} on rank 0, {second} on rank {number}",
+                "one installation that all hosts see, and one environment for all ranks",
+                differs=name,
+                **facts,
+            )
+    return good(key, f"{len(ranks)} rank{'s have' if len(ranks) > 1 else ' has'} the same mpiio_ext and MPI", **facts)
+
+
+def _hosts(hosts: dict[str, dict[str, Any]]) -> Finding:
+    key = "job.hosts"
+    facts = {
+        "hosts": {
+            name: {word: rank[word] for word in ("shm_total_bytes", "shm_free_bytes")} for name, rank in hosts.items()
+        }
+    }
+    without = sorted(name for name, rank in hosts.items() if rank["shm_free_bytes"] is None)
+    if without:
+        return warn(key, f"no /dev/shm that can be written to on {', '.join(without)}", "mount a tmpfs there", **facts)
+    sizes = {name: int(rank["shm_total_bytes"]) for name, rank in hosts.items()}
+    least, most = min(sizes.values()), max(sizes.values())
+    if 2 * least < most:
+        small = sorted(name for name, count in sizes.items() if count == least)
+        return warn(
+            key,
+            f"/dev/shm differs: {size(least)} on {', '.join(small)}, up to {size(most)} elsewhere",
+            "make it as large on all hosts",
+            **facts,
+        )
+    free = min(int(rank["shm_free_bytes"]) for rank in hosts.values())
+    return good(
+        key, f"{len(hosts)} host{'s' if len(hosts) > 1 else ''}, {size(free)} free in /dev/shm at least", **facts
+    )
+
+
+def _trip(seen: _Seen) -> Finding:
+    key = "io.round_trip"
+    error = seen.get("trip_error")
+    facts = {"right": seen.get("trip_right"), "own": seen.get("trip_own"), "reason": seen.get("trip_reason")}
+    if error is not None:
+        advice = (
+            "a file system that all hosts have mounted: --path"
+            if seen.has("trip_blind")
+            else "choose a folder that can be written to: --path"
+        )
+        return bad(key, f"no collective write and read: {error}", advice, **facts)
+    if facts["right"] is None:
+        return bad(
+            key,
+            f"a collective write and read has not ended: {seen.answer.reason()}",
+            "MPIOX_HINTS='*:mpiox_enable=false' leaves files to the MPI library: does it work then?",
+            **facts,
+        )
+    if not facts["right"]:
+        return bad(key, "a collective has read back other bytes than were written", "please report this", **facts)
+    if not facts["own"]:
+        return warn(
+            key,
+            f"right, but the MPI library has carried it out: {facts['reason']}",
+            "docs/limitations.md says what to do",
+            **facts,
+        )
+    return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)
+
+
+def _spawn(seen: _Seen) -> Finding:
+    key, told = "mpi.spawn", seen.get("spawned")
+    if told:
+        return good(key, "MPI_Comm_spawn works (delegates may be spawned)", works=True)
+    reason = seen.get("spawn_error") or seen.answer.reason() or "it has not returned"
+    advice = "I/O delegates then need mpiox_delegate_mode=split or thread"
+    if not seen.job.launched:
+        advice += "; started by mpirun it may work"
+    elif seen.family == "openmpi":
+        advice += "; it takes a free slot: mpirun --oversubscribe, or fewer ranks"
+    if "SLURM_JOB_ID" in os.environ:
+        advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"
+    return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False)

@@ -1,0 +1,444 @@
+"""Whether the library is under a program, or can be put there.
+
+Algorithm. Of a command line the starter and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
+The program's file tells whether a library can be put under it at all; then the dynamic linker is asked twice, without
+this library and as ``mpiio-ext run`` would start the program: which MPI library it gets, and what its calls of MPI-IO
+are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpiio_ext.doctor import linker
+from mpiio_ext.doctor.children import ask, run_limited
+from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.launchers import plan, starter_family
+
+__all__ = ["Target", "examine", "program_of", "without"]
+
+_MOST_SCRIPTS = 4
+_PYTHON = re.compile(r"python[\d.]*")
+_RUN = ["mpiio-ext", "run"]
+_MARK = "mpiio_ext doctor: "
+#: Said by an interpreter of Python under the environment that the program would have.
+_ASK_PYTHON = f"""
+import ctypes, json
+process, told = ctypes.CDLL(None), {{}}
+told["loaded"] = hasattr(process, "mpiio_ext_interposed")
+try:
+    import mpi4py
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
+    from mpi4py import MPI
+    told["mpi"] = MPI.Get_library_version().strip("\\0\\n ")
+except BaseException as error:
+    told["error"] = f"{{type(error).__name__}}: {{error}}"
+told["interposed"] = told["loaded"] and bool(process.mpiio_ext_interposed())
+print("\\n{_MARK}" + json.dumps(told))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The program that is examined, and the library that shall be under it.
+
+    Attributes
+    ----------
+    name : as the command line calls it.
+    path : its file, of a script that of the interpreter.
+    script : file of the script, None where the program is none.
+    library : path of libmpiio_ext.so.
+    environment : that doctor runs in.
+    limit_s : seconds that a question may take.
+    """
+
+    name: str
+    path: Path
+    script: Path | None
+    library: Path
+    environment: Mapping[str, str]
+    limit_s: float
+
+    def is_python(self) -> bool:
+        """Return whether it is an interpreter of Python."""
+        return _PYTHON.fullmatch(self.path.name) is not None
+
+    def under(self) -> dict[str, str]:
+        """Return the environment that ``mpiio-ext run`` would give it."""
+        launch = plan([str(self.path)], library=str(self.library), settings={}, family="", environment=self.environment)
+        return launch.environment
+
+
+def _executable(word: str) -> str | None:
+    return shutil.which(word)
+
+
+def _behind_run(words: Sequence[str]) -> list[str]:
+    """Return what stands behind ``mpiio-ext run [OPTIONS]``."""
+    if "--" in words:
+        return list(words[words.index("--") + 1 :])
+    rest = list(words[2:])
+    while rest and rest[0].startswith("-"):
+        taken = 2 if rest[0] in ("-H", "--hint", "--hints-file") else 1
+        rest = rest[taken:]
+    return rest
+
+
+def program_of(command: Sequence[str]) -> tuple[list[str], str]:
+    """Return the program that a command line starts, with its arguments, and its starter, "" for none.
+
+    Behind a starter the first word that is an executable file is taken for the program: values of its options mostly
+    are none. ``env`` with its settings and ``mpiio-ext run`` are passed over.
+    """
+    words, starter = list(command), ""
+    while words:
+        name = Path(words[0]).name
+        if starter_family(words[0], "openmpi") is not None:
+            starter = words[0]
+            places = [i for i, word in enumerate(words[1:], 1) if not word.startswith("-") and _executable(word)]
+            words = words[places[0] :] if places else []
+        elif [name, *words[1:2]] == _RUN:
+            words = _behind_run(words)
+        elif name == "env" and len(words) > 1:
+            words = words[1:]
+            while words and ("=" in words[0] or words[0].startswith("-")):
+                words = words[1:]
+        else:
+            break
+    return words, starter
+
+
+def without(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment whose LD_PRELOAD does not name this library."""
+    words = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    kept = ":".join(word for word in words if not _is_ours(word))
+    rest = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
+    return rest | ({"LD_PRELOAD": kept} if kept else {})
+
+
+def _is_ours(path: str) -> bool:
+    return Path(path).name.startswith("libmpiio_ext")
+
+
+def _is_mpi(path: str) -> bool:
+    return Path(path).name.startswith("libmpi") and not _is_ours(path)
+
+
+def _interpreter(path: Path) -> str | None:
+    """Return what the first line of a script names, None where the file is no script.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(256)
+    if not head.startswith(b"#!"):
+        return None
+    words = head[2:].splitlines()[0].decode(errors="replace").split()
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if "=" not in word and not word.startswith("-")]
+    return words[0] if words else ""
+
+
+def _resolve(name: str) -> tuple[Path | None, Path | None, Finding | None]:
+    """Return the file of a program, its script where it is one, and a finding where there is no such program."""
+    key = "program.found"
+    script: Path | None = None
+    for _ in range(_MOST_SCRIPTS):
+        found = _executable(name)
+        if found is None:
+            there = Path(name).exists()
+            text = f"{name} {'may not be executed' if there else 'is not found'}"
+            advice = f"chmod +x {name}" if there else "name it by its path, or put its folder on PATH"
+            return None, None, bad(key, text, advice, name=name)
+        try:
+            next_name = _interpreter(Path(found))
+        except OSError as error:
+            return (
+                None,
+                None,
+                bad(
+                    key,
+                    f"{found} cannot be read: {error.strerror}",
+                    "without the right to read it nothing can be said about it",
+                    name=found,
+                ),
+            )
+        if next_name is None:
+            return Path(found).absolute(), script, None
+        script, name = script or Path(found).absolute(), next_name
+    return (
+        None,
+        None,
+        bad(key, f"{script}: scripts whose interpreters are scripts", "name the program itself", name=name),
+    )
+
+
+def examine(
+    command: Sequence[str], library: Path, environment: Mapping[str, str], limit_s: float = 20.0
+) -> list[Finding]:
+    """Return what can be said about a program, from finding it to what its calls are bound to.
+
+    Parameters
+    ----------
+    command : program with arguments, possibly behind a starter.
+    library : path of libmpiio_ext.so.
+    environment : that the program would be started in.
+    limit_s : seconds that each question may take.
+    """
+    words, starter = program_of(command)
+    if not words:
+        return [bad("program.found", f"{' '.join(command)}: no program in it", "name the program itself")]
+    path, script, problem = _resolve(words[0])
+    if problem is not None or path is None:
+        return [problem] if problem else []
+    target = Target(name=words[0], path=path, script=script, library=library, environment=environment, limit_s=limit_s)
+    kind = f"a script for {path}" if script else str(path)
+    behind = f", started by {starter}" if starter else ""
+    found = [
+        good(
+            "program.found",
+            f"{words[0]}: {kind}{behind}",
+            name=words[0],
+            path=str(path),
+            script=None if script is None else str(script),
+            starter=starter or None,
+        )
+    ]
+    return found + _loading(target)
+
+
+def _loading(target: Target) -> list[Finding]:
+    """Return whether libraries can be put under the program, and if so, what comes of it."""
+    key = "program.linking"
+    binary = linker.read_binary(target.path)
+    if binary is None:
+        return [bad(key, f"{target.path} is neither an ELF program nor a script with #!", "name the program itself")]
+    if binary.is_static or not binary.linker:
+        return [
+            bad(
+                key,
+                f"{target.path} is linked statically: LD_PRELOAD has no effect on it",
+                "link it dynamically (on Cray CRAYPE_LINK_TYPE=dynamic), or link it with -lmpiio_ext",
+                static=True,
+            )
+        ]
+    own = linker.read_binary(target.library) if target.library.exists() else None
+    if own is not None and own.machine != binary.machine:
+        return [
+            bad(
+                key,
+                f"{target.path} is for {binary.machine}, this library for {own.machine}",
+                "install mpiio_ext for the program's processor",
+                static=False,
+            )
+        ]
+    privileges = linker.privileges(target.path)
+    if privileges:
+        return [
+            bad(
+                key,
+                f"{target.path} has {privileges}: the dynamic linker ignores LD_PRELOAD",
+                "use a copy of it without these rights (cp makes one), or link it with -lmpiio_ext",
+                static=False,
+                privileges=privileges,
+            )
+        ]
+    return [good(key, f"dynamically, by {binary.linker}", static=False), *_bound(target, binary)]
+
+
+def _bound(target: Target, binary: linker.Binary) -> list[Finding]:
+    bare = linker.trace(target.path, binary.linker, without(target.environment), target.limit_s)
+    run = linker.trace(target.path, binary.linker, target.under(), target.limit_s)
+    if bare.trouble or run.trouble:
+        return [warn("program.libraries", bare.trouble or run.trouble, "MPIOX_STATS=1 tells in a run")]
+    missing = bare.missing()
+    if missing:
+        return [
+            bad(
+                "program.libraries",
+                f"not found: {', '.join(missing)}",
+                "load the modules that it was built with, or set LD_LIBRARY_PATH",
+                missing=missing,
+            )
+        ]
+    ignored = [item for item in run.ignored if _is_ours(item[0])]
+    if ignored:
+        return [
+            bad(
+                "program.under",
+                f"the dynamic linker ignores {ignored[0][0]} ({ignored[0][1]})",
+                "install mpiio_ext where this machine can read it",
+            )
+        ]
+    if target.is_python():
+        return _python(target)
+    return [_program_mpi(target, bare, run), *_under(target, bare, run)]
+
+
+def _has_mpi_inside(path: Path) -> bool:
+    """Return whether a program defines MPI_Init itself."""
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
+
+    with path.open("rb") as file:
+        for section in ELFFile(file).iter_sections():
+            for symbol in (
+                (section.get_symbol_by_name("MPI_Init") or []) if isinstance(section, SymbolTableSection) else []
+            ):
+                if symbol["st_shndx"] != "SHN_UNDEF":
+                    return True
+    return False
+
+
+def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
+    """Return which MPI library the program gets, and whether it is one that this library was built for."""
+    key = "program.mpi"
+    theirs = bare.mpi()
+    if not theirs:
+        if _has_mpi_inside(target.path):
+            return bad(
+                key,
+                "an MPI library is linked into it statically: its calls do not leave the program",
+                "link the MPI library dynamically",
+            )
+        return warn(
+            key,
+            "neither it nor its libraries need an MPI library",
+            "is it the program? One that loads MPI at run time (dlopen) reaches this library only by the names "
+            "that the dynamic linker binds",
+            abi=None,
+        )
+    name, path = next(iter(theirs.items()))
+    own = {linker.abi_of(item): item for item in run.mpi() if item not in theirs}
+    version = ask("library_version", path, environment=without(target.environment), limit_s=target.limit_s)
+    text = str(version.values.get("version", "")).splitlines()
+    facts = {"abi": linker.abi_of(name), "library": path, "version": text[0] if text else None}
+    said = f"{text[0] if text else linker.abi_of(name)} ({path})"
+    if own:
+        other, soname = next(iter(own.items()))
+        return bad(
+            key,
+            f"{said}, but this mpiio_ext is for {other} ({soname})",
+            f"install mpiio_ext in another environment with the program's MPI ({facts['abi']}): "
+            "MPICC=mpicc pip install; docs/install.md",
+            **facts,
+        )
+    return good(key, said, **facts)
+
+
+def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> list[Finding]:
+    """Return what the calls of MPI-IO of a program, and of its libraries, are bound to with this library."""
+    key = "program.under"
+    calls = [item for item in run.bindings if item[2] != "MPI_Init" and not _is_mpi(item[0]) and not _is_ours(item[0])]
+    through = any(_is_mpi(caller) and _is_ours(callee) for caller, callee, _ in run.bindings)  # MPICH's Fortran
+    elsewhere = sorted(
+        {
+            (callee, symbol)
+            for _, callee, symbol in calls
+            if not _is_ours(callee) and not (through and symbol.islower() and _is_mpi(callee))
+        }
+    )
+    linked = any(_is_ours(path) for path in bare.libraries.values())
+    now = linked or any(_is_ours(word) for word in target.environment.get("LD_PRELOAD", "").replace(":", " ").split())
+    names = sorted({symbol for _, _, symbol in calls})
+    facts = {"now": now, "linked": linked, "calls": names}
+    if not calls:
+        return [
+            warn(
+                key,
+                "no function of MPI-IO is called by it or by the libraries that it is linked with",
+                "there is nothing for this library to do, unless it loads libraries later (dlopen)",
+                **facts,
+            )
+        ]
+    if elsewhere:
+        callee, symbol = elsewhere[0]
+        tool = not _is_mpi(callee)
+        advice = (
+            f"preload this library first: LD_PRELOAD={target.library}:{callee}"
+            if tool
+            else "it was not loaded: see LD_PRELOAD above, and mpiio-ext run --dry-run"
+        )
+        make = warn if tool else bad
+        return [
+            make(
+                key,
+                f"{symbol} is bound to {callee} and does not reach this library",
+                advice,
+                elsewhere=[list(item) for item in elsewhere],
+                **facts,
+            )
+        ]
+    how = "it is linked with it" if linked else "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}"
+    return [good(key, f"{len(names)} functions of MPI-IO reach this library: {how}", **facts)]
+
+
+def _python(target: Target) -> list[Finding]:
+    """Return which MPI a Python gets, and whether its calls reach the library when it is preloaded."""
+    trouble, printed = run_limited(
+        [str(target.path), "-c", _ASK_PYTHON], environment=target.under(), limit_s=target.limit_s
+    )
+    lines = [line for line in printed.decode(errors="replace").splitlines() if line.startswith(_MARK)]
+    if not lines:
+        text = f"{target.path} does not work with the library ({trouble or 'it said nothing'})"
+        return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
+    told = json.loads(lines[-1].removeprefix(_MARK))
+    if "mpi" not in told:
+        return [
+            warn(
+                "program.mpi",
+                f"{target.path} has no mpi4py that works: {told.get('error', '')}",
+                "install mpi4py in its environment; parallel h5py and netCDF4 need it, too",
+                abi=None,
+            )
+        ]
+    version = str(told["mpi"]).splitlines()[0]
+    found = [good("program.mpi", version, version=version)]
+    if told["interposed"]:
+        now = any(_is_ours(word) for word in target.environment.get("LD_PRELOAD", "").replace(":", " ").split())
+        how = "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}, or import mpiio_ext before mpi4py"
+        return [*found, good("program.under", f"MPI-IO of this Python reaches this library: {how}", now=now)]
+    return [
+        *found,
+        bad(
+            "program.under",
+            "MPI-IO of this Python does not reach this library: it is another MPI's",
+            "install mpiio_ext with the MPI of this Python",
+            now=False,
+        ),
+    ]
+
+
+def preloaded(environment: Mapping[str, str]) -> Finding:
+    """Return whether everything that LD_PRELOAD names is there."""
+    key = "environment.preload"
+    words = environment.get("LD_PRELOAD", "").replace(":", " ").split()
+    gone = [word for word in words if "/" in word and not os.access(word, os.R_OK)]
+    if gone:
+        return bad(
+            key,
+            f"LD_PRELOAD names {gone[0]}, which cannot be read",
+            "unset LD_PRELOAD, or correct it; mpiio-ext run sets it by itself",
+            preload=words,
+            missing=gone,
+        )
+    ours = [word for word in words if _is_ours(word)]
+    front = words[: words.index(ours[0])] if ours else []
+    front = [word for word in front if not _is_ours(word)]
+    if front:
+        return warn(
+            key,
+            f"LD_PRELOAD names {', '.join(front)} in front of this library",
+            "a tool that wraps MPI_File_* hides calls there: name this library first",
+            preload=words,
+        )
+    return good(key, f"LD_PRELOAD: {' '.join(words) or 'not set'}", preload=words)

@@ -1,0 +1,159 @@
+"""One rank of the job that doctor asks about MPI: initialise, compare, write and read, spawn.
+
+Runs in a child of each rank's ``mpiio-ext doctor``, which has the rank's place in the job. The steps come in the order
+of how likely they are to fail, and each result is told before the next one begins.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.doctor.storage import folder_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+__all__ = ["facts", "take_part"]
+
+_BLOCK_BYTES = 4096
+_BLOCKS = 16
+_CHILD = (
+    "from mpi4py import MPI; parent = MPI.Comm.Get_parent(); parent.send(MPI.COMM_WORLD.size, 0); parent.Disconnect()"
+)
+
+Tell = Callable[..., None]
+
+
+def facts() -> dict[str, Any]:
+    """Return what the ranks of a job shall agree on, and what their hosts have."""
+    import mpiio_ext
+
+    found: dict[str, Any] = {
+        "host": socket.gethostname(),
+        "mpiio_ext": mpiio_ext.__version__,
+        "library": str(mpiio_ext.get_library()),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "preload": os.environ.get("LD_PRELOAD", ""),
+        "shm_total_bytes": None,
+        "shm_free_bytes": None,
+    }
+    try:
+        room = os.statvfs("/dev/shm")
+        with tempfile.TemporaryFile(dir="/dev/shm"):
+            found |= {"shm_total_bytes": room.f_blocks * room.f_frsize, "shm_free_bytes": room.f_bavail * room.f_frsize}
+    except OSError:
+        pass
+    return found
+
+
+def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
+    """Take part in the job as one rank. Collective over the ranks of the job; blocks as MPI does.
+
+    Parameters
+    ----------
+    tell : writes down what is known.
+    path : in whose folder a small file is written and read.
+    write : whether it is to be.
+    spawn : whether rank 0 is to spawn a process.
+    """
+    import mpiio_ext  # under MPI, as in a program
+
+    import mpi4py  # isort: skip
+
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
+    from mpi4py import MPI
+
+    version = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
+    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed())
+    levels = {getattr(MPI, f"THREAD_{name}"): name.lower() for name in ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")}
+    provided = MPI.Init_thread(MPI.THREAD_MULTIPLE)
+    world = MPI.COMM_WORLD
+    world.Set_errhandler(MPI.ERRORS_RETURN)
+    tell(thread=levels[provided], size=world.size, rank=world.rank)
+    gathered = world.gather(facts() | {"version": version}, root=0)
+    if gathered is not None:
+        tell(ranks=gathered)
+    if write:
+        _round_trip(tell, folder_of(Path(path)))
+    if spawn and world.rank == 0:
+        _spawn(tell)
+    MPI.Finalize()
+    tell(finalized=True)
+
+
+def _name(world: MPI.Intracomm, folder: Path) -> tuple[Path, str]:
+    """Return a new file of rank 0 and why there is none, the same on all ranks."""
+    made = ("", "")
+    if world.rank == 0:
+        try:
+            number, name = tempfile.mkstemp(prefix=".mpiio_ext-doctor-", dir=folder)
+            os.close(number)
+            made = (name, "")
+        except OSError as error:
+            made = ("", error.strerror or str(error))
+    name, reason = world.bcast(made, root=0)
+    return Path(name), reason
+
+
+def _round_trip(tell: Tell, folder: Path) -> None:
+    """Write interleaved blocks by a collective, read them back, and tell who carried it out."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    path, reason = _name(world, folder)
+    if reason:
+        tell(trip_error=f"no file can be made: {reason}")
+        return
+    seen = world.allgather((socket.gethostname(), path.exists()))
+    blind = sorted({host for host, there in seen if not there})
+    try:
+        if blind:
+            tell(trip_error=f"{', '.join(blind)} does not see the file that rank 0 has made", trip_blind=blind)
+            return
+        try:
+            _transfer(tell, world, path)
+        except MPI.Exception as error:
+            tell(trip_error=error.Get_error_string())
+    finally:
+        world.Barrier()
+        if world.rank == 0:
+            path.unlink(missing_ok=True)
+
+
+def _transfer(tell: Tell, world: MPI.Intracomm, path: Path) -> None:
+    from mpi4py import MPI
+
+    from mpiio_ext import stats
+
+    mine = bytes((world.rank + index) % 251 for index in range(_BLOCK_BYTES)) * _BLOCKS
+    file = MPI.File.Open(world, str(path), MPI.MODE_RDWR)
+    pieces = MPI.BYTE.Create_vector(_BLOCKS, _BLOCK_BYTES, _BLOCK_BYTES * world.size).Commit()
+    file.Set_view(world.rank * _BLOCK_BYTES, MPI.BYTE, pieces)
+    file.Write_at_all(0, mine)
+    back = bytearray(len(mine))
+    file.Read_at_all(0, back)
+    numbers = stats.of(file)
+    right = world.allreduce(back == mine, MPI.LAND)
+    own = world.allreduce(numbers is not None and numbers.native_calls == 0, MPI.LAND)
+    tell(trip_right=bool(right), trip_own=bool(own), trip_reason="" if numbers is None else numbers.reason)
+    pieces.Free()
+    file.Close()
+
+
+def _spawn(tell: Tell) -> None:
+    """Spawn one process and hear from it."""
+    from mpi4py import MPI
+
+    try:
+        child = MPI.COMM_SELF.Spawn(sys.executable, ["-c", _CHILD], 1)
+        told = child.recv(source=0)
+        child.Disconnect()
+        tell(spawned=told)
+    except MPI.Exception as error:
+        tell(spawned=0, spawn_error=error.Get_error_string())

@@ -1,0 +1,79 @@
+"""How findings are shown: a line each with a mark and what to do, or JSON."""
+
+from __future__ import annotations
+
+import socket
+from typing import IO, Any
+
+import click
+
+import mpiio_ext
+from mpiio_ext.doctor.findings import Finding, State, worst
+
+__all__ = ["Lines", "as_json"]
+
+_MARKS = {State.OK: "✓", State.WARNING: "!", State.ERROR: "✗"}
+_PLAIN = {State.OK: "+", State.WARNING: "!", State.ERROR: "x"}
+_COLORS = {State.OK: "green", State.WARNING: "yellow", State.ERROR: "red"}
+_ARROW, _PLAIN_ARROW = "→", "->"
+_KEY_WIDTH = 24
+
+
+def can_say(stream: IO[str], text: str) -> bool:
+    """Return whether a stream can take these characters."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+class Lines:
+    """Writes findings as they are made, so that what is known is said even if the job is ended.
+
+    Parameters
+    ----------
+    stream : where to.
+    colors : whether a terminal gets colours. Starters give ranks a terminal of their own, whatever reads it in the end.
+    """
+
+    def __init__(self, stream: IO[str], colors: bool = True) -> None:
+        self._stream = stream
+        self._colors = None if colors else False
+        fancy = can_say(stream, "".join(_MARKS.values()) + _ARROW)
+        self._marks = _MARKS if fancy else _PLAIN
+        self._arrow = _ARROW if fancy else _PLAIN_ARROW
+
+    def _say(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "ascii"
+        click.echo(text.encode(encoding, "replace").decode(encoding), file=self._stream, color=self._colors)
+        self._stream.flush()
+
+    def head(self, ranks: int) -> None:
+        """Write the first line."""
+        of = f", {ranks} ranks" if ranks > 1 else ""
+        self._say(f"mpiio_ext {mpiio_ext.__version__} on {socket.gethostname()}{of}")
+
+    def add(self, finding: Finding) -> None:
+        """Write one finding."""
+        mark = click.style(self._marks[finding.state], fg=_COLORS[finding.state], bold=True)
+        self._say(f"{mark} {finding.key:<{_KEY_WIDTH}} {finding.text}")
+        if finding.advice:
+            self._say(f"  {'':<{_KEY_WIDTH}} {self._arrow} {finding.advice}")
+
+    def end(self, findings: list[Finding]) -> None:
+        """Write the last line: how many of which kind."""
+        count = {state: sum(item.state is state for item in findings) for state in State}
+        parts = [f"{self._marks[state]} {count[state]}" for state in State]
+        self._say(f"{'   '.join(parts)}")
+
+
+def as_json(findings: list[Finding], ranks: int) -> dict[str, Any]:
+    """Return the object that ``--json`` prints."""
+    return {
+        "mpiio_ext": mpiio_ext.__version__,
+        "host": socket.gethostname(),
+        "ranks": ranks,
+        "state": worst(findings).value,
+        "checks": [item.as_dict() for item in findings],
+    }

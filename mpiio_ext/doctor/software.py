@@ -1,0 +1,142 @@
+"""Versions of what programs in Python use, and the variables that are set for this library."""
+
+from __future__ import annotations
+
+import difflib
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.doctor.children import ask
+from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.environment import VARIABLES
+
+__all__ = ["hints", "variables", "versions"]
+
+_FOLDERS = ("MPIOX_TRACE_DIR",)
+_FILES = ("MPIOX_HINTS_FILE", "MPIOX_SITE_FILE")
+
+
+def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Finding]:
+    """Return the versions of Python and of the packages that reach MPI-IO, and whether these are parallel."""
+    answer = ask("software", environment=environment, limit_s=limit_s)
+    told, python = answer.values, platform.python_version()
+    facts = {"python": python, **{name: told.get(name) for name in ("mpiio_ext", "mpi4py", "numpy")}}
+    text = ", ".join(f"{name} {version}" for name, version in facts.items() if version)
+    found = [good("versions.python", text, **facts)]
+    if not told.get("mpi4py"):
+        found = [bad("versions.python", f"{text}; no mpi4py", "pip install mpi4py", **facts)]
+    if answer.trouble and "mpi_libraries" not in told:
+        found.append(
+            warn(
+                "versions.packages",
+                f"h5py and netCDF4 cannot be asked: {answer.reason()}",
+                "import mpiio_ext before them, or install it with their MPI",
+            )
+        )
+        return found
+    found += [
+        *_parallel("h5py", "HDF5", told, told.get("h5py_parallel"), told.get("hdf5"), told.get("h5py_error")),
+        *_parallel(
+            "netCDF4", "netCDF", told, told.get("netcdf_parallel"), told.get("netcdf"), told.get("netcdf_error")
+        ),
+        *_one_mpi(told),
+    ]
+    return found
+
+
+def _parallel(
+    name: str, library: str, told: Mapping[str, Any], parallel: bool | None, version: str | None, error: str | None
+) -> list[Finding]:
+    key = f"versions.{name}"
+    facts = {"version": told.get(name), "library": version, "parallel": parallel}
+    if told.get(name) is None:
+        return [good(key, f"{name} is not installed", "needed by programs that use it only", **facts)]
+    if parallel is None:
+        return [bad(key, f"{name} {told[name]} cannot be imported: {error}", f"build {name} again", **facts)]
+    if not parallel:
+        flag = "HDF5_MPI=ON CC=mpicc " if name == "h5py" else "CC=mpicc "
+        return [
+            warn(
+                key,
+                f"{name} {told[name]} is serial ({library} {version} without MPI)",
+                f"files are opened without MPI-IO: {flag}pip install --no-binary={name} {name}, with a parallel "
+                f"{library}",
+                **facts,
+            )
+        ]
+    return [good(key, f"{name} {told[name]}, {library} {version}, parallel", **facts)]
+
+
+def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
+    """Return a finding where the packages load more than one MPI library."""
+    found = {Path(path).resolve() for path in told.get("mpi_libraries") or []}
+    fronts = {path.parent for path in found if not path.name.startswith("libmpich.")}  # MPICH 5: libmpi before libmpich
+    real = sorted(str(path) for path in found if not (path.name.startswith("libmpich.") and path.parent in fronts))
+    if len(real) <= 1:
+        return []
+    return [
+        bad(
+            "versions.mpi",
+            f"two MPI libraries in one process: {' and '.join(real)}",
+            "build mpi4py, h5py and netCDF4 with the same MPI",
+            libraries=real,
+        )
+    ]
+
+
+def _nearest(name: str) -> str:
+    near = difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7)
+    return near[0] if near else ""
+
+
+def _looks_ours(name: str) -> bool:
+    """Return whether a variable's name was meant for this library."""
+    return name.upper().startswith(("MPIOX_", "MPIIOX_", "MPIIO_EXT_", "MPIO_", "MPOIX_", "MPIXO_"))
+
+
+def variables(environment: Mapping[str, str]) -> list[Finding]:
+    """Return the variables of this library, those that do not exist first of all."""
+    key = "environment.variables"
+    found: list[Finding] = []
+    ours = {name: value for name, value in sorted(environment.items()) if _looks_ours(name)}
+    foreign = {"MPIIO_EXT_SKIP_APT"}  # of scripts/setup
+    for name in ours:
+        if name in VARIABLES or name in foreign or name.startswith("MPIOX_TEST_"):
+            continue
+        near = _nearest(name)
+        found.append(
+            warn(
+                key,
+                f"{name} does not exist, and has no effect",
+                f"did you mean {near}?" if near else "docs/doctor.md lists the variables",
+                name=name,
+                nearest=near or None,
+            )
+        )
+    for name in (*_FILES, *_FOLDERS):
+        path = ours.get(name)
+        if path and not (Path(path).is_file() if name in _FILES else Path(path).is_dir()):
+            found.append(bad(key, f"{name} names {path}, which is not there", "correct it, or unset it", name=name))
+    if found:
+        return found
+    known = {name: value for name, value in ours.items() if name in VARIABLES}
+    text = ", ".join(f"{name}={value}" for name, value in known.items())
+    testing = [name for name in known if VARIABLES[name].testing]
+    if testing:
+        return [warn(key, f"{', '.join(testing)} set", "for tests of this library alone: unset it", set=known)]
+    return [good(key, text or "none is set", set=known)]
+
+
+def hints(environment: Mapping[str, str], limit_s: float = 20.0) -> Finding:
+    """Return whether the hints in files and variables can be understood."""
+    key = "environment.hints"
+    answer = ask("hints", environment=environment, limit_s=limit_s)
+    problems = answer.values.get("problems")
+    if problems is None:
+        return warn(key, f"hints cannot be read: {answer.reason()}", "the library must load first")
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        return warn(key, f"{problems[0]}{more}", "mpiio-ext hints lists them all", problems=problems)
+    return good(key, "hints of files and variables are understood", problems=[])

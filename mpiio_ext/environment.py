@@ -1,0 +1,62 @@
+"""The environment variables of this library: what there is, and what each does.
+
+One table, read by ``mpiio-ext doctor`` and by the page docs/doctor.md; a test compares it with the sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["VARIABLES", "Variable", "markdown_table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One variable.
+
+    Attributes
+    ----------
+    meaning : what it does, one line.
+    by_user : whether users set it, rather than the library or its commands for their own processes.
+    testing : whether it is for tests of the library.
+    """
+
+    meaning: str
+    by_user: bool = True
+    testing: bool = False
+
+
+def _own(meaning: str) -> Variable:
+    return Variable(meaning=meaning, by_user=False)
+
+
+def _test(meaning: str) -> Variable:
+    return Variable(meaning=meaning, by_user=False, testing=True)
+
+
+#: Name -> variable.
+VARIABLES: dict[str, Variable] = {
+    "MPIOX_HINTS": Variable(meaning="hints, by rules of GLOB:NAME=VALUE"),
+    "MPIOX_HINTS_FILE": Variable(meaning="a file of hints"),
+    "MPIOX_SITE_FILE": Variable(meaning="the administrator's file of hints, in place of /etc/mpiio_ext.conf"),
+    "MPIOX_STATS": Variable(meaning="1: print statistics when a file is closed"),
+    "MPIOX_STATS_FILE": Variable(meaning="a file that gets statistics as lines of JSON"),
+    "MPIOX_RANKS_PER_NODE": Variable(meaning="default of the hint mpiox_ranks_per_node"),
+    "MPIOX_TRACE_DIR": Variable(meaning="folder of a trace"),
+    "MPIOX_TRACE_ONLY": Variable(meaning="globs, one a line: record calls on these files alone"),
+    "MPIOX_TRACE_SKIP": Variable(meaning="globs, one a line: record no calls on these files"),
+    "MPIOX_TRACE_FOLDERS": Variable(meaning="1: record calls on folders, too"),
+    "MPIOX_TRACE_SYSTEM_FILES": Variable(meaning="1: record calls on files of the system, too"),
+    "MPIOX_TRACE_CLOCK": Variable(meaning="system: ask the system for every time of a trace"),
+    "MPIOX_DELEGATE_STARTER": _own("how a delegate finds those that have spawned it"),
+    "MPIOX_TESTING": _test("1: let the next ones break the library"),
+    "MPIOX_FAULT": _test("failures of the file system"),
+    "MPIOX_NETWORK_FAULT": _test("failures of the network between delegates"),
+    "MPIOX_LOCKS": _test("locks that a file system is taken to have"),
+}
+
+
+def markdown_table() -> str:
+    """Return the table of docs/doctor.md: the variables that users set."""
+    rows = [f"| `{name}` | {item.meaning} |" for name, item in VARIABLES.items() if item.by_user]
+    return "\n".join(["| variable | meaning |", "|---|---|", *rows]) + "\n"

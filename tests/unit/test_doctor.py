@@ -1,0 +1,505 @@
+"""mpiio-ext doctor: each check of the machine, the path, the software and the variables, with its bad case provoked."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from mpiio_ext.doctor import Finding, State, machine, program, show, software, storage, worst
+from mpiio_ext.doctor.children import Answer, ask, run_limited
+from mpiio_ext.doctor.findings import bad, good, warn
+from mpiio_ext.doctor.machine import Machine
+from mpiio_ext.environment import VARIABLES, markdown_table
+from support import cbuild
+from support.launch import PROGRAMS, ROOT, base_environment
+
+ASK = """
+import json, resource, sys
+for name, value in json.loads(sys.argv[1]).items():
+    resource.setrlimit(getattr(resource, name), (value, value))
+from mpiio_ext.doctor import machine
+found = machine.limits() if sys.argv[2] == "limits" else machine.examine(machine.Machine(), None)
+print(json.dumps({item.key: item.as_dict() for item in found}))
+"""
+
+
+def state(finding: Finding) -> str:
+    return finding.state.value
+
+
+def found_by(*before: str, limits: dict[str, int] | None = None, what: str = "limits") -> dict[str, Any]:
+    """Return what a Python under these limits, started by these words, finds out about the machine."""
+    command = [*before, sys.executable, "-c", ASK, json.dumps(limits or {}), what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=base_environment())
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+# ---- child processes ------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_hangs_is_ended_with_what_it_started(tmp_path: pathlib.Path) -> None:
+    mark = tmp_path / "pid"
+    started_s = time.monotonic()
+    trouble, _ = run_limited(["sh", "-c", f"sleep 300 & echo $! > {mark}; wait"], environment=os.environ, limit_s=2)
+    assert trouble == "no answer within 2 s"
+    assert time.monotonic() - started_s < 200
+    pid = int(mark.read_text())
+    for _ in range(100):
+        if not pathlib.Path(f"/proc/{pid}").exists() or "Z" in pathlib.Path(f"/proc/{pid}/stat").read_text():
+            return
+        time.sleep(0.05)
+    pytest.fail("what the child has started lives on")
+
+
+@pytest.mark.parametrize(
+    "script, trouble",
+    [
+        ("exit 3", "exit status 3"),
+        ("kill -SEGV $$", "ended by SIGSEGV"),
+        ("true", ""),
+        ("kill -ABRT $$", "ended by SIGABRT"),
+    ],
+)
+def test_how_a_child_ends_is_told(script: str, trouble: str) -> None:
+    assert run_limited(["sh", "-c", script], environment=os.environ, limit_s=60)[0] == trouble
+
+
+def test_a_command_that_is_not_there() -> None:
+    assert run_limited(["/nothing/here"], environment=os.environ, limit_s=5)[0].startswith("cannot be started: No such")
+
+
+def test_a_question_that_fails_says_why() -> None:
+    answer = ask("library_version", "/nothing/libmpi.so", limit_s=60)
+    assert answer.values == {}
+    assert "exit status 1" in answer.reason() and "/nothing/libmpi.so" in answer.reason()
+
+
+# ---- limits ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "limit, key, expected",
+    [
+        ({"RLIMIT_NOFILE": 32}, "limits.open_files", "error"),
+        ({"RLIMIT_NOFILE": 256}, "limits.open_files", "warning"),
+        ({"RLIMIT_NOFILE": 4096}, "limits.open_files", "ok"),
+        ({"RLIMIT_FSIZE": 1 << 20}, "limits.file_size", "warning"),
+        ({"RLIMIT_AS": 4 << 30}, "limits.address_space", "warning"),
+        ({"RLIMIT_MEMLOCK": 65536}, "limits.locked_memory", "warning"),
+        ({"RLIMIT_CORE": 0}, "limits.core_files", "ok"),
+    ],
+)
+def test_limits(limit: dict[str, int], key: str, expected: str) -> None:
+    found = found_by(limits=limit)[key]
+    assert found["state"] == expected
+    assert found["advice"] or expected == "ok"
+    assert next(iter(limit.values())) in found["facts"].values()
+
+
+def test_core_files_can_be_had_by_a_word() -> None:
+    assert "ulimit -c" in found_by(limits={"RLIMIT_CORE": 0})["limits.core_files"]["advice"]
+
+
+# ---- what a container refuses ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def refusing() -> str:
+    source = str(PROGRAMS / "refusing.c")
+    return str(cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, source], "refusing"))
+
+
+def test_refused_system_calls(refusing: str) -> None:
+    """What Docker's default profile refuses is told, each by its own line; what is not refused stays as it is."""
+    calls = ("io_uring_setup:1", "process_vm_readv:1")
+    found = found_by(refusing, *calls, "--", what="all")
+    assert found["io_uring"]["state"] == "warning"
+    assert found["io_uring"]["facts"]["errno"] == 1
+    assert "seccomp" in found["io_uring"]["advice"]
+    assert found["memory.process_vm_readv"]["state"] == "warning"
+    assert "Operation not permitted" in found["memory.process_vm_readv"]["text"]
+    assert found["memory.sharing"]["state"] == "ok"
+
+
+def test_refused_memory(refusing: str) -> None:
+    """Without memfds there is still a file in /dev/shm or TMPDIR."""
+    found = found_by(refusing, "memfd_create:38", "--", what="all")["memory.sharing"]
+    assert found["state"] == "warning"
+    assert "memfd_create: Function not implemented" in found["text"]
+    assert "take its place" in found["advice"]
+
+
+def test_no_memory_to_share_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"memfd": "refused"}))
+    found = machine.sharing(Machine(root=tmp_path, environment={"TMPDIR": str(tmp_path / "gone")}))
+    assert state(found) == "error"
+    assert "stay with the MPI library" in found.advice
+
+
+def test_ptrace_scope_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    scope = tmp_path / "proc/sys/kernel/yama/ptrace_scope"
+    scope.parent.mkdir(parents=True)
+    scope.write_text("2\n")
+    monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"errno": 1}))
+    found = machine.vm_readv(Machine(root=tmp_path))
+    assert state(found) == "warning" and "ptrace_scope is 2" in found.text
+
+
+@pytest.mark.parametrize(
+    "disabled, number, liburing, expected, words",
+    [
+        ("2", 1, True, "warning", "io_uring_disabled is 2"),
+        ("0", 38, True, "warning", "Function not implemented"),
+        (None, 12, True, "warning", "Cannot allocate memory"),
+        ("0", 0, False, "warning", "without liburing"),
+        ("0", 0, True, "ok", "the kernel gives one"),
+        ("0", 0, None, "ok", "the kernel gives one"),
+        ("0", None, True, "warning", "ended by SIGSYS"),
+    ],
+)
+def test_io_uring(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    disabled: str | None,
+    number: int | None,
+    liburing: bool | None,
+    expected: str,
+    words: str,
+) -> None:
+    if disabled is not None:
+        setting = tmp_path / "proc/sys/kernel/io_uring_disabled"
+        setting.parent.mkdir(parents=True)
+        setting.write_text(disabled)
+    values = {} if number is None else {"errno": number}
+    monkeypatch.setattr(
+        machine, "ask", lambda *_, **__: Answer(values=values, trouble="" if values else "ended by SIGSYS")
+    )
+    found = machine.io_uring(Machine(root=tmp_path), liburing)
+    assert state(found) == expected and words in found.text
+
+
+# ---- /dev/shm -------------------------------------------------------------------------------------------------------
+
+
+def test_shm_that_is_missing(tmp_path: pathlib.Path) -> None:
+    found = machine.shm(Machine(root=tmp_path))
+    assert state(found) == "warning"
+    assert "No such file" in found.text and found.facts["writable"] is False
+
+
+def test_shm_that_cannot_be_written_to(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/shm").symlink_to("/proc/self")  # where not even root can make a file
+    found = machine.shm(Machine(root=tmp_path))
+    assert state(found) == "warning"
+    assert found.text.startswith("/dev/shm cannot be used") and "mount a tmpfs" in found.advice
+
+
+@pytest.mark.parametrize("blocks, free, words", [(16, 16, "--shm-size"), (2**20, 3, "ended jobs have left")])
+def test_shm_that_is_small_or_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, blocks: int, free: int, words: str
+) -> None:
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    room = os.statvfs_result((4096, 4096, blocks, free, free, 1, 1, 1, 0, 255))
+    monkeypatch.setattr(machine.os, "statvfs", lambda _: room)
+    found = machine.shm(Machine(root=tmp_path))
+    assert state(found) == "warning" and words in found.advice
+    assert found.facts["total_bytes"] == blocks * 4096 and found.facts["free_bytes"] == free * 4096
+
+
+def test_shm_with_room(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    assert state(machine.shm(Machine(root=tmp_path))) == "ok"
+
+
+@pytest.mark.parametrize(
+    "count, text",
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (10 * 2**20, "10 MiB"), (3 * 2**40, "3 TiB")],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert machine.size(count) == text
+
+
+# ---- paths ----------------------------------------------------------------------------------------------------------
+
+
+def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
+    found = {item.key: item for item in storage.examine(tmp_path, base_environment(), 120)}
+    kind = subprocess.run(["stat", "-f", "-c", "%T", str(tmp_path)], capture_output=True, text=True, check=True).stdout
+    name = found["path.file_system"].facts["layout"]["file_system"]
+    assert name[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
+    assert state(found["path.room"]) == "ok"
+
+
+def test_path_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
+    found = storage.examine(tmp_path / "a/b", base_environment(), 120)
+    assert state(found[0]) == "warning" and found[0].facts["path"] == str(tmp_path)
+
+
+def test_path_that_is_a_device() -> None:
+    (found,) = storage.examine(pathlib.Path("/dev/null"), base_environment(), 120)
+    assert state(found) == "error" and "neither a file nor a folder" in found.text
+
+
+def test_path_without_the_right_to_write() -> None:
+    found = {item.key: item for item in storage.examine(pathlib.Path("/proc/self"), base_environment(), 120)}
+    assert state(found["path.room"]) == "error" and "no file can be made" in found["path.room"].text
+
+
+def test_path_that_may_not_be_searched(tmp_path: pathlib.Path) -> None:
+    """The folder above is named, with what the kernel says. Root has to give up the capability to ignore rights."""
+    drop: list[str] = []
+    if os.geteuid() == 0:
+        drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+        if shutil.which("setpriv") is None:
+            pytest.skip("root needs setpriv to be without its capabilities")
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "data").touch()
+    closed.chmod(0)
+    code = (
+        "import os, pathlib, sys; from mpiio_ext.doctor import storage; "
+        "print(storage.examine(pathlib.Path(sys.argv[1]), os.environ, 120)[0].text)"
+    )
+    try:
+        command = [*drop, sys.executable, "-c", code, str(closed / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, env=base_environment(), timeout=240)
+        assert done.stdout.strip() == f"{closed}: Permission denied", done.stderr
+    finally:
+        closed.chmod(0o700)
+
+
+def test_path_without_the_right_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = Answer(values={"errno": 13, "reason": "Permission denied"})
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: refused)
+    (found,) = storage.examine(pathlib.Path("/"), {}, 1)
+    assert state(found) == "error" and found.text == "/: Permission denied" and found.facts["errno"] == 13
+
+
+def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the child touches it, not even by stat."""
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(trouble="no answer within 1 s"))
+    for call in ("stat", "lstat", "open"):
+        monkeypatch.setattr(os, call, lambda *_, **__: pytest.fail("the file system was asked"))
+    (found,) = storage.examine(pathlib.Path("/"), {}, 1)
+    monkeypatch.undo()
+    assert state(found) == "error" and "no answer within 1 s" in found.text
+
+
+def facts_of(**values: Any) -> Answer:
+    return Answer(values={"layout": {"facts": {name: {"value": value} for name, value in values.items()}},
+                          "free_bytes": 1 << 40, "total_bytes": 1 << 41, "writable": ""})  # fmt: skip
+
+
+def test_file_system_without_coherence(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = facts_of(file_system="nfs", coherent=False, lock_protocol="none")
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
+    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
+    assert state(found["path.coherence"]) == "warning" and "mpiox_coherence=refresh" in found["path.coherence"].advice
+
+
+def test_stripes_and_locks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = facts_of(file_system="lustre", coherent=True, lock_protocol="server", stripe_size=2**22, stripe_count=8)
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
+    found = storage.examine(pathlib.Path("/"), {}, 1)[0]
+    assert "lustre, stripes of 4 MiB over 8" in found.text and "group_cyclic" in found.text
+
+
+def test_file_system_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = facts_of(file_system="ext4", coherent=True, lock_protocol="local")
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(values=answer.values | {"free_bytes": 5}))
+    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
+    assert state(found["path.room"]) == "warning" and "5 B free" in found["path.room"].text
+
+
+# ---- software -------------------------------------------------------------------------------------------------------
+
+WHOLE = {"mpi4py": "4.1", "numpy": "2", "mpiio_ext": "0", "h5py": "3", "netCDF4": "1", "h5py_parallel": True,
+         "hdf5": "1.14", "netcdf_parallel": True, "netcdf": "4.9", "mpi_libraries": ["/lib/libmpi.so.40"]}  # fmt: skip
+
+
+def versions(monkeypatch: pytest.MonkeyPatch, trouble: str = "", **changes: Any) -> dict[str, Finding]:
+    values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
+    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values=values, trouble=trouble, said="it said"))
+    return {item.key: item for item in software.versions({}, 1)}
+
+
+def test_versions_of_this_environment() -> None:
+    import importlib.metadata
+
+    found = {item.key: item for item in software.versions(base_environment(), 240)}
+    assert found["versions.python"].facts["mpi4py"] == importlib.metadata.version("mpi4py")
+    assert "versions.mpi" not in found
+
+
+def test_versions_that_are_as_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = versions(monkeypatch)
+    assert {state(item) for item in found.values()} == {"ok"}
+    assert set(found) == {"versions.python", "versions.h5py", "versions.netCDF4"}
+
+
+def test_serial_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = versions(monkeypatch, h5py_parallel=False)["versions.h5py"]
+    assert state(found) == "warning" and "HDF5_MPI=ON" in found.advice
+
+
+def test_h5py_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = versions(monkeypatch, h5py_parallel="drop", h5py_error="ImportError: libhdf5")["versions.h5py"]
+    assert state(found) == "error" and "libhdf5" in found.text
+
+
+def test_no_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state(versions(monkeypatch, mpi4py=None)["versions.python"]) == "error"
+
+
+def test_packages_that_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = versions(monkeypatch, trouble="ended by SIGSEGV", mpi_libraries="drop")
+    assert state(found["versions.packages"]) == "warning" and "SIGSEGV" in found["versions.packages"].text
+
+
+@pytest.mark.parametrize(
+    "paths, several",
+    [
+        (["/a/libmpi.so.12", "/a/libmpich.so.12"], False),  # MPICH 5: its functions, and what they stand on
+        (["/a/libmpich.so.12"], False),
+        (["/a/libmpi.so.12", "/b/libmpich.so.12"], True),
+        (["/a/libmpi.so.12", "/a/libmpi_abi.so.0"], True),
+    ],
+)
+def test_libraries_of_one_mpi(monkeypatch: pytest.MonkeyPatch, paths: list[str], several: bool) -> None:
+    assert ("versions.mpi" in versions(monkeypatch, mpi_libraries=paths)) == several
+
+
+def test_two_mpi_libraries_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = versions(monkeypatch, mpi_libraries=["/a/libmpi.so.40", "/b/libmpi.so.12"])["versions.mpi"]
+    assert state(found) == "error" and "/a/libmpi.so.40 and /b/libmpi.so.12" in found.text
+
+
+# ---- variables ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name, nearest",
+    [
+        ("MPIOX_HINT", "MPIOX_HINTS"),
+        ("MPIOX_STAT_FILE", "MPIOX_STATS_FILE"),
+        ("mpiox_hints", "MPIOX_HINTS"),
+        ("MPIIOX_HINTS", "MPIOX_HINTS"),
+        ("MPIO_STATS", "MPIOX_STATS"),
+        ("MPIOX_QUITE_ANOTHER_THING", None),
+    ],
+)
+def test_variables_that_do_not_exist(name: str, nearest: str | None) -> None:
+    (found,) = software.variables({name: "1", "HOME": "/"})
+    assert state(found) == "warning" and found.facts == {"name": name, "nearest": nearest}
+    assert f"did you mean {nearest}?" == found.advice if nearest else "lists the variables" in found.advice
+
+
+def test_variables_that_exist(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hints").write_text("")
+    settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(tmp_path / "hints"), "MPIIO_EXT_SKIP_APT": "1"}
+    (found,) = software.variables(settings)
+    assert state(found) == "ok" and found.facts["set"] == {k: v for k, v in settings.items() if k.startswith("MPIOX")}
+
+
+def test_files_of_variables_that_are_missing() -> None:
+    (found,) = software.variables({"MPIOX_HINTS_FILE": "/nothing/here"})
+    assert state(found) == "error" and "/nothing/here" in found.text
+
+
+def test_variables_for_tests() -> None:
+    (found,) = software.variables({"MPIOX_FAULT": "x"})
+    assert state(found) == "warning" and "MPIOX_FAULT" in found.text
+
+
+def test_hints_that_do_not_exist() -> None:
+    found = software.hints(base_environment() | {"MPIOX_HINTS": "*:cb_nods=1,*:mpiox_nothing=2"}, 120)
+    assert state(found) == "warning" and "did you mean cb_nodes" in found.text and "and 1 more" in found.text
+    assert state(software.hints(base_environment(), 120)) == "ok"
+
+
+def test_table_of_variables_is_that_of_the_sources() -> None:
+    """Every variable that C or Python reads is in the table, and nothing else is."""
+    found: set[str] = set()
+    for folder in ("csrc", "mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".c", ".h", ".py") and path.name not in ("environment.py", "software.py"):
+                text = path.read_text(encoding="utf-8")
+                found |= set(re.findall(r'(?:getenv|environment|mpiox_testing_variable)\("(MPIOX_[A-Z_]+)"', text))
+                found |= set(re.findall(r'(?:environ|environment)(?:\.get\(|\[)"(MPIOX_[A-Z_]+)"', text))
+                found |= set(re.findall(r'define MPIOX_\w+_VARIABLE "(MPIOX_[A-Z_]+)"', text))
+                found |= set(re.findall(r'\{"(MPIOX_[A-Z_]+)", "mpiox_[a-z_]+"\}', text))
+    assert found == set(VARIABLES)
+
+
+def test_documentation_has_the_table_and_every_key() -> None:
+    text = (ROOT / "docs/doctor.md").read_text(encoding="utf-8")
+    assert markdown_table() in text
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext/doctor").glob("*.py"))
+    sources += (ROOT / "mpiio_ext/cli/doctor.py").read_text(encoding="utf-8")
+    groups = "library|io_uring|(?:program|environment|path|limits|memory|versions|mpi|job|io|doctor)\\.[a-z_]+"
+    keys = set(re.findall(rf'(?:key = |key, \w+ = |key, \w+, \w+ = |good\(|bad\(|warn\()\s*"({groups})"', sources))
+    keys |= {"versions.h5py", "versions.netCDF4"}
+    documented = set(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \|", text.split("## Variables")[0], re.MULTILINE))
+    assert documented == keys
+
+
+# ---- LD_PRELOAD -----------------------------------------------------------------------------------------------------
+
+
+def test_preload(tmp_path: pathlib.Path) -> None:
+    tool, ours = tmp_path / "tool.so", tmp_path / "libmpiio_ext.so"
+    tool.touch()
+    ours.touch()
+    assert state(program.preloaded({})) == "ok"
+    assert state(program.preloaded({"LD_PRELOAD": f"{ours}:{tool}"})) == "ok"
+    assert "in front of" in program.preloaded({"LD_PRELOAD": f"{tool} {ours}"}).text
+    found = program.preloaded({"LD_PRELOAD": "/nothing/here.so"})
+    assert state(found) == "error" and found.facts["missing"] == ["/nothing/here.so"]
+
+
+# ---- how it is shown ------------------------------------------------------------------------------------------------
+
+
+def test_worst() -> None:
+    assert worst([]) is State.OK
+    assert worst([good("a", "b"), warn("a", "b", "c")]) is State.WARNING
+    assert worst([bad("a", "b", "c"), good("a", "b"), warn("a", "b", "c")]) is State.ERROR
+
+
+@pytest.mark.parametrize(
+    "encoding, marks, arrow", [("utf-8", "✓!✗", "→"), ("ascii", "+!x", "->"), ("latin-1", "+!x", "->")]
+)
+def test_lines(encoding: str, marks: str, arrow: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    lines = show.Lines(stream)
+    found = [good("a", "fine"), warn("b", "less – so", "do it"), bad("c", "not", "do that")]
+    for item in found:
+        lines.add(item)
+    lines.end(found)
+    text = raw.getvalue().decode(encoding).splitlines()
+    assert [line[0] for line in text if line[0] != " "] == [*marks, marks[0]]
+    assert [line.split()[:2] for line in text if line.startswith(" ")] == [[arrow, "do"]] * 2
+
+
+def test_keys_of_json() -> None:
+    shown = show.as_json([bad("a", "b", "c", size=1)], 3)
+    assert shown == {
+        "mpiio_ext": shown["mpiio_ext"],
+        "host": shown["host"],
+        "ranks": 3,
+        "state": "error",
+        "checks": [{"key": "a", "state": "error", "text": "b", "advice": "c", "facts": {"size": 1}}],
+    }

@@ -1,0 +1,200 @@
+"""mpiio-ext doctor: what the answers of a library, a starter and a job mean, those of broken ones among them."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import sys
+from typing import Any
+
+import pytest
+
+from mpiio_ext.doctor import Finding, mpi
+from mpiio_ext.doctor.children import Answer
+from support.launch import base_environment
+
+HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3", "preload": "",
+        "shm_total_bytes": 2**30, "shm_free_bytes": 2**30}  # fmt: skip
+WHOLE: dict[str, Any] = {
+    "version": "Open MPI v4", "standard": [3, 1], "interposed": True, "thread": "multiple", "size": 2, "rank": 0,
+    "ranks": [HOST, HOST], "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
+    "finalized": True,
+}  # fmt: skip
+JOB = mpi.Job(size=2, rank=0, launched=True)
+ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "io.round_trip", "mpi.spawn"}
+
+
+def job(trouble: str = "", family: str = "openmpi", of: mpi.Job = JOB, **changes: Any) -> dict[str, Finding]:
+    values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
+    answer = Answer(values=values, trouble=trouble, said="last words")
+    return {item.key: item for item in mpi.examine_job(answer, of, family, True, True)}
+
+
+def test_job_as_it_should_be() -> None:
+    found = job()
+    assert set(found) == ALL
+    assert {item.state.value for item in found.values()} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    "changes, key, state, words",
+    [
+        ({"version": "MPICH Version: 5.0"}, "mpi.version", "error", "this mpiio_ext is for Open MPI"),
+        ({"interposed": False}, "mpi.version", "error", "does not reach this library"),
+        ({"size": 1}, "mpi.start", "error", "started 2 ranks, MPI sees 1"),
+        ({"thread": "funneled"}, "mpi.thread", "warning", "MPI_THREAD_FUNNELED"),
+        ({"ranks": [HOST, HOST | {"mpiio_ext": "2"}]}, "job.agreement", "error", "mpiio_ext: 1 on rank 0, 2 on rank 1"),
+        ({"ranks": [HOST, HOST | {"version": "v5"}]}, "job.agreement", "error", "differ in the MPI library"),
+        ({"ranks": [HOST, HOST | {"library": "/m"}]}, "job.agreement", "warning", "differ in the library's path"),
+        ({"ranks": "drop"}, "job.agreement", "error", "cannot exchange messages"),
+        ({"ranks": [HOST, HOST | {"host": "b", "shm_free_bytes": None}]}, "job.hosts", "warning", "no /dev/shm"),
+        ({"ranks": [HOST, HOST | {"host": "b", "shm_total_bytes": 2**26}]}, "job.hosts", "warning", "64 MiB on b"),
+        ({"trip_right": False}, "io.round_trip", "error", "other bytes"),
+        ({"trip_own": False, "trip_reason": "native: nfs"}, "io.round_trip", "warning", "native: nfs"),
+        ({"trip_error": "no space"}, "io.round_trip", "error", "no space"),
+        ({"trip_error": "b does not see", "trip_blind": ["b"]}, "io.round_trip", "error", "b does not see"),
+        ({"spawned": 0, "spawn_error": "no slots"}, "mpi.spawn", "warning", "no slots"),
+    ],
+)  # fmt: skip
+def test_job_that_is_not(changes: dict[str, Any], key: str, state: str, words: str) -> None:
+    found = job(**changes)
+    assert found[key].state.value == state and words in found[key].text
+    assert found[key].advice
+    others = {item.state.value for name, item in found.items() if name != key and name in ALL}
+    assert others == {"ok"} or "ranks" in changes
+
+
+@pytest.mark.parametrize(
+    "known, last, words",
+    [
+        ((), "mpi.version", "no answer within 9 s: last words"),
+        (("version", "standard", "interposed"), "mpi.start", "MPI_Init_thread has not returned: no answer within 9 s"),
+    ],
+)
+def test_mpi_that_hangs_is_told_with_how_far_it_came(known: tuple[str, ...], last: str, words: str) -> None:
+    found = job("no answer within 9 s", **{name: "drop" for name in WHOLE if name not in known})
+    assert list(found)[-1] == last and found[last].state.value == "error" and words in found[last].text
+
+
+@pytest.mark.parametrize(
+    "name, key, state", [("trip_right", "io.round_trip", "error"), ("spawned", "mpi.spawn", "warning")]
+)
+def test_last_steps_that_hang(name: str, key: str, state: str) -> None:
+    found = job("ended by SIGABRT", **{name: "drop"})
+    assert found[key].state.value == state and "SIGABRT" in found[key].text
+
+
+def test_advice_on_spawning_depends_on_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert "--oversubscribe" in job(spawned=0)["mpi.spawn"].advice
+    alone = mpi.Job(size=1, rank=0, launched=False)
+    assert "started by mpirun it may work" in job(of=alone, spawned=0)["mpi.spawn"].advice
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert "srun --mpi=pmix" in job(spawned=0)["mpi.spawn"].advice
+    assert "srun --mpi=pmix" in job("no answer", thread="drop")["mpi.start"].advice
+
+
+@pytest.mark.parametrize(
+    "environment, expected",
+    [
+        ({}, (1, 0, False)),
+        ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "3"}, (4, 3, True)),
+        ({"PMI_SIZE": "2", "PMI_RANK": "1"}, (2, 1, True)),
+        ({"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5"}, (8, 5, True)),
+        ({"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, (1, 0, False)),  # a batch script
+    ],
+)
+def test_place_in_the_job(environment: dict[str, str], expected: tuple[int, int, bool]) -> None:
+    found = mpi.job_of(environment)
+    assert (found.size, found.rank, found.launched) == expected
+
+
+@pytest.mark.parametrize(
+    "version, family",
+    [("Open MPI v5.0.1, package", "openmpi"), ("MPICH Version:      5.0", "mpich"),
+     ("Intel(R) MPI Library 2021.18", "mpich"),
+     ("MPI VERSION    : CRAY MPICH version 8.1", "mpich"), ("MVAPICH Version : 4.0", "mpich"), ("Fujitsu MPI", "")],
+)  # fmt: skip
+def test_families(version: str, family: str) -> None:
+    assert mpi.family_of(version) == family
+
+
+# ---- the starter ----------------------------------------------------------------------------------------------------
+
+
+def starter_that_says(folder: pathlib.Path, text: str) -> dict[str, str]:
+    path = folder / "mpirun"
+    path.write_text(f"#!/bin/sh\necho '{text}'\n")
+    path.chmod(0o755)
+    return base_environment() | {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    "text, family, state",
+    [
+        ("mpirun (Open MPI) 4.1.4", "openmpi", "ok"),
+        ("mpirun (Open MPI) 4.1.4", "mpich", "error"),
+        ("HYDRA build details:", "openmpi", "error"),
+        ("HYDRA build details:", "mpich", "ok"),
+        ("something else", "mpich", "ok"),
+    ],
+)
+def test_starter(tmp_path: pathlib.Path, text: str, family: str, state: str) -> None:
+    assert mpi.starter(family, starter_that_says(tmp_path, text), 60).state.value == state
+
+
+def test_no_starter(tmp_path: pathlib.Path) -> None:
+    assert mpi.starter("openmpi", {"PATH": str(tmp_path)}, 60).state.value == "warning"
+    (tmp_path / "srun").write_text("#!/bin/sh\n")
+    (tmp_path / "srun").chmod(0o755)
+    found = mpi.starter("openmpi", {"PATH": str(tmp_path)}, 60)
+    assert found.state.value == "ok" and "--mpi=list" in found.advice
+
+
+# ---- the library ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_library_of_this_environment(extension: str, family: str) -> None:
+    own = mpi.examine_library(pathlib.Path(extension), base_environment(), 120)
+    assert [item.state.value for item in own.findings] == ["ok"]
+    assert own.family == family
+
+
+@pytest.mark.parametrize("image", [None, b"", b"no library"])
+def test_library_that_is_none(tmp_path: pathlib.Path, image: bytes | None) -> None:
+    path = tmp_path / "libmpiio_ext.so"
+    if image is not None:
+        path.write_bytes(image)
+    own = mpi.examine_library(path, base_environment(), 60)
+    assert [item.state.value for item in own.findings] == ["error"] and own.family == ""
+
+
+@pytest.mark.mpi
+def test_library_whose_mpi_is_gone(extension: str, tmp_path: pathlib.Path) -> None:
+    """A copy of it needs a library of another name, as where the module of the MPI is not loaded."""
+    image = pathlib.Path(extension).read_bytes()
+    name = next(found for found in (b"libmpi.so.40", b"libmpi.so.12") if found in image)
+    copy = tmp_path / "libmpiio_ext.so"
+    copy.write_bytes(image.replace(name + b"\0", name[:-2] + b"99\0"))
+    (finding,) = mpi.examine_library(copy, base_environment(), 60).findings
+    assert finding.state.value == "error" and "libmpi.so.99" in finding.text
+
+
+@pytest.mark.mpi
+def test_library_that_cannot_be_loaded(extension: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mpi, "ask", lambda *_, **__: Answer(trouble="ended by SIGSEGV"))
+    (finding,) = mpi.examine_library(pathlib.Path(extension), base_environment(), 60).findings
+    assert finding.state.value == "error" and "SIGSEGV" in finding.text
+
+
+@pytest.mark.mpi
+def test_library_of_another_version(extension: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"version": "1", "package": "2", "family": "mpich"}
+    monkeypatch.setattr(mpi, "ask", lambda *_, **__: Answer(values=told))
+    (finding,) = mpi.examine_library(pathlib.Path(extension), base_environment(), 60).findings
+    assert finding.state.value == "error" and "is 1, the Python package 2" in finding.text
+
+
+def test_this_python_has_a_linker() -> None:
+    assert shutil.which(sys.executable) and mpi._linker().startswith("/")

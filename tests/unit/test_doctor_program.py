@@ -1,0 +1,234 @@
+"""mpiio-ext doctor -- PROGRAM: programs under which the library can be put, and those of every other kind."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from mpiio_ext.doctor import Finding, linker, program
+from support import cbuild
+from support.launch import PROGRAMS, base_environment
+
+pytestmark = pytest.mark.mpi
+
+OTHER = {"openmpi": "libmpi.so.12", "mpich": "libmpi.so.40"}
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+FAKE_MPI = """
+int MPI_Get_library_version(char *text, int *length) { text[0] = 'F'; text[1] = 0; *length = 1; return 0; }
+int MPI_Init(void *a, void *b) { return a == b; }
+int MPI_File_open(void) { return 0; }
+"""
+CALLS = (
+    "int MPI_Init(void *, void *); int MPI_File_open(void);\nint main(void) { MPI_Init(0, 0); return MPI_File_open(); }"
+)
+
+
+@pytest.fixture(scope="module")
+def library(extension: str) -> pathlib.Path:
+    return pathlib.Path(extension)
+
+
+@pytest.fixture(scope="module")
+def writes(family: str) -> pathlib.Path:
+    return cbuild.mpi_program("writes")
+
+
+def built(folder: pathlib.Path, name: str, text: str, *flags: str) -> pathlib.Path:
+    source, target = folder / f"{name}.c", folder / name
+    source.write_text(text)
+    done = subprocess.run([cbuild.compiler(), str(source), "-o", str(target), *flags], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def examined(library: pathlib.Path, *command: str, **variables: str) -> dict[str, Finding]:
+    found = program.examine([str(word) for word in command], library, base_environment() | variables, 240)
+    assert len({item.key for item in found}) == len(found)
+    return {item.key: item for item in found}
+
+
+def states(found: dict[str, Finding]) -> dict[str, str]:
+    return {key.removeprefix("program."): item.state.value for key, item in found.items()}
+
+
+# ---- programs as they should be -------------------------------------------------------------------------------------
+
+
+def test_program(library: pathlib.Path, writes: pathlib.Path, family: str) -> None:
+    found = examined(library, str(writes))
+    assert states(found) == dict.fromkeys(("found", "linking", "mpi", "under"), "ok")
+    assert NAMES[family] in found["program.mpi"].text
+    assert found["program.under"].facts["now"] is False and "mpiio-ext run" in found["program.under"].text
+    assert {"MPI_File_open", "MPI_File_close"} <= set(found["program.under"].facts["calls"])
+
+
+def test_program_with_the_library_preloaded(library: pathlib.Path, writes: pathlib.Path) -> None:
+    found = examined(library, str(writes), LD_PRELOAD=str(library))
+    assert found["program.under"].facts["now"] is True and found["program.under"].facts["linked"] is False
+
+
+def test_program_linked_with_the_library(library: pathlib.Path, family: str) -> None:
+    flags = [f"-L{library.parent}", f"-Wl,-rpath,{library.parent}", "-Wl,--no-as-needed", "-lmpiio_ext"]
+    wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
+    app = cbuild.compile_c([str(wrapper), str(PROGRAMS / "writes.c"), *flags], "writes_linked")
+    found = examined(library, str(app))
+    assert states(found)["under"] == "ok"
+    assert found["program.under"].facts["linked"] is True and found["program.under"].facts["now"] is True
+
+
+def test_the_program_is_not_run(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    mark = tmp_path / "ran"
+    text = f'#include <stdio.h>\nint main(void) {{ return fopen("{mark}", "w") == 0; }}'
+    examined(library, str(built(tmp_path, "app", text)))
+    assert not mark.exists()
+
+
+def test_python_and_scripts(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "app.py"
+    script.write_text(f"#!/usr/bin/env -S {sys.executable}\nraise SystemExit('run')\n")
+    script.chmod(0o755)
+    found = examined(library, str(script))
+    assert states(found) == dict.fromkeys(("found", "linking", "mpi", "under"), "ok")
+    assert found["program.found"].facts["script"] == str(script)
+    assert found["program.found"].facts["path"] == sys.executable
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["mpirun", "-n", "4", "--hostfile", "hosts", "APP", "in.txt"],
+        ["mpiexec", "-n", "2", "env", "A=1", "APP"],
+        ["mpiexec", "-n", "2", "mpiio-ext", "run", "-H", "cb_nodes=1", "--stats", "--", "APP", "--", "x"],
+        ["srun", "-N2", "APP"],
+        ["mpiio-ext", "run", "-H", "cb_nodes=1", "APP"],
+        ["APP", "mpirun"],
+    ],
+)
+def test_what_is_behind_a_starter(words: list[str]) -> None:
+    app = shutil.which("sort") or ""
+    found, starter = program.program_of([app if word == "APP" else word for word in words])
+    assert found[0] == app
+    assert starter == (words[0] if words[0] in ("mpirun", "mpiexec", "srun") else "")
+
+
+def test_a_starter_alone(library: pathlib.Path) -> None:
+    assert states(examined(library, "mpirun", "-n", "2")) == {"found": "error"}
+
+
+# ---- programs under which it cannot be put --------------------------------------------------------------------------
+
+
+def test_static_program(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    found = examined(library, str(built(tmp_path, "app", "int main(void) { return 0; }", "-static")))
+    assert states(found) == {"found": "ok", "linking": "error"}
+    assert found["program.linking"].facts["static"] is True
+
+
+@pytest.mark.parametrize("bits, word", [(0o4755, "setuid"), (0o2755, "setgid")])
+def test_program_with_other_rights(
+    library: pathlib.Path, writes: pathlib.Path, tmp_path: pathlib.Path, bits: int, word: str
+) -> None:
+    copy = tmp_path / "app"
+    shutil.copy(writes, copy)
+    copy.chmod(bits)
+    found = examined(library, str(copy))
+    assert states(found) == {"found": "ok", "linking": "error"} and word in found["program.linking"].text
+
+
+def test_program_of_another_processor(library: pathlib.Path, writes: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    image = bytearray(writes.read_bytes())
+    image[18:20] = (8).to_bytes(2, "little")  # e_machine: MIPS
+    copy = tmp_path / "app"
+    copy.write_bytes(image)
+    copy.chmod(0o755)
+    found = examined(library, str(copy))
+    assert states(found) == {"found": "ok", "linking": "error"} and "EM_MIPS" in found["program.linking"].text
+
+
+@pytest.mark.parametrize("image", [b"", b"MZ not a program", b"\x7fELF", b"\x7fELF" + bytes(60)])
+def test_file_that_is_no_program(library: pathlib.Path, tmp_path: pathlib.Path, image: bytes) -> None:
+    path = tmp_path / "app"
+    path.write_bytes(image)
+    path.chmod(0o755)
+    assert states(examined(library, str(path))) == {"found": "ok", "linking": "error"}
+
+
+def test_damaged_programs_are_refused_in_peace(writes: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """No cut and no changed byte of the header makes more than "no program" of it."""
+    image, path = writes.read_bytes(), tmp_path / "app"
+    for place in range(4, 120):
+        path.write_bytes(image[:place] + bytes([image[place] ^ 0xFF]) + image[place + 1 :])
+        linker.read_binary(path)
+        path.write_bytes(image[: place * 8])
+        linker.read_binary(path)
+
+
+def test_program_that_is_not_there(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert states(examined(library, str(tmp_path / "nothing"))) == {"found": "error"}
+    (tmp_path / "text").write_text("x")
+    found = examined(library, str(tmp_path / "text"))
+    assert states(found) == {"found": "error"} and "chmod +x" in found["program.found"].advice
+
+
+def test_program_of_another_mpi(library: pathlib.Path, tmp_path: pathlib.Path, family: str) -> None:
+    built(tmp_path, OTHER[family], FAKE_MPI, "-shared", "-fPIC", f"-Wl,-soname,{OTHER[family]}")
+    app = built(tmp_path, "app", CALLS, str(tmp_path / OTHER[family]), f"-Wl,-rpath,{tmp_path}")
+    found = examined(library, str(app))
+    assert states(found)["mpi"] == "error"
+    assert f"this mpiio_ext is for {NAMES[family]}" in found["program.mpi"].text
+    assert found["program.mpi"].facts["library"] == str(tmp_path / OTHER[family])
+    assert found["program.mpi"].facts["version"] == "F"
+
+
+def test_program_without_one_of_its_libraries(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    built(tmp_path, "libgone.so", FAKE_MPI, "-shared", "-fPIC", "-Wl,-soname,libgone.so")
+    app = built(tmp_path, "app", CALLS, str(tmp_path / "libgone.so"))
+    found = examined(library, str(app))
+    assert states(found)["libraries"] == "error" and found["program.libraries"].facts["missing"] == ["libgone.so"]
+
+
+def test_program_without_mpi(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    found = examined(library, str(built(tmp_path, "app", "int main(void) { return 0; }")))
+    assert states(found) == {"found": "ok", "linking": "ok", "mpi": "warning", "under": "warning"}
+
+
+def test_program_with_mpi_inside(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    found = examined(library, str(built(tmp_path, "app", FAKE_MPI + "int main(void) { return 0; }")))
+    assert states(found)["mpi"] == "error" and "statically" in found["program.mpi"].text
+
+
+def test_program_with_a_tool_in_front(library: pathlib.Path, writes: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A tool that the program is linked with comes behind LD_PRELOAD; one that is preloaded first is in front."""
+    tool = built(tmp_path, "tool.so", "int MPI_File_open(void) { return 0; }", "-shared", "-fPIC")
+    first = f"{tool}:{library}"
+    asked = linker.trace(writes, linker.read_binary(writes).linker, base_environment() | {"LD_PRELOAD": first}, 240)
+    assert (str(writes), str(tool), "MPI_File_open") in asked.bindings
+    found = program._under(
+        program.Target(
+            name="app", path=writes, script=None, library=library, environment={"LD_PRELOAD": first}, limit_s=240
+        ),
+        linker.Trace(libraries={}),
+        asked,
+    )
+    assert [item.state.value for item in found] == ["warning"] and str(tool) in found[0].text
+
+
+def test_library_that_cannot_be_preloaded(writes: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    found = examined(tmp_path / "libmpiio_ext.so", str(writes))
+    assert states(found)["under"] == "error" and "ignores" in found["program.under"].text
+
+
+def test_linker_that_cannot_be_asked(writes: pathlib.Path) -> None:
+    found = linker.trace(writes, "/lib/ld-musl-x86_64.so.1", os.environ)
+    assert found.libraries == {} and "not that of glibc" in found.trouble
+
+
+def test_python_that_says_nothing(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    shutil.copy(built(tmp_path, "app", "int main(void) { return 3; }"), tmp_path / "python3")
+    found = examined(library, str(tmp_path / "python3"))
+    assert states(found)["under"] == "error" and "exit status 3" in found["program.under"].text

@@ -1,0 +1,184 @@
+"""Manual pages and completion: made from the command line, without drift; they render, and shells complete."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from mpiio_ext.cli import main, manual
+from support.launch import ROOT, base_environment
+
+BIN = pathlib.Path(sys.prefix) / "bin"
+NAMES = main.list_commands(click.Context(main))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("man")
+    for name, text in manual.pages().items():
+        (made / name).write_text(text, encoding="ascii")
+    return made
+
+
+def environment() -> dict[str, str]:
+    return base_environment() | {"PATH": f"{BIN}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+
+
+# ---- manual pages ---------------------------------------------------------------------------------------------------
+
+
+def test_pages_of_the_repository_are_up_to_date() -> None:
+    found = {path.name: path.read_text(encoding="ascii") for path in (ROOT / "docs/man").glob("*")}
+    assert found == manual.pages(), "python -m mpiio_ext.cli.manual docs/man"
+
+
+def test_every_command_and_every_option_has_its_place() -> None:
+    pages = manual.pages()
+    assert set(pages) == {"mpiio-ext.1", *(f"mpiio-ext-{name}.1" for name in NAMES)}
+
+    def options(command: click.Command) -> set[str]:
+        own = {
+            name for item in command.params if isinstance(item, click.Option) and not item.hidden for name in item.opts
+        }
+        inner = [command.get_command(click.Context(command), name) for name in command.list_commands(
+            click.Context(command))] if isinstance(command, click.Group) else []  # fmt: skip
+        return own.union(*(options(item) for item in inner if item is not None and not item.hidden))
+
+    for name in NAMES:
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        text = pages[f"mpiio-ext-{name}.1"].replace("\\-", "-").replace("\\fB", " ")
+        missing = [option for option in options(command) if not re.search(rf"(?<![\w-]){option}(?![\w-])", text)]
+        assert not missing, name
+
+
+def test_drift_is_found_and_repaired(tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, "-m", "mpiio_ext.cli.manual"]
+    assert subprocess.run([*command, "--check", tmp_path], capture_output=True, env=environment()).returncode == 1
+    assert subprocess.run([*command, tmp_path], capture_output=True, env=environment()).returncode == 0
+    (tmp_path / "mpiio-ext-gone.1").write_text("x")
+    (tmp_path / "mpiio-ext-run.1").write_text("x")
+    done = subprocess.run([*command, "--check", tmp_path], capture_output=True, text=True, env=environment())
+    assert done.returncode == 1 and done.stdout.count("out of date") == 2
+    assert subprocess.run([*command, tmp_path], capture_output=True, env=environment()).returncode == 0
+    assert subprocess.run([*command, "--check", tmp_path], capture_output=True, env=environment()).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text, escaped",
+    [
+        (".start", "\\&.start"),
+        ("a\n.b", "a\n\\&.b"),
+        ("'quote'", "\\(aqquote\\(aq"),
+        ("a-b \\ c", "a\\-b \\e c"),
+        ("×", "\\[u00D7]"),
+        ("~^`", "\\(ti\\(ha\\(ga"),
+    ],
+)
+def test_escapes(text: str, escaped: str) -> None:
+    assert manual._escape(text) == escaped
+
+
+def test_pages_render_without_a_warning(folder: pathlib.Path) -> None:
+    if shutil.which("man") is None or shutil.which("groff") is None:
+        pytest.skip("no man with groff")
+    for path in sorted(folder.iterdir()):
+        done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", str(path)], capture_output=True, text=True,
+                              env=environment() | {"MANWIDTH": "100", "MANPAGER": "cat"})  # fmt: skip
+        assert done.returncode == 0 and done.stderr == "", path.name
+        assert "NAME" in done.stdout and "\\" not in re.sub(r"\\b", "", done.stdout), path.name
+
+
+def test_pages_pass_mandoc(folder: pathlib.Path) -> None:
+    if shutil.which("mandoc") is None:
+        pytest.skip("no mandoc")
+    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *sorted(map(str, folder.iterdir()))], capture_output=True,
+                          text=True)  # fmt: skip
+    assert done.stdout + done.stderr == ""
+
+
+# ---- completion -----------------------------------------------------------------------------------------------------
+
+
+def asked(words: str, shell: str = "bash") -> list[str]:
+    """Return what the program answers to the shell's question, by click's protocol."""
+    variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    done = subprocess.run([BIN / "mpiio-ext"], capture_output=True, text=True, timeout=120,
+                          env=environment() | variables | {"_MPIIO_EXT_COMPLETE": f"{shell}_complete"})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_answers() -> None:
+    assert asked("mpiio-ext ") == [f"plain,{name}" for name in NAMES]
+    assert asked("mpiio-ext doc") == ["plain,doctor"]
+    assert asked("mpiio-ext doctor --no-") == ["plain,--no-write", "plain,--no-spawn"]
+    assert asked("mpiio-ext completion z") == ["plain,zsh"]
+    assert asked("mpiio-ext run -- ./ap") == ["file,./ap"]
+    assert asked("mpiio-ext pioneer sh") == ["plain,show"]
+
+
+def test_names_are_completed_without_importing_them() -> None:
+    code = "import sys; from mpiio_ext.cli import main; import click; main.shell_complete(click.Context(main), ''); " \
+        "print([name for name in sys.modules if name.startswith(('numpy', 'mpiio_ext.analytics', 'rich'))])"
+    done = subprocess.run([sys.executable, "-c", f"import sys; sys.argv = ['mpiio-ext']; {code}"], capture_output=True,
+                          text=True, env=environment())  # fmt: skip
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_bash_completes_what_is_typed() -> None:
+    """In a terminal: the words are completed by tabulators, and what comes of them is run."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        plain = {"TERM": "dumb", "PS1": "$ ", "INPUTRC": "/dev/null"}
+        os.execvpe("bash", ["bash", "--norc", "-i"], environment() | plain)
+    text = b""
+
+    def until(mark: bytes) -> None:
+        nonlocal text
+        deadline_s = time.monotonic() + 240
+        while mark not in text:
+            assert time.monotonic() < deadline_s, text
+            if select.select([terminal], [], [], 1)[0]:
+                text += os.read(terminal, 65536)
+        text = text.partition(mark)[2]
+
+    try:
+        os.write(terminal, b'eval "$(mpiio-ext completion bash)"; echo ready$((1+1))\n')
+        until(b"ready2")
+        os.write(terminal, b"mpiio-ext completi\t")
+        until(b"completion ")
+        os.write(terminal, b"fi\t")
+        until(b"fish ")
+        os.write(terminal, b"| head -n 1\n")
+        until(b"function _mpiio_ext_completion")
+    finally:
+        os.close(terminal)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+
+
+def test_fish_completes() -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("no fish")
+    script = "mpiio-ext completion fish | source; complete -C 'mpiio-ext doc'"
+    done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment())
+    assert done.stdout.startswith("doctor\t"), done.stderr
+
+
+def test_zsh_takes_it() -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh")
+    script = 'autoload -U compinit; compinit -u -D; eval "$(mpiio-ext completion zsh)"; print ${_comps[mpiio-ext]}'
+    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, env=environment())
+    assert done.stdout.strip() == "_mpiio_ext_completion", done.stderr
