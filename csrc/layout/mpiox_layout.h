@@ -66,7 +66,8 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
 
 /* Parse a lustre.lov value (v1, v3, composite). MPIOX_E_CORRUPT when it is not one. Fuzzed. Of a composite layout the
- * component that covers the largest extent counts; stale, foreign and metadata-server components are passed over. */
+ * component that covers the largest extent counts, as for an empty file; stale, foreign and metadata-server components
+ * are passed over. */
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
 
 /* The same value: which object storage target (OST) has each stripe, in turn, of the component that counts. Returns how
