@@ -190,6 +190,8 @@ static int make_beegfs(int folder, const made *wish)
 {
     int servers = number("FAKE_FS_SERVERS", 4);
     stripes found = {1, wish->chunk, (uint16_t)((int)wish->targets > servers ? servers : (int)wish->targets)};
+    found.targets = found.targets == 0 ? 1 : found.targets; /* as its folder says */
+    found.chunk = found.chunk == 0 ? 524288 : found.chunk;
     if (number("FAKE_FS_REFUSE", 0) || (wish->chunk & (wish->chunk - 1)) != 0) {
         errno = EINVAL;
         return -1;
@@ -261,6 +263,7 @@ int gpfs_fcntl(int fd, void *argument)
 int llapi_file_get_stripe(const char *path, void *layout);
 int llapi_file_get_stripe(const char *path, void *layout)
 {
+    strcpy(layout, strrchr(path, '/') + 1); /* as the real one does */
     return getxattr(path, KEPT, layout, 65536) > 0 ? 0 : -errno;
 }
 #endif

@@ -62,7 +62,7 @@ def test_hints_override(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("hint", ["striping_unit_bytes", "striping_factor", "start_iodevice"])
 def test_hints_out_of_range(hint: str) -> None:
     with pytest.raises(ArgumentError, match=hint):
-        inspect("/", **{hint: -1})  # type: ignore[arg-type]
+        inspect("/", **{hint: -2})  # type: ignore[arg-type]
 
 
 def test_unknown_fact() -> None:
@@ -163,6 +163,37 @@ def test_progressive_layout(folder: pathlib.Path) -> None:
     assert second["targets"] == ["9", "2", "9", "2"]
 
 
+def test_progressive_layout_of_a_file_of_100_mb(folder: pathlib.Path) -> None:
+    """The component that has most of the bytes counts; those that no write has reached have no targets."""
+    path = folder / "file"
+    with path.open("wb") as file:
+        file.truncate(100 * MIB)
+    room = struct.pack("<II16sIHH", V1, 1, b"", 4 * MIB, 3, 6) + struct.pack("<16sII", b"", 0, 2**32 - 1) * 3
+    value = composite(
+        (0x10, 0, MIB, struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0)),
+        (0x10, MIB, 256 * MIB, plain(2 * MIB, [9, 2])),
+        (0, 256 * MIB, 2**64 - 1, room),
+    )
+    os.setxattr(path, "user.fake_layout", value)
+    (entry,) = played(folder, "lustre", path)
+    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
+    assert (facts["stripe_size"], facts["stripe_count"], facts["servers"]) == (2 * MIB, 2, 2)
+    assert facts["start_device"] == 9
+    assert [part["targets"] for part in entry["components"]] == [[], ["9", "2"], []]  # type: ignore[attr-defined]
+    path.write_bytes(b"")
+    (entry,) = played(folder, "lustre", path)
+    assert entry["facts"]["start_device"]["value"] == 6  # type: ignore[index]
+
+
+def test_data_on_the_metadata_server_has_no_first_target(folder: pathlib.Path) -> None:
+    path = folder / "file"
+    path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0))
+    (entry,) = played(folder, "lustre", path)
+    assert entry["facts"]["pattern"]["value"] == "mdt"  # type: ignore[index]
+    assert "start_device" not in entry["facts"]  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("value", [b"\xd0\x0b\xd1", b"", composite((0, 9, 3, plain(MIB, [1])))])
 def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> None:
     path = folder / "file"
@@ -193,6 +224,24 @@ def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPa
     assert entry["facts"]["stripe_count"] == {"value": 2, "unit": "count",  # type: ignore[index]
                                               "source": "llapi_file_get_stripe"}  # fmt: skip
     assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_library_of_lustre_on_a_template(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, is_folder: bool
+) -> None:
+    """What stands behind a template in the library's block is none of its targets."""
+    path = folder / ("n" * 53)
+    if is_folder:
+        path.mkdir()
+    else:
+        path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 1, b"", 2 * MIB, 4, 5))
+    libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
+    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
+    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
+    assert (facts["stripe_size"], facts["stripe_count"], facts["start_device"]) == (2 * MIB, 4, 5)
+    assert entry["components"][0]["targets"] == []  # type: ignore[index]
 
 
 def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
