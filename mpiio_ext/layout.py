@@ -209,6 +209,7 @@ def inspect(
     ----------
     path : a file or a folder; it must be readable.
     striping_unit_bytes, striping_factor, start_iodevice : as if the hints of that name were given: they override.
+        A `striping_factor` of 0 or -1 (all servers, for a file that is made) overrides nothing.
 
     Returns
     -------
@@ -224,7 +225,7 @@ def inspect(
     """
     name = os.fspath(path)
     unit = _hint("striping_unit_bytes", striping_unit_bytes, 2**62)
-    factor = _hint("striping_factor", striping_factor, 2**31 - 1)
+    factor = _hint("striping_factor", striping_factor, 2**31 - 1, least=-1)
     start = _hint("start_iodevice", start_iodevice, 2**31 - 1, least=0)
     if "\0" in name:
         raise ArgumentError(f"a path must not contain a null character: {name!r}")

@@ -10,7 +10,7 @@
 #include "mpiox_error.h"
 #include "mpiox_layout_facts.h"
 
-typedef struct mpiox_layout_wish { /* hints; <= 0, start_device < 0: not given */
+typedef struct mpiox_layout_wish { /* hints; 0, start_device < 0: not given; striping_factor -1: all, of new files */
     int64_t striping_unit;
     int32_t striping_factor, start_device;
 } mpiox_layout_wish;

@@ -90,7 +90,7 @@ def _show(console: Console, found: Layout) -> None:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a list with one object for each path.")
 @click.option("--striping-unit", type=_Bytes(), help="As if the hint striping_unit were given: 1M.")
-@click.option("--striping-factor", type=click.IntRange(min=1, max=2**31 - 1), help="As the hint striping_factor.")
+@click.option("--striping-factor", type=click.IntRange(min=-1, max=2**31 - 1), help="As the hint striping_factor.")
 @click.option("--start-iodevice", type=click.IntRange(min=0, max=2**31 - 1), help="As the hint start_iodevice.")
 def layout(
     paths: tuple[str, ...],
