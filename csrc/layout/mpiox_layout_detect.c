@@ -10,6 +10,9 @@
  * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. Where they come in
  * turns, the server of stripe i is that of i + servers, and `servers` are the different ones; where they do not, each
  * object counts as a server of its own, which is what its locks are.
+ *
+ * CephFS puts stripe_count objects side by side and each on servers that a hash chooses: that many requests can be
+ * served at once, but which servers are busy cannot be known. ceph-fuse is told by its attribute.
  */
 #include "mpiox_layout.h"
 
@@ -153,6 +156,7 @@ static bool detect_ceph(int fd, mpiox_layout *out)
         return false;
     out->stripe_size = ceph.stripe_unit;
     out->stripe_count = out->servers = (int32_t)ceph.stripe_count;
+    out->hashed = true;
     return true;
 }
 
@@ -170,7 +174,7 @@ static bool detect_beegfs(int fd, mpiox_layout *out)
 static void detect_stripes(int fd, mpiox_layout *out)
 {
     out->stripe_known = (out->fs == MPIOX_FS_LUSTRE && detect_lustre(fd, out)) ||
-                        (out->fs == MPIOX_FS_CEPH && detect_ceph(fd, out)) ||
+                        ((out->fs == MPIOX_FS_CEPH || out->refreshable) && detect_ceph(fd, out)) ||
                         (out->fs == MPIOX_FS_BEEGFS && detect_beegfs(fd, out));
     if (out->stripe_known)
         return;

@@ -35,6 +35,7 @@ class Layout(ctypes.Structure):
         ("coherent", ctypes.c_bool),
         ("refreshable", ctypes.c_bool),
         ("stripe_count", ctypes.c_int32),
+        ("hashed", ctypes.c_bool),
         ("start", ctypes.c_int32),
     )
 
