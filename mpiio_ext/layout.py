@@ -207,7 +207,7 @@ def inspect(
 
     Parameters
     ----------
-    path : a file or a folder; it must be readable.
+    path : a file or a folder. One that may not be read tells its file system, and no layout of its own.
     striping_unit_bytes, striping_factor, start_iodevice : as if the hints of that name were given: they override.
         A `striping_factor` of 0 or -1 (all servers, for a file that is made) overrides nothing.
 
@@ -219,7 +219,7 @@ def inspect(
     Raises
     ------
     FileSystemError
-        The path cannot be opened, or is neither a file nor a folder; `errno` and `filename` say which.
+        The path cannot be reached, or is neither a file nor a folder; `errno` and `filename` say which.
     ArgumentError
         A hint is out of range.
     """
@@ -249,4 +249,6 @@ def inspect(
 def _reason(number: int) -> str:
     import errno
 
-    return "neither a file nor a folder" if number == errno.EINVAL else os.strerror(number)
+    if number == errno.EINVAL:
+        return "neither a file nor a folder"
+    return os.strerror(number) + ("; of a new file, give its folder" if number == errno.ENOENT else "")

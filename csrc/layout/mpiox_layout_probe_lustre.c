@@ -153,8 +153,11 @@ void mpiox_layout_probe_lustre(int fd, const mpiox_layout_mount *mount, mpiox_la
         return;
     }
     ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, VALUE_BYTES);
-    if (bytes <= 0 || !add_layout(value, bytes, file_bytes, "xattr " LOV_XATTR, facts))
+    if (bytes <= 0 || !add_layout(value, bytes, file_bytes, "xattr " LOV_XATTR, facts)) {
+        if (bytes > 0)
+            mpiox_facts_default_because(facts, "xattr " LOV_XATTR " not understood");
         ask_library(fd, value, file_bytes, facts);
+    }
     mpiox_facts_set_number(facts, MPIOX_FACT_LOCK_GRANULARITY, "protocol: extent locks cover whole pages",
                            sysconf(_SC_PAGESIZE));
     free(value);

@@ -79,21 +79,35 @@ def test_what_cannot_be_asked(tmp_path: pathlib.Path) -> None:
     result = run(str(pipe), "/dev/null", str(tmp_path / "none"), str(tmp_path))
     assert result.exit_code == 1
     assert f"{pipe}: neither a file nor a folder" in result.output
-    assert "none: No such file or directory" in result.output
+    assert "none: No such file or directory; of a new file, give its folder" in result.output
     assert f"{tmp_path} (folder" in result.output
 
 
 def test_no_permission(tmp_path: pathlib.Path) -> None:
-    """Neither may the file be read, nor, by another user, the folder above it."""
+    """The file may not be read, nor, by another user, the folder above it be searched."""
+    kind = inspect(tmp_path).value("file_system")
     path = tmp_path / "closed"
     path.write_bytes(b"x")
     path.chmod(0)
     program = (
-        "import os\nfrom mpiio_ext.layout import inspect\nif os.geteuid() == 0: os.seteuid(65534)\n"
-        f"try: inspect({str(path)!r})\nexcept OSError as error: print(error.errno)\nelse: print('opened')"
+        "import os, sys\nfrom mpiio_ext.layout import inspect\nif os.geteuid() == 0: os.seteuid(65534)\n"
+        "try: found = inspect(sys.argv[1])\nexcept OSError as error: print(error.errno)\n"
+        "else: print(found.value('file_system'), found.source('stripe_size'))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == [str(errno.EACCES)], done.stderr
+
+    def asked(*folders: pathlib.Path) -> str:
+        for folder in folders:
+            folder.chmod(0o711)
+        command = [sys.executable, "-c", program, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.stdout.strip() or done.stderr
+
+    above = [up for up in path.parents if up.stat().st_uid == os.geteuid() and not up.stat().st_mode & 1]
+    assert asked(*above) == f"{kind} default (the file may not be read)"
+    tmp_path.chmod(0)
+    if os.geteuid() == 0:
+        assert asked() == str(errno.EACCES)
+    tmp_path.chmod(0o700)
 
 
 def test_json_and_table(tmp_path: pathlib.Path) -> None:
@@ -106,6 +120,9 @@ def test_json_and_table(tmp_path: pathlib.Path) -> None:
     table = run("--striping-unit", "64k", "--striping-factor", "3", str(tmp_path)).output
     assert "64 KiB" in table
     assert "hint striping_factor" in table
+    assert "not told" not in table
+    rows = [line.split("│")[1:3] for line in run(str(tmp_path)).output.splitlines() if "not told" in line]
+    assert [name.strip() for name, _ in rows] == ["stripe count", "servers"]
     assert run("--striping-unit", "much", "/").exit_code == 2
 
 
@@ -200,8 +217,31 @@ def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> Non
     path.write_bytes(b"")
     os.setxattr(path, "user.fake_layout", value)
     (entry,) = played(folder, "lustre", path)
-    assert entry["facts"]["stripe_size"]["source"].startswith("default")  # type: ignore[index]
+    source = entry["facts"]["stripe_size"]["source"]  # type: ignore[index]
+    assert source == ("default (xattr lustre.lov not understood)" if value else "default")
     assert entry["components"] == []
+
+
+def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """No word is cut: each component has lines of its own, and so have its targets."""
+    from mpiio_ext.cli import layout as command
+    from mpiio_ext.layout import Component, Layout
+
+    part = Component(start_bytes=MIB, end_bytes=None, stripe_size_bytes=4 * MIB, stripe_count=70, servers=70, mirror=1,
+                     pattern="raid0,overstriped", flags="stale,prefer-read,init", pool="fast",
+                     targets=tuple(str(number) for number in range(100, 170)))  # fmt: skip
+    found = Layout(path="x", is_folder=False, facts=(), components=(part,))
+    monkeypatch.setenv("COLUMNS", "80")
+    from rich.console import Console
+
+    command._show(Console(), found)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "  1 MiB – end" in lines
+    assert "    stripe 4 MiB, count 70, servers 70, mirror 1" in lines
+    assert "    pattern raid0,overstriped, flags stale,prefer-read,init, pool fast" in lines
+    targets = " ".join(line.strip() for line in lines[lines.index("  1 MiB – end") + 3 :])
+    assert targets == "targets " + " ".join(part.targets[:64]) + " … and 6 more"
 
 
 def vendor(folder: pathlib.Path, name: str) -> str:
