@@ -347,6 +347,36 @@ def test_kinds_of_fuse(
     assert {name: facts.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("high", "pattern", "count", "redundancy"),
+    [("0000000100040001", None, None, None), ("0001000400000001", "S4", 4, None), ("0d01ffff00000002", "SX", -1, None),
+     ("0d08000100000000", "RP_2G1", 1, "replicate 2"), ("0d23000800000000", "EC_4P2G8", 8, "erasure code 4+2"),
+     ("0dff000800000000", None, None, None)],
+)  # fmt: skip
+def test_daos_file(
+    folder: pathlib.Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    high: str,
+    pattern: str | None,
+    count: int | None,
+    redundancy: str | None,
+) -> None:
+    """The class of a file's object is in its id; the chunk size in the form that other processes import."""
+    path = folder / "file"
+    path.write_bytes(b"")
+    for bytes_of_global, size in (("344", MIB), ("360", MIB), ("352", None)):
+        monkeypatch.setenv("FAKE_DAOS_CLASS", high)
+        monkeypatch.setenv("FAKE_DAOS_BYTES", bytes_of_global)
+        found = played_mount(path, tmp_path_factory.mktemp("proc"), "fuse", "fuse.daos", "rw")
+        of_id = "object id (ioctl DFUSE_IOCTL_IL)"
+        assert found.get("pattern") == (pattern and f"{pattern}, chunks placed by hash by {of_id}")
+        assert found.get("stripe_count") == (count and f"{count} by {of_id}")
+        assert found.get("redundancy") == (redundancy and f"{redundancy} by {of_id}")
+        chunk = "ioctl DFUSE_IOCTL_REPLY_DOOH (chunk size)"
+        assert found["stripe_size"] == (f"{size} by {chunk}" if size else f"{MIB} by default")
+
+
 def test_ceph_and_beegfs(folder: pathlib.Path) -> None:
     path = folder / "file"
     path.write_bytes(b"")
