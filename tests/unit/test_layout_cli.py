@@ -324,6 +324,9 @@ def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     assert facts["read_size"] == "1048576 by /proc/self/mountstats"
     assert facts["write_size"] == "8192 by mountinfo option wsize"
     assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts fetched) by /proc/self/mountstats"
+    (proc / "mountstats").write_text(text + "\tGETDEVICEINFO: 3 3 0\n", encoding="utf-8")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw")
+    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts, 3 devices fetched) by /proc/self/mountstats"
 
 
 @pytest.mark.parametrize(
