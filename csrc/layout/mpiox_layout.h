@@ -49,12 +49,12 @@ typedef struct mpiox_layout {
     int64_t stripe_size;  /* bytes, > 0 */
     int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers, if
                            * not `hashed` */
+    bool hashed;          /* `servers` objects lie side by side, but a hash says on which servers, and other ones follow
+                           * when they are full: nobody can tell which server a stripe is on (CephFS) */
     bool stripe_known;    /* false: stripe_size is only the default for this file system */
     bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
     bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse */
     int32_t stripe_count; /* objects that the stripes go round, each with its own locks; >= servers; 0: not known */
-    bool hashed;          /* `servers` objects lie side by side, but a hash says on which servers, and other ones follow
-                           * when they are full: nobody can tell which server a stripe is on (CephFS) */
     int32_t start;        /* number of the server that has the first stripe, as the file system counts; -1: not known */
 } mpiox_layout;
 

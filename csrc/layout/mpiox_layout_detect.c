@@ -174,7 +174,7 @@ static bool detect_beegfs(int fd, mpiox_layout *out)
 static void detect_stripes(int fd, mpiox_layout *out)
 {
     out->stripe_known = (out->fs == MPIOX_FS_LUSTRE && detect_lustre(fd, out)) ||
-                        ((out->fs == MPIOX_FS_CEPH || out->refreshable) && detect_ceph(fd, out)) ||
+                        ((out->fs == MPIOX_FS_CEPH || out->fs == MPIOX_FS_FUSE) && detect_ceph(fd, out)) ||
                         (out->fs == MPIOX_FS_BEEGFS && detect_beegfs(fd, out));
     if (out->stripe_known)
         return;

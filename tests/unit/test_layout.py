@@ -31,11 +31,11 @@ class Layout(ctypes.Structure):
         ("lock", ctypes.c_int),
         ("stripe_size", ctypes.c_int64),
         ("servers", ctypes.c_int32),
+        ("hashed", ctypes.c_bool),
         ("stripe_known", ctypes.c_bool),
         ("coherent", ctypes.c_bool),
         ("refreshable", ctypes.c_bool),
         ("stripe_count", ctypes.c_int32),
-        ("hashed", ctypes.c_bool),
         ("start", ctypes.c_int32),
     )
 
