@@ -226,7 +226,7 @@ class Hints:
     romio_ds_write, romio_ds_read : data sieving of independent access: "enable", "disable" or "automatic".
     ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
     striping_unit : stripe size in bytes, or text with a suffix.
-    striping_factor : number of I/O servers.
+    striping_factor : number of I/O servers; -1 for all, of a file that is made.
     start_iodevice : server of the first stripe of a file that is made.
     delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
     delegate_mode : "spawn", "split", "thread" or "auto": how they are started.

@@ -207,8 +207,9 @@ def inspect(
 
     Parameters
     ----------
-    path : a file or a folder; it must be readable.
+    path : a file or a folder. One that may not be read tells its file system, and no layout of its own.
     striping_unit_bytes, striping_factor, start_iodevice : as if the hints of that name were given: they override.
+        A `striping_factor` of 0 or -1 (all servers, for a file that is made) overrides nothing.
 
     Returns
     -------
@@ -218,13 +219,13 @@ def inspect(
     Raises
     ------
     FileSystemError
-        The path cannot be opened, or is neither a file nor a folder; `errno` and `filename` say which.
+        The path cannot be reached, or is neither a file nor a folder; `errno` and `filename` say which.
     ArgumentError
         A hint is out of range.
     """
     name = os.fspath(path)
     unit = _hint("striping_unit_bytes", striping_unit_bytes, 2**62)
-    factor = _hint("striping_factor", striping_factor, 2**31 - 1)
+    factor = _hint("striping_factor", striping_factor, 2**31 - 1, least=-1)
     start = _hint("start_iodevice", start_iodevice, 2**31 - 1, least=0)
     if "\0" in name:
         raise ArgumentError(f"a path must not contain a null character: {name!r}")
@@ -248,4 +249,6 @@ def inspect(
 def _reason(number: int) -> str:
     import errno
 
-    return "neither a file nor a folder" if number == errno.EINVAL else os.strerror(number)
+    if number == errno.EINVAL:
+        return "neither a file nor a folder"
+    return os.strerror(number) + ("; of a new file, give its folder" if number == errno.ENOENT else "")

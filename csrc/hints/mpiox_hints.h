@@ -98,7 +98,7 @@ typedef struct mpiox_hints {
     mpiox_switch ds_write, ds_read; /* romio_ds_write, romio_ds_read: data sieving of independent access */
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
-    int32_t striping_factor;                        /* 0 = as the file system reports */
+    int32_t striping_factor;                        /* 0 = as the file system reports, -1 = new files: over all */
     int32_t start_iodevice;                         /* of a file that is made; -1 = any */
     char delegates[32];                             /* mpiox_delegates: "0" off, "2", "25%", "per_node=1" */
     mpiox_delegate_start delegate_mode;             /* mpiox_delegate_mode: how they are started */

@@ -190,7 +190,7 @@ CHOICE(ds_read, switch_words)
 BYTES(ind_wr_buffer_size)
 BYTES(ind_rd_buffer_size)
 BYTES(striping_unit)
-INTEGER(striping_factor, 0, INT32_MAX)
+INTEGER(striping_factor, -1, INT32_MAX)
 INTEGER(start_iodevice, -1, INT32_MAX)
 CHOICE(delegate_mode, start_words)
 CHOICE(delegate_ack, ack_words)
@@ -381,9 +381,9 @@ static const mpiox_hint_spec specs[] = {
     {"striping_unit", "bytes", BYTES_VALUES, "0",
      "stripe size of the file, also when it is made; 0 asks the file system", parse_striping_unit,
      format_striping_unit},
-    {"striping_factor", "integer", COUNT_VALUES, "0",
-     "I/O servers the file is striped over, also when it is made; 0 asks the file system", parse_striping_factor,
-     format_striping_factor},
+    {"striping_factor", "integer", "-1 .. 2147483647", "0",
+     "I/O servers the file is striped over, also when it is made; 0 asks the file system, -1 makes it over all",
+     parse_striping_factor, format_striping_factor},
     {"start_iodevice", "integer", "-1 .. 2147483647", "-1",
      "server of the first stripe of a file that is made, as the file system counts; -1: any", parse_start_iodevice,
      format_start_iodevice},

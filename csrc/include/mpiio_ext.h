@@ -103,8 +103,9 @@ const char *mpiio_ext_layout_fact_name(int index);
 const char *mpiio_ext_layout_fact_unit(int index);
 const char *mpiio_ext_layout_fact_meaning(int index);
 /* Ask for a file, or for a folder: what new files in it get. Hints override what is found; 0 (start_iodevice: -1) where
- * there is none. Blocking, as it may ask servers; not for every open. 0, MPIOX_E_NOMEM (-1), or MPIOX_E_IO (-3) with
- * the reason in *sys_errno (EINVAL: neither a file nor a folder). Free with mpiio_ext_layout_free() (NULL-safe). */
+ * there is none, and a striping_factor of -1 (all servers) overrides nothing. Blocking, as it may ask servers; not for
+ * every open. 0, MPIOX_E_NOMEM (-1), or MPIOX_E_IO (-3) with the reason in *sys_errno (EINVAL: neither a file nor a
+ * folder). Free with mpiio_ext_layout_free() (NULL-safe). */
 int mpiio_ext_layout_inspect(const char *path, int64_t striping_unit, int32_t striping_factor, int32_t start_iodevice,
                              mpiio_ext_layout **layout, int *sys_errno);
 void mpiio_ext_layout_free(mpiio_ext_layout *layout);

@@ -47,7 +47,10 @@ typedef struct mpiox_layout {
     mpiox_fs fs;
     mpiox_lock_protocol lock;
     int64_t stripe_size;  /* bytes, > 0 */
-    int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers */
+    int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers, if
+                           * not `hashed` */
+    bool hashed;          /* `servers` objects lie side by side, but a hash says on which servers, and other ones follow
+                           * when they are full: nobody can tell which server a stripe is on (CephFS) */
     bool stripe_known;    /* false: stripe_size is only the default for this file system */
     bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
     bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse, MooseFS */
@@ -67,7 +70,8 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
 
 /* Parse a lustre.lov value (v1, v3, composite). MPIOX_E_CORRUPT when it is not one. Fuzzed. Of a composite layout the
- * component that covers the largest extent counts; stale, foreign and metadata-server components are passed over. */
+ * component that covers the largest extent counts, as for an empty file; stale, foreign and metadata-server components
+ * are passed over. */
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
 
 /* The same value: which object storage target (OST) has each stripe, in turn, of the component that counts. Returns how

@@ -9,6 +9,7 @@
  *                      (liblustreapi's llapi_file_open, ROMIO's ad_lustre).
  *             CephFS:  an empty file's attribute ceph.file.layout; it needs the client's right `p`.
  *             BeeGFS:  the ioctl BEEGFS_IOC_MKFILE_STRIPEHINTS of the folder; chunks are powers of two from 64 KiB on.
+ *             All servers (striping_factor -1): Lustre alone has a word for it; the others give what the folder says.
  * Guarantee.  Where the striping is refused the file is there all the same, with that of its folder.
  */
 #include "mpiox_layout_create.h"
@@ -121,7 +122,7 @@ mpiox_layout_made mpiox_layout_create(const char *path, const mpiox_layout_wish 
     char folder[PATH_MAX];
     struct stat status;
     mpiox_layout_made made = MPIOX_MADE_NOTHING;
-    if (wish->striping_unit <= 0 && wish->striping_factor <= 0 && wish->start_device < 0)
+    if (wish->striping_unit <= 0 && wish->striping_factor == 0 && wish->start_device < 0)
         return made;
     if (*name == '\0' || (slash != NULL && slash - path >= (long)sizeof folder))
         return made;

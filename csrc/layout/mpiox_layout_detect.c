@@ -10,6 +10,9 @@
  * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. Where they come in
  * turns, the server of stripe i is that of i + servers, and `servers` are the different ones; where they do not, each
  * object counts as a server of its own, which is what its locks are.
+ *
+ * CephFS puts stripe_count objects side by side and each on servers that a hash chooses: that many requests can be
+ * served at once, but which servers are busy cannot be known. ceph-fuse is told by its attribute.
  */
 #include "mpiox_layout.h"
 
@@ -124,12 +127,19 @@ static int32_t lov_servers(const mpiox_lov_component *c)
     return distinct;
 }
 
+/* The file's size, where the choice among components asks for it: Lustre may have to ask every server for it. */
+static int64_t bytes_of_file(int fd, const void *value, int64_t value_bytes)
+{
+    struct stat status;
+    return mpiox_lov_count(value, value_bytes) > 1 && fstat(fd, &status) == 0 ? status.st_size : 0;
+}
+
 static bool detect_lustre(int fd, mpiox_layout *out)
 {
     char value[LOV_XATTR_MAX_BYTES];
     mpiox_lov_component c;
     ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
-    if (bytes <= 0 || mpiox_lov_choose(value, bytes, &c) != MPIOX_OK)
+    if (bytes <= 0 || mpiox_lov_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) != MPIOX_OK)
         return false;
     out->stripe_size = c.stripe_size;
     out->stripe_count = c.stripe_count;
@@ -147,6 +157,7 @@ static bool detect_ceph(int fd, mpiox_layout *out)
         return false;
     out->stripe_size = ceph.stripe_unit;
     out->stripe_count = out->servers = (int32_t)ceph.stripe_count;
+    out->hashed = true;
     return true;
 }
 
@@ -251,11 +262,14 @@ int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t
     const int saved_errno = errno;
     mpiox_layout layout;
     char value[LOV_XATTR_MAX_BYTES];
-    int32_t count = 0, servers;
+    int32_t count = 0;
+    mpiox_lov_component c;
     if (detect_family(fd, &layout) && layout.fs == MPIOX_FS_LUSTRE) {
         ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
-        if (bytes > 0 && mpiox_layout_parse_lov(value, bytes, stripe_size, &servers) == MPIOX_OK)
-            count = mpiox_layout_lov_targets(value, bytes, most, targets);
+        if (bytes > 0 && mpiox_lov_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) == MPIOX_OK) {
+            *stripe_size = c.stripe_size;
+            count = mpiox_lov_targets(&c, most, targets);
+        }
     }
     errno = saved_errno;
     return count;

@@ -92,6 +92,13 @@ void mpiox_facts_set_number(mpiox_layout_facts *facts, mpiox_fact fact, const ch
     mpiox_facts_set(facts, fact, source, "%" PRId64, value);
 }
 
+void mpiox_facts_default_because(mpiox_layout_facts *facts, const char *reason)
+{
+    mpiox_fact_text *text = &facts->fact[MPIOX_FACT_STRIPE_SIZE];
+    if (strncmp(text->source, "default", strlen("default")) == 0)
+        snprintf(text->source, sizeof text->source, "default (%s)", reason);
+}
+
 bool mpiox_facts_has(const mpiox_layout_facts *facts, mpiox_fact fact)
 {
     return facts->fact[fact].value[0] != '\0';

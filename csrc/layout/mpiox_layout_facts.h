@@ -74,6 +74,8 @@ void mpiox_layout_facts_free(mpiox_layout_facts *facts);
 __attribute__((format(printf, 4, 5))) void mpiox_facts_set(mpiox_layout_facts *facts, mpiox_fact fact,
                                                            const char *source, const char *format, ...);
 void mpiox_facts_set_number(mpiox_layout_facts *facts, mpiox_fact fact, const char *source, int64_t value);
+/* A stripe size that is only a default says why it is no more than that. */
+void mpiox_facts_default_because(mpiox_layout_facts *facts, const char *reason);
 bool mpiox_facts_has(const mpiox_layout_facts *facts, mpiox_fact fact);
 /* Forget components and targets. */
 void mpiox_facts_clear_components(mpiox_layout_facts *facts);

@@ -167,10 +167,16 @@ int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, m
         return MPIOX_E_IO;
     }
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    const bool is_closed = fd < 0 && (errno == EACCES || errno == EPERM);
+    if (is_closed) /* what the file system says without the file's data */
+        fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0)
         return MPIOX_E_IO;
     int rc = mpiox_layout_inspect(fd, wish, out);
     int saved_errno = errno;
+    if (is_closed && rc == MPIOX_OK)
+        mpiox_facts_default_because(*out,
+                                    (*out)->is_folder ? "the folder may not be read" : "the file may not be read");
     close(fd);
     errno = saved_errno;
     return rc;

@@ -10,7 +10,7 @@
 #include "mpiox_error.h"
 #include "mpiox_layout_facts.h"
 
-typedef struct mpiox_layout_wish { /* hints; <= 0, start_device < 0: not given */
+typedef struct mpiox_layout_wish { /* hints; 0, start_device < 0: not given; striping_factor -1: all, of new files */
     int64_t striping_unit;
     int32_t striping_factor, start_device;
 } mpiox_layout_wish;
@@ -18,7 +18,8 @@ typedef struct mpiox_layout_wish { /* hints; <= 0, start_device < 0: not given *
 /* Of a descriptor that is open for reading (a file, or a folder: what new files in it get). wish may be NULL. 0 and a
  * description, which is to be freed; MPIOX_E_NOMEM; MPIOX_E_IO: the descriptor cannot be asked (errno). Blocking. */
 int mpiox_layout_inspect(int fd, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
-/* The same of a path. MPIOX_E_IO with errno: it cannot be opened, or (EINVAL) is neither a file nor a folder. */
+/* The same of a path. What may not be read tells its file system, and the source of its default says so. MPIOX_E_IO
+ * with errno: it cannot be reached, or (EINVAL) is neither a file nor a folder. */
 int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
 
 #endif

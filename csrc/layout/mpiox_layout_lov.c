@@ -3,8 +3,10 @@
  *
  * Format (public on-disk format of Lustre, lustre_user.h, little-endian, packed):
  *   plain     u32 magic, u32 pattern, 16 bytes object id, u32 stripe_size, u16 stripe_count, u16 generation (of a
- *             template: the first target), [v3: 16 bytes pool name], stripe_count objects of 24 bytes (none when
- *             released or only a template): 16 bytes object id, u32 generation, u32 index of the target (OST)
+ *             folder's template and of a component without its objects: the first target), [v3: 16 bytes pool name],
+ *             stripe_count objects of 24 bytes (none when released or only a template): 16 bytes object id, u32
+ *             generation, u32 index of the target (OST). A component that waits for its objects keeps room for them,
+ *             with the index 2^32 - 1 unless the user has chosen the targets.
  *   composite u32 magic, u32 size, u32 generation, u16 flags, u16 entry_count, u16 mirrors - 1, 14 bytes, then
  *             entry_count entries of 48 bytes: u32 id (its upper half: the mirror), u32 flags, u64 extent start, u64
  *             extent end, u32 offset, u32 size, 16 bytes (generation, time stamp, erasure code). offset/size locate a
@@ -13,8 +15,9 @@
  * The value comes from outside: every field is read through bounds-checked accessors, and offsets are compared by
  * subtraction so that no sum can wrap.
  *
- * A composite layout has no one stripe size. File domains are cut where most of the file lies, so the component with
- * the largest extent counts (usually the last, open-ended one); the first of equals, which is the first mirror.
+ * A composite layout has no one stripe size. File domains are cut where most of the file lies, so the component that
+ * covers most of its bytes counts; of an empty file, which may become of any size, the one with the largest extent
+ * (usually the last, open-ended one). Of equals the first, which is the first mirror.
  */
 #include "mpiox_layout_lov.h"
 
@@ -56,6 +59,14 @@ static uint64_t read_le(bytes b, uint64_t offset, unsigned width)
     return value;
 }
 
+/* What is not yet told of the first target, is in the head: of a template and of a component without objects. The same
+ * field counts changes, once there are objects or none will come (data on the metadata server, released). */
+static int32_t first_of_head(bytes b, const mpiox_lov_component *c)
+{
+    const uint64_t first = read_le(b, 30, 2);
+    return first == LOV_ANY_TARGET || (c->pattern & (MPIOX_LOV_RELEASED | MPIOX_LOV_MDT)) != 0 ? -1 : (int32_t)first;
+}
+
 /* Where a plain layout has objects, there must be as many as its head promises. */
 static int read_objects(bytes b, uint64_t header, mpiox_lov_component *out)
 {
@@ -65,12 +76,7 @@ static int read_objects(bytes b, uint64_t header, mpiox_lov_component *out)
         return MPIOX_E_CORRUPT;
     out->object_count = b.size == header ? 0 : (int32_t)objects;
     out->objects = b.data + header;
-    if (out->object_count > 0) {
-        out->first = mpiox_lov_target(out, 0);
-        return MPIOX_OK;
-    }
-    uint64_t first = read_le(b, 30, 2); /* a generation, once there were objects */
-    out->first = first == LOV_ANY_TARGET || (out->pattern & MPIOX_LOV_RELEASED) != 0 ? -1 : (int32_t)first;
+    out->first = out->object_count > 0 ? mpiox_lov_target(out, 0) : first_of_head(b, out);
     return MPIOX_OK;
 }
 
@@ -98,6 +104,27 @@ static int read_plain(bytes b, mpiox_lov_component *out)
     return read_objects(b, header, out);
 }
 
+/* A component that a write has not reached yet: room for objects is none, and how much there is tells the number that
+ * "all" and "the default" in its head stand for. One that has been reached says nothing by its head. */
+static void settle_objects(bytes plain, mpiox_lov_component *c)
+{
+    const uint64_t header = read_le(plain, 0, 4) == LOV_MAGIC_V3 ? LOV_V3_BYTES : LOV_V1_BYTES;
+    if ((c->pattern & (MPIOX_LOV_FOREIGN | MPIOX_LOV_UNREADABLE)) != 0)
+        return;
+    if ((c->flags & MPIOX_LOV_INIT) != 0) {
+        if (c->object_count == 0)
+            c->first = -1;
+        return;
+    }
+    if (c->object_count > 0 && mpiox_lov_target(c, 0) >= 0)
+        return;
+    const uint64_t room = (plain.size - header) / LOV_OBJECT_BYTES;
+    if (c->stripe_count <= 0 && (c->pattern & MPIOX_LOV_MDT) == 0 && room > 0 && room < LOV_ALL_STRIPES)
+        c->stripe_count = (int32_t)room;
+    c->object_count = 0;
+    c->first = first_of_head(plain, c);
+}
+
 static int read_entry(bytes b, uint64_t index, mpiox_lov_component *out)
 {
     uint64_t at = LOV_COMPOSITE_BYTES + index * LOV_ENTRY_BYTES;
@@ -106,11 +133,13 @@ static int read_entry(bytes b, uint64_t index, mpiox_lov_component *out)
     uint64_t offset = read_le(b, at + 24, 4), size = read_le(b, at + 28, 4);
     if (start > end || offset > b.size || size > b.size - offset)
         return MPIOX_E_CORRUPT;
-    if (read_plain((bytes){b.data + offset, size}, out) != MPIOX_OK)
+    const bytes plain = {b.data + offset, size};
+    if (read_plain(plain, out) != MPIOX_OK)
         *out = (mpiox_lov_component){.pattern = MPIOX_LOV_UNREADABLE, .first = -1};
     out->id = id;
     out->mirror = (int32_t)((id & LOV_MIRROR_MASK) >> LOV_MIRROR_SHIFT);
     out->flags = flags;
+    settle_objects(plain, out);
     out->start = start > INT64_MAX ? INT64_MAX : (int64_t)start;
     out->end = end > INT64_MAX ? MPIOX_LOV_NO_END : (int64_t)end;
     return MPIOX_OK;
@@ -204,20 +233,60 @@ static bool counts(const mpiox_lov_component *c)
            c->stripe_count > 0;
 }
 
-int mpiox_lov_choose(const void *value, int64_t value_bytes, mpiox_lov_component *out)
+/* Bytes of a file of that size that it covers. */
+static int64_t covered(const mpiox_lov_component *c, int64_t file_bytes)
+{
+    const int64_t end = c->end < file_bytes ? c->end : file_bytes;
+    return end > c->start ? end - c->start : 0;
+}
+
+int mpiox_lov_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lov_component *out)
 {
     int32_t components = mpiox_lov_count(value, value_bytes);
+    int64_t most = 0;
     int found = MPIOX_E_CORRUPT;
     for (int32_t i = 0; i < components; i++) {
         mpiox_lov_component c;
         if (mpiox_lov_get(value, value_bytes, i, &c) != MPIOX_OK)
             return MPIOX_E_CORRUPT; /* the table is damaged: nothing of it can be relied on */
-        if (!counts(&c) || (found == MPIOX_OK && c.end - c.start <= out->end - out->start))
+        const int64_t here = covered(&c, file_bytes > 0 ? file_bytes : MPIOX_LOV_NO_END);
+        if (!counts(&c) || (found == MPIOX_OK && here <= most))
             continue;
         found = MPIOX_OK;
+        most = here;
         *out = c;
     }
+    if (found == MPIOX_OK && most == 0 && file_bytes > 0) /* all of it is where there are no stripes */
+        return mpiox_lov_choose(value, value_bytes, 0, out);
     return found;
+}
+
+/* Has nothing been written over the first object's place? */
+static bool is_untouched(const mpiox_lov_component *c, uint64_t header, const char *name)
+{
+    const uint64_t name_bytes = strlen(name);
+    bool same = true;
+    for (uint64_t i = 0; i < LOV_OBJECT_BYTES && same; i++)
+        same = c->objects[i] == (header + i < name_bytes ? (unsigned char)name[header + i] : 0);
+    return same;
+}
+
+int64_t mpiox_lov_length(const void *block, int64_t block_bytes, const char *name, bool is_folder)
+{
+    bytes b;
+    uint64_t entries;
+    mpiox_lov_component c;
+    int code = read_head(block, block_bytes, &b, &entries);
+    if (code == MPIOX_OK && entries == 0)
+        code = read_plain(b, &c);
+    if (code != MPIOX_OK)
+        return code;
+    if (entries > 0 || (c.pattern & MPIOX_LOV_FOREIGN) != 0)
+        return (int64_t)b.size;
+    const uint64_t header = read_le(b, 0, 4) == LOV_MAGIC_V3 ? LOV_V3_BYTES : LOV_V1_BYTES;
+    if (is_folder || c.object_count == 0 || is_untouched(&c, header, name))
+        return (int64_t)header;
+    return (int64_t)(header + (uint64_t)c.object_count * LOV_OBJECT_BYTES);
 }
 
 int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value)
@@ -237,7 +306,7 @@ int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t fi
 int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers)
 {
     mpiox_lov_component found;
-    int rc = mpiox_lov_choose(value, value_bytes, &found);
+    int rc = mpiox_lov_choose(value, value_bytes, 0, &found);
     if (rc != MPIOX_OK)
         return rc;
     *stripe_size = found.stripe_size;
@@ -245,13 +314,17 @@ int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stri
     return MPIOX_OK;
 }
 
+int32_t mpiox_lov_targets(const mpiox_lov_component *component, int32_t most, int32_t *targets)
+{
+    if (mpiox_lov_distinct(component) == 0 || component->object_count > most)
+        return 0;
+    for (int32_t i = 0; i < component->object_count; i++)
+        targets[i] = mpiox_lov_target(component, i);
+    return component->object_count;
+}
+
 int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t most, int32_t *targets)
 {
     mpiox_lov_component found;
-    if (mpiox_lov_choose(value, value_bytes, &found) != MPIOX_OK || mpiox_lov_distinct(&found) == 0 ||
-        found.object_count > most)
-        return 0;
-    for (int32_t i = 0; i < found.object_count; i++)
-        targets[i] = mpiox_lov_target(&found, i);
-    return found.object_count;
+    return mpiox_lov_choose(value, value_bytes, 0, &found) == MPIOX_OK ? mpiox_lov_targets(&found, most, targets) : 0;
 }

@@ -44,10 +44,11 @@ typedef struct mpiox_lov_component {
     int64_t start, end;   /* bytes of the file, half open; MPIOX_LOV_NO_END */
     int64_t stripe_size;  /* bytes; 0: a template that leaves it to the file system */
     int32_t stripe_count; /* 0: a template that leaves it to the file system, or no striping; -1: all servers */
-    int32_t first;        /* of a template: the OST to begin with, -1: any; else that of the first stripe, -1: none */
+    int32_t first; /* of a template and before there are objects: the OST to begin with, -1: any; else that of the first
+                    * stripe, -1: none */
     char pool[MPIOX_LOV_POOL_BYTES]; /* "": none */
     const unsigned char *objects;    /* 24 bytes each */
-    int32_t object_count;            /* 0 or stripe_count */
+    int32_t object_count;            /* 0 (also where there is only room for them) or stripe_count */
 } mpiox_lov_component;
 
 /* Number of components, MPIOX_E_CORRUPT: no layout, or one that is damaged where its components are listed. */
@@ -62,10 +63,19 @@ int32_t mpiox_lov_distinct(const mpiox_lov_component *component);
 /* Mirrors of the file; 1 unless it is a composite layout that says otherwise. */
 int32_t mpiox_lov_mirrors(const void *value, int64_t value_bytes);
 
-/* What counts for the whole file: the component that covers the largest extent and says where data is; the first of
- * equals, which is the first mirror. Stale, foreign and metadata-server components and templates without numbers are
- * passed over. MPIOX_E_CORRUPT: there is none. */
-int mpiox_lov_choose(const void *value, int64_t value_bytes, mpiox_lov_component *out);
+/* The targets of its stripes in turn. How many; 0: not known, a damaged index, or more than `most`. */
+int32_t mpiox_lov_targets(const mpiox_lov_component *component, int32_t most, int32_t *targets);
+
+/* What counts for a file of file_bytes: the component that covers most of it and says where data is; of file_bytes 0,
+ * or if there is none there, the one with the largest extent; the first of equals, which is the first mirror. Stale,
+ * foreign and metadata-server components and templates without numbers are passed over. MPIOX_E_CORRUPT: there is
+ * none. */
+int mpiox_lov_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lov_component *out);
+
+/* How long the value is that liblustreapi has written to the start of a block of zeros, where it puts the file's name
+ * first: what its heads say. A folder's plain one ends with its head, and so does one over whose first object's place
+ * nothing has been written. MPIOX_E_CORRUPT: no layout. */
+int64_t mpiox_lov_length(const void *block, int64_t block_bytes, const char *name, bool is_folder);
 
 /* The value that asks for a striping when a file is made: into 32 bytes. stripe_size 0, stripe_count 0: the default of
  * the file system; stripe_count -1: all; first -1: any. Arguments out of range are brought into it. Returns 32. */

@@ -86,6 +86,10 @@ static void parse_nfs(mpiox_span rest, mpiox_layout_nfs *out)
             mpiox_span_number(mpiox_span_word(&line), &out->layouts_got);
             continue;
         }
+        if (mpiox_span_skip(&line, "GETDEVICEINFO:")) {
+            mpiox_span_number(mpiox_span_word(&line), &out->devices_got);
+            continue;
+        }
         if (!mpiox_span_skip(&line, "opts:") && !mpiox_span_skip(&line, "nfsv4:") && !mpiox_span_skip(&line, "caps:"))
             continue;
         while (line.bytes > 0)
@@ -110,7 +114,7 @@ int mpiox_layout_parse_mountstats(const void *text, int64_t text_bytes, const ch
         mpiox_span_copy(mpiox_span_word(&place), true, found, (int64_t)sizeof found);
         if (strcmp(found, point) != 0 || !mpiox_span_skip(&place, " with fstype nfs"))
             continue;
-        *out = (mpiox_layout_nfs){.layouts_got = -1};
+        *out = (mpiox_layout_nfs){.layouts_got = -1, .devices_got = -1};
         parse_nfs(rest, out);
         rc = MPIOX_OK;
     }

@@ -21,6 +21,7 @@ typedef struct mpiox_layout_nfs {
     int64_t write_bytes; /* wsize */
     char pnfs[64];       /* "LAYOUT_NFSV4_1_FILES" ...; "": not configured, or a client without pNFS */
     int64_t layouts_got; /* LAYOUTGET operations so far, -1: not told */
+    int64_t devices_got; /* GETDEVICEINFO: data servers (or sets of them) that the layouts have named, -1: not told */
 } mpiox_layout_nfs;
 
 /* The number of the mount in a text of /proc/self/fdinfo/FD, -1: none. */

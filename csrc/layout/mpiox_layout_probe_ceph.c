@@ -8,6 +8,7 @@
 #include "mpiox_layout_probe.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -16,15 +17,20 @@
 
 enum { VALUE_BYTES = 1024, MOST_LEVELS = 64 };
 
-static bool read_layout(int fd, const char *attribute, mpiox_layout_ceph *out)
+static bool read_layout(int fd, const char *attribute, mpiox_layout_facts *facts, mpiox_layout_ceph *out)
 {
-    char value[VALUE_BYTES];
+    char value[VALUE_BYTES], reason[VALUE_BYTES];
     ssize_t bytes = fgetxattr(fd, attribute, value, sizeof value);
-    return bytes > 0 && mpiox_layout_parse_ceph(value, bytes, out) == MPIOX_OK;
+    if (bytes > 0 && mpiox_layout_parse_ceph(value, bytes, out) == MPIOX_OK)
+        return true;
+    snprintf(reason, sizeof reason, "xattr %s not understood", attribute);
+    if (bytes > 0)
+        mpiox_facts_default_because(facts, reason);
+    return false;
 }
 
 /* The folder's own layout or that of the next above it on this file system. */
-static bool read_inherited(int fd, bool *own, mpiox_layout_ceph *out)
+static bool read_inherited(int fd, bool *own, mpiox_layout_facts *facts, mpiox_layout_ceph *out)
 {
     struct stat first, here;
     int folder = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -36,7 +42,7 @@ static bool read_inherited(int fd, bool *own, mpiox_layout_ceph *out)
         return false;
     }
     for (int level = 0; level < MOST_LEVELS; level++) {
-        found = read_layout(folder, "ceph.dir.layout", out);
+        found = read_layout(folder, "ceph.dir.layout", facts, out);
         if (found)
             break;
         *own = false;
@@ -57,7 +63,8 @@ void mpiox_layout_probe_ceph(int fd, const mpiox_layout_mount *mount, mpiox_layo
     mpiox_layout_ceph layout;
     bool own = true;
     (void)mount;
-    if (facts->is_folder ? !read_inherited(fd, &own, &layout) : !read_layout(fd, "ceph.file.layout", &layout))
+    if (facts->is_folder ? !read_inherited(fd, &own, facts, &layout)
+                         : !read_layout(fd, "ceph.file.layout", facts, &layout))
         return;
     if (facts->is_folder)
         source = own ? "xattr ceph.dir.layout" : "xattr ceph.dir.layout of a folder above";

@@ -80,7 +80,10 @@ static void add_nfs(const mpiox_layout_nfs *nfs, mpiox_layout_facts *facts)
         mpiox_facts_set_number(facts, MPIOX_FACT_READ_SIZE, source, nfs->read_bytes);
     if (nfs->write_bytes > 0)
         mpiox_facts_set_number(facts, MPIOX_FACT_WRITE_SIZE, source, nfs->write_bytes);
-    if (nfs->pnfs[0] != '\0' && nfs->layouts_got >= 0)
+    if (nfs->pnfs[0] != '\0' && nfs->layouts_got >= 0 && nfs->devices_got >= 0)
+        mpiox_facts_set(facts, MPIOX_FACT_PNFS, source, "%s (%lld layouts, %lld devices fetched)", nfs->pnfs,
+                        (long long)nfs->layouts_got, (long long)nfs->devices_got);
+    else if (nfs->pnfs[0] != '\0' && nfs->layouts_got >= 0)
         mpiox_facts_set(facts, MPIOX_FACT_PNFS, source, "%s (%lld layouts fetched)", nfs->pnfs,
                         (long long)nfs->layouts_got);
     else if (nfs->pnfs[0] != '\0')

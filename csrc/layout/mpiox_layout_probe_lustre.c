@@ -3,13 +3,15 @@
  *
  * The attribute is readable for everybody who may read the file. Where it is not (an old client, a policy) and
  * liblustreapi is there, llapi_file_get_stripe(3) asks the metadata server through the folder; its answer has the same
- * format, in a buffer whose size only the format tells. A folder has the layout of new files, if it has been given one.
+ * format, in a buffer whose size only the format tells: behind it are zeros, which would be objects on target 0. A
+ * folder has the layout of new files, if it has been given one.
  */
 #include "mpiox_layout_probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -95,7 +97,9 @@ static void add_chosen(const mpiox_lov_component *c, const char *source, mpiox_l
         mpiox_facts_set(facts, MPIOX_FACT_POOL, source, "%s", c->pool);
 }
 
-static bool add_layout(const void *value, int64_t bytes, const char *source, mpiox_layout_facts *facts)
+/* file_bytes: of the file, 0 for a folder. */
+static bool add_layout(const void *value, int64_t bytes, int64_t file_bytes, const char *source,
+                       mpiox_layout_facts *facts)
 {
     mpiox_lov_component c, chosen;
     int32_t count = mpiox_lov_count(value, bytes);
@@ -108,14 +112,15 @@ static bool add_layout(const void *value, int64_t bytes, const char *source, mpi
     }
     if (count <= 0)
         return false;
-    if (mpiox_lov_choose(value, bytes, &chosen) == MPIOX_OK || mpiox_lov_get(value, bytes, 0, &chosen) == MPIOX_OK)
+    if (mpiox_lov_choose(value, bytes, file_bytes, &chosen) == MPIOX_OK ||
+        mpiox_lov_get(value, bytes, 0, &chosen) == MPIOX_OK)
         add_chosen(&chosen, source, facts);
     if (mpiox_lov_mirrors(value, bytes) > 1)
         mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "mirrors %d", mpiox_lov_mirrors(value, bytes));
     return true;
 }
 
-static void ask_library(int fd, char *value, mpiox_layout_facts *facts)
+static void ask_library(int fd, char *value, int64_t file_bytes, mpiox_layout_facts *facts)
 {
     static const char *const libraries[] = {"liblustreapi.so.1", "liblustreapi.so", NULL};
     int (*get_stripe)(const char *path, void *layout) = NULL;
@@ -126,14 +131,21 @@ static void ask_library(int fd, char *value, mpiox_layout_facts *facts)
     if (function == NULL || bytes <= 0)
         return;
     path[bytes] = '\0';
+    if (strchr(path, '/') == NULL) /* not the name of a file */
+        return;
     memcpy(&get_stripe, &function, sizeof get_stripe);
     memset(value, 0, VALUE_BYTES);
-    if (get_stripe(path, value) == 0)
-        add_layout(value, VALUE_BYTES, "llapi_file_get_stripe", facts);
+    if (get_stripe(path, value) != 0)
+        return;
+    const int64_t length = mpiox_lov_length(value, VALUE_BYTES, strrchr(path, '/') + 1, facts->is_folder);
+    if (length > 0)
+        add_layout(value, length, file_bytes, "llapi_file_get_stripe", facts);
 }
 
 void mpiox_layout_probe_lustre(int fd, const mpiox_layout_mount *mount, mpiox_layout_facts *facts)
 {
+    struct stat status;
+    const int64_t file_bytes = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? status.st_size : 0;
     char *value = malloc(VALUE_BYTES);
     (void)mount;
     if (value == NULL) {
@@ -141,8 +153,11 @@ void mpiox_layout_probe_lustre(int fd, const mpiox_layout_mount *mount, mpiox_la
         return;
     }
     ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, VALUE_BYTES);
-    if (bytes <= 0 || !add_layout(value, bytes, "xattr " LOV_XATTR, facts))
-        ask_library(fd, value, facts);
+    if (bytes <= 0 || !add_layout(value, bytes, file_bytes, "xattr " LOV_XATTR, facts)) {
+        if (bytes > 0)
+            mpiox_facts_default_because(facts, "xattr " LOV_XATTR " not understood");
+        ask_library(fd, value, file_bytes, facts);
+    }
     mpiox_facts_set_number(facts, MPIOX_FACT_LOCK_GRANULARITY, "protocol: extent locks cover whole pages",
                            sysconf(_SC_PAGESIZE));
     free(value);

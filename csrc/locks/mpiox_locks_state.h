@@ -48,7 +48,7 @@ typedef struct locks_range { /* the units that a piece needs */
     bool matched;
 } locks_range;
 
-typedef struct locks_shared { /* units that are not covered whole by one access: who was there (mpiox_locks_shared.c) */
+typedef struct locks_shared { /* units that are not covered whole by one access: who was there (mpiox_locks_static.c) */
     struct locks_shared_entry *entries;
     int64_t n, capacity; /* capacity: 0 or a power of two */
 } locks_shared;

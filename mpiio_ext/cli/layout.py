@@ -16,6 +16,8 @@ __all__ = ["layout"]
 
 #: Targets of a component that are shown; --json has all.
 _MOST_TARGETS = 64
+#: Facts that have a row even where nobody tells them.
+_EXPECTED = ("stripe_count", "servers")
 
 
 class _Bytes(click.ParamType[int]):
@@ -52,45 +54,63 @@ def _extent(part: Component) -> str:
     return f"{size(part.start_bytes)} – {'end' if part.end_bytes is None else size(part.end_bytes)}"
 
 
-def _count(number: int | None) -> str:
-    return "" if number is None else "all" if number < 0 else str(number)
+def _numbers(part: Component) -> str:
+    count = part.stripe_count
+    stripe = None if part.stripe_size_bytes is None else size(part.stripe_size_bytes)
+    found = (("stripe", stripe), ("count", "all" if count == -1 else count), ("servers", part.servers))
+    return ", ".join(f"{name} {value}" for name, value in (*found, ("mirror", part.mirror)) if value is not None)
+
+
+def _words(part: Component) -> str:
+    found = (("pattern", part.pattern), ("flags", part.flags), ("pool", part.pool))
+    return ", ".join(f"{name} {value}" for name, value in found if value)
 
 
 def _targets(part: Component) -> str:
     shown = " ".join(part.targets[:_MOST_TARGETS])
     rest = len(part.targets) - _MOST_TARGETS
-    return f"{shown} … and {rest} more" if rest > 0 else shown
+    return ("targets " + shown if shown else "") + (f" … and {rest} more" if rest > 0 else "")
+
+
+def _show_components(console: Console, parts: tuple[Component, ...]) -> None:
+    """Some lines for each: a table of so many columns has no room for words."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print("components")
+    for part in parts:
+        console.print(f"  {_extent(part)}", markup=False, highlight=False)
+        for line in (_numbers(part), _words(part), _targets(part)):
+            if line:
+                console.print(Padding(Text(line), (0, 0, 0, 4), expand=False))
 
 
 def _show(console: Console, found: Layout) -> None:
     from rich.table import Table
+
+    from mpiio_ext.layout import registry
 
     title = f"{found.path} (folder: what new files get)" if found.is_folder else found.path
     console.print(title, markup=False, highlight=False, soft_wrap=True)
     table = Table()
     for name in ("fact", "value", "source"):
         table.add_column(name, overflow="fold")
-    for item in found.facts:
-        table.add_row(item.spec.name.replace("_", " "), _value(item.value, item.spec.unit), item.source)
+    for spec in registry():
+        item = found.fact(spec.name)
+        if item is not None:
+            table.add_row(spec.name.replace("_", " "), _value(item.value, spec.unit), item.source)
+        elif spec.name in _EXPECTED:
+            table.add_row(spec.name.replace("_", " "), "not told", "")
     console.print(table, markup=False)
-    if not found.components:
-        return
-    console.print("components")
-    parts = Table()
-    for name in ("extent", "stripe", "count", "servers", "mirror", "pattern", "flags", "pool", "targets"):
-        parts.add_column(name, overflow="fold")
-    for part in found.components:
-        stripe = "" if part.stripe_size_bytes is None else size(part.stripe_size_bytes)
-        parts.add_row(_extent(part), stripe, _count(part.stripe_count), _count(part.servers), str(part.mirror),
-                      part.pattern, part.flags, part.pool, _targets(part))  # fmt: skip
-    console.print(parts, markup=False)
+    if found.components:
+        _show_components(console, found.components)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a list with one object for each path.")
 @click.option("--striping-unit", type=_Bytes(), help="As if the hint striping_unit were given: 1M.")
-@click.option("--striping-factor", type=click.IntRange(min=1, max=2**31 - 1), help="As the hint striping_factor.")
+@click.option("--striping-factor", type=click.IntRange(min=-1, max=2**31 - 1), help="As the hint striping_factor.")
 @click.option("--start-iodevice", type=click.IntRange(min=0, max=2**31 - 1), help="As the hint start_iodevice.")
 def layout(
     paths: tuple[str, ...],

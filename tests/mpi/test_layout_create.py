@@ -93,6 +93,18 @@ def test_what_the_file_got_counts(folder: pathlib.Path) -> None:
     assert result["told"]["striping_factor"] == "4"  # type: ignore[index]
 
 
+def test_all_servers(folder: pathlib.Path) -> None:
+    """-1 is Lustre's word for all its targets; where there is no such word, the folder's number stays."""
+    result = made(folder, "lustre", {"striping_factor": "-1", "striping_unit": "2097152"}, FAKE_FS_SERVERS="7")
+    assert result["facts"]["stripe_count"] == (7, "xattr lustre.lov")  # type: ignore[index]
+    assert result["facts"]["stripe_size"] == (2097152, "xattr lustre.lov")  # type: ignore[index]
+    assert result["told"]["striping_factor"] == "7"  # type: ignore[index]
+    for kind in ("ceph", "beegfs"):
+        result = made(folder, kind, {"striping_factor": "-1", "striping_unit": "2097152"}, name=kind)
+        assert result["facts"]["stripe_size"][0] == 2097152  # type: ignore[index]
+        assert result["facts"]["stripe_count"][0] == 1  # type: ignore[index]
+
+
 def test_existing_files_keep_theirs(folder: pathlib.Path) -> None:
     (folder / "file").write_bytes(b"abc0abc1")
     result = made(folder, "lustre", {"striping_unit": "2097152", "striping_factor": "3"})

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 RANDOM = ("tests/differential/test_differential.py::test_bounded", "--cases=60")
 ERRORS = "tests/mpi/test_errors.py"
+TEXTS = ("tests/unit/test_layout_texts.py",)
 SCHEDULING = ("tests/unit/test_scheduling.py",)
 SHORT_FILE = f"{ERRORS}::test_file_shorter_than_the_read"
 
@@ -262,6 +263,94 @@ MUTANTS = (
         old="#define LOV_OBJECT_TARGET 20 ",
         new="#define LOV_OBJECT_TARGET 16 ",
         tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="lov_room",
+        what="a component that no write has reached has objects",
+        file="mpiox_layout_lov.c",
+        old="    c->object_count = 0;\n    c->first = first_of_head(plain, c);",
+        new="    (void)first_of_head;",
+        tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="lov_mdt_first",
+        what="data on the metadata server begins at the target that counts its changes",
+        file="mpiox_layout_lov.c",
+        old="c->pattern & (MPIOX_LOV_RELEASED | MPIOX_LOV_MDT)",
+        new="c->pattern & MPIOX_LOV_RELEASED",
+        tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="lov_file_bytes",
+        what="the component that stands for a file does not depend on the file's size",
+        file="mpiox_layout_lov.c",
+        old="file_bytes > 0 ? file_bytes : MPIOX_LOV_NO_END",
+        new="MPIOX_LOV_NO_END",
+        tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="lov_length",
+        what="what stands behind a template in liblustreapi's block is its objects",
+        file="mpiox_layout_lov.c",
+        old="c.object_count == 0 || is_untouched(&c, header, name)",
+        new="c.object_count == 0 || (!is_untouched(&c, header, name) && false)",
+        tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="ceph_object_size",
+        what="objects of CephFS may end within a stripe unit",
+        file="mpiox_layout_ceph.c",
+        old=" || found.object_size % found.stripe_unit != 0",
+        new="",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="ceph_hashed",
+        what="the servers of CephFS' objects are taken for known",
+        file="mpiox_layout_detect.c",
+        old="    out->hashed = true;",
+        new="",
+        tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="gluster_redundancy",
+        what="a brick that keeps parity is counted as one of data",
+        file="mpiox_layout_gluster.c",
+        old="out->redundancy = (int32_t)l->redundancy;",
+        new="out->redundancy = (int32_t)l->redundancy - 1;",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="gluster_shard",
+        what="a volume file that leaves the size of shards out has none",
+        file="mpiox_layout_gluster.c",
+        old=".shard_size = DEFAULT_SHARD",
+        new=".shard_size = 0 * DEFAULT_SHARD",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="mounts_optional",
+        what="the type of a mount is what follows its options, whatever fields come between",
+        file="mpiox_layout_mounts.c",
+        old="if (mpiox_span_is(word, \"-\"))",
+        new="if (mpiox_span_is(word, \"-\") || true)",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="mounts_octal",
+        what="a blank in the name of a mount point stays as the kernel writes it",
+        file="mpiox_layout_mounts.c",
+        old="mpiox_span_copy(point, true, out->point",
+        new="mpiox_span_copy(point, false, out->point",
+        tests=TEXTS,
+    ),
+    Mutant(
+        name="mounts_last",
+        what="of two NFS mounts at one place the lower one counts",
+        file="mpiox_layout_mounts.c",
+        old="        rc = MPIOX_OK;\n    }\n    return rc;",
+        new="        return MPIOX_OK;\n    }\n    return rc;",
+        tests=TEXTS,
     ),
     Mutant(
         name="schedule_batch_bytes",

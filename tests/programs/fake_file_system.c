@@ -190,6 +190,8 @@ static int make_beegfs(int folder, const made *wish)
 {
     int servers = number("FAKE_FS_SERVERS", 4);
     stripes found = {1, wish->chunk, (uint16_t)((int)wish->targets > servers ? servers : (int)wish->targets)};
+    found.targets = found.targets == 0 ? 1 : found.targets; /* as its folder says */
+    found.chunk = found.chunk == 0 ? 524288 : found.chunk;
     if (number("FAKE_FS_REFUSE", 0) || (wish->chunk & (wish->chunk - 1)) != 0) {
         errno = EINVAL;
         return -1;
@@ -221,20 +223,38 @@ static int ask_beegfs(int fd, unsigned long request, void *argument)
     return -1;
 }
 
+/* dfuse, replies of version 7: an object of the class FAKE_DAOS_CLASS (upper half of its id, hexadecimal), chunks of
+ * 1 MiB; FAKE_DAOS_BYTES: how long its global form is. */
+static int ask_dfuse(unsigned number_of, unsigned long bytes, unsigned char *reply)
+{
+    const char *class = getenv("FAKE_DAOS_CLASS");
+    const uint64_t id[2] = {4711, strtoull(class != NULL ? class : "0", NULL, 16)}, chunk = 1 << 20;
+    const size_t global = (size_t)number("FAKE_DAOS_BYTES", 344);
+    memset(reply, 0, bytes);
+    if (number_of == 0xC6 && bytes == global) {
+        memcpy(reply + 16, id, sizeof id);
+        memcpy(reply + (global == 344 ? 48 : 64), &chunk, sizeof chunk);
+        return 0;
+    }
+    reply[0] = 7;
+    if (number_of == 0xC8) {
+        memcpy(reply + 8, &global, sizeof global);
+    } else {
+        memcpy(reply + 8, id, sizeof id);
+        memset(reply + 24, 0x11, 16);
+        memset(reply + 40, 0x22, 16);
+    }
+    return 0;
+}
+
 int ioctl(int fd, unsigned long request, ...)
 {
     va_list arguments;
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    if (is("fuse") && (request >> 8 & 0xff) == 0xA3 && is_inside(fd)) { /* dfuse: a reply of version 7 */
-        unsigned char *reply = argument;
-        memset(reply, 0, 64);
-        reply[0] = 7;
-        memset(reply + 24, 0x11, 16);
-        memset(reply + 40, 0x22, 16);
-        return 0;
-    }
+    if (is("fuse") && (request >> 8 & 0xff) == 0xA3 && is_inside(fd))
+        return ask_dfuse(request & 0xff, request >> 16 & 0x3fff, argument);
     if (is("lustre") && request == SETSTRIPE && is_inside(fd))
         return set_lustre(fd, argument);
     if (is("beegfs") && (request >> 8 & 0xff) == 'f' && (request & 0xff) >= 25 && (request & 0xff) <= 27 &&
@@ -261,6 +281,7 @@ int gpfs_fcntl(int fd, void *argument)
 int llapi_file_get_stripe(const char *path, void *layout);
 int llapi_file_get_stripe(const char *path, void *layout)
 {
+    strcpy(layout, strrchr(path, '/') + 1); /* as the real one does */
     return getxattr(path, KEPT, layout, 65536) > 0 ? 0 : -errno;
 }
 #endif

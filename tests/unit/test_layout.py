@@ -31,6 +31,7 @@ class Layout(ctypes.Structure):
         ("lock", ctypes.c_int),
         ("stripe_size", ctypes.c_int64),
         ("servers", ctypes.c_int32),
+        ("hashed", ctypes.c_bool),
         ("stripe_known", ctypes.c_bool),
         ("coherent", ctypes.c_bool),
         ("refreshable", ctypes.c_bool),
@@ -67,15 +68,52 @@ def composite(*entries: tuple[int, int, int, bytes], size: int | None = None, co
     return head + table + blobs
 
 
+def reserved(
+    stripe_size: int, count: int, *, first: int = 0xFFFF, room: int | None = None, magic: int = V1, **more: int
+) -> bytes:
+    """Return a component that no write has reached, as the metadata server (lod) writes it.
+
+    The head has the target to begin with; there is room for the objects, with zeros and the target 2^32 - 1.
+    """
+    value = bytearray(plain(stripe_size, count, magic=magic, objects=0, **more))
+    struct.pack_into("<H", value, 30, first)
+    return bytes(value) + struct.pack("<16sII", b"", 0, 2**32 - 1) * (count if room is None else room)
+
+
 PFL = composite(
     (INIT, 0, MIB, plain(MIB, 1)),
     (INIT, MIB, 256 * MIB, plain(MIB, 4, magic=V3)),
     (0, 256 * MIB, EOF, plain(4 * MIB, 16, objects=0)),
 )
+#: The same as lod writes it.
+LOD = composite(
+    (INIT, 0, MIB, plain(MIB, 1)),
+    (INIT, MIB, 256 * MIB, plain(MIB, 4, magic=V3)),
+    (0, 256 * MIB, EOF, reserved(4 * MIB, 16, first=7)),
+)
 #: A file of Lustre 1.8 on target 6, as debugfs printed it (lustre-discuss, January 2013, "The meaning of LOV code").
 REAL = bytes.fromhex(
     "d00bd10b01000000ccf53d0000000000000000000000000000001000010000000"
     "5ec02000000000000000000000000000000000006000000"
+)
+
+
+
+def objects(*found: tuple[int, int, int, int]) -> bytes:
+    """Return objects of (sequence, number, version, target)."""
+    return b"".join(struct.pack("<QQII", number, sequence, 0, target) for sequence, number, _, target in found)
+
+
+#: The two components of a file, number by number as `lfs getstripe -v` printed them for the one that is the example in
+#: liblustreapi's source (comment at lov_dump_comp_v1, Lustre 2.10): 264 bytes, components at 128 and 184.
+LFS = (
+    struct.pack("<IIIHHH14x", COMPOSITE, 264, 2, 0, 2, 0)
+    + struct.pack("<IIQQII16x", 1, INIT, 0, MIB, 128, 56)
+    + struct.pack("<IIQQII16x", 2, INIT, MIB, EOF, 184, 80)
+    + struct.pack("<IIQQIHH", V1, RAID0, 1, 0x200000401, MIB, 1, 0)
+    + objects((0x100000000, 2, 0, 0))
+    + struct.pack("<IIQQIHH", V1, RAID0, 1, 0x200000401, MIB, 2, 0)
+    + objects((0x100010000, 2, 0, 1), (0x100000000, 3, 0, 0))
 )
 GOOD = {
     "of a real file": (REAL, (MIB, 1)),
@@ -87,6 +125,10 @@ GOOD = {
     "overstriped": (plain(MIB, 32, pattern=RAID0 | OVERSTRIPED), (MIB, 32)),
     "largest stripe": (plain(2**32 - 65536, 1), (2**32 - 65536, 1)),
     "progressive": (PFL, (4 * MIB, 16)),
+    "progressive, with room for objects": (LOD, (4 * MIB, 16)),
+    "progressive, room for all servers": (composite((0, 0, EOF, reserved(MIB, 0xFFFF, room=12))), (MIB, 12)),
+    "progressive, room for the default": (composite((0, 0, EOF, reserved(MIB, 0, room=2, magic=V3))), (MIB, 2)),
+    "like lfs getstripe's": (LFS, (MIB, 2)),
     "one component": (composite((INIT, 0, EOF, plain(2 * MIB, 2))), (2 * MIB, 2)),
     "data on the metadata server first": (
         composite((INIT, 0, MIB, plain(MIB, 0, pattern=MDT)), (INIT, MIB, EOF, plain(MIB, 5))),
@@ -181,6 +223,8 @@ def test_lov_targets(lib: ctypes.CDLL) -> None:
 
 def test_lov_of_a_real_file(lib: ctypes.CDLL) -> None:
     assert targets_of(lib, REAL) == [6]
+    assert len(LFS) == 264
+    assert targets_of(lib, LFS) == [1, 0]
 
 
 class LovComponent(ctypes.Structure):
@@ -227,6 +271,85 @@ def test_lov_components(lib: ctypes.CDLL) -> None:
     assert (template.start, template.end, template.stripe_count) == (256 * MIB, 2**63 - 1, -1)
     assert (foreign.pattern, foreign.flags) == (0x400, STALE | INIT)
     assert unreadable.pattern == 0x20000000
+
+
+def test_lov_data_on_the_metadata_server_begins_nowhere(lib: ctypes.CDLL) -> None:
+    """The field that names a template's first target counts changes once there are objects, or none will come."""
+    value = composite(
+        (INIT, 0, MIB, plain(MIB, 1, pattern=MDT, objects=0)),
+        (INIT, MIB, 2 * MIB, plain(MIB, 4, objects=0)),
+        (0, 2 * MIB, EOF, plain(MIB, 4, objects=0)),
+    )
+    mdt, lost, template = components(lib, value)
+    assert (mdt.first, lost.first, template.first) == (-1, -1, 0)
+    assert components(lib, plain(MIB, 1, pattern=MDT, objects=0))[0].first == -1
+
+
+def test_lov_components_that_no_write_has_reached(lib: ctypes.CDLL) -> None:
+    """Their objects are only room, the head says where they will begin; targets that a user has chosen are told."""
+    value = composite(
+        (INIT, 0, MIB, on(MIB, [3])),
+        (0, MIB, 2 * MIB, reserved(MIB, 4, first=7)),
+        (0, 2 * MIB, 3 * MIB, reserved(MIB, 4, magic=V3)),
+        (0, 3 * MIB, 4 * MIB, on(MIB, [5, 9])),
+        (0, 4 * MIB, EOF, reserved(MIB, 0xFFFF, first=2, room=12)),
+    )
+    _, begun, anywhere, chosen, everywhere = components(lib, value)
+    assert (begun.stripe_count, begun.object_count, begun.first) == (4, 0, 7)
+    assert (anywhere.stripe_count, anywhere.object_count, anywhere.first, anywhere.pool) == (4, 0, -1, b"pool")
+    assert (chosen.stripe_count, chosen.object_count, chosen.first) == (2, 2, 5)
+    assert (everywhere.stripe_count, everywhere.object_count, everywhere.first) == (12, 0, 2)
+    assert targets_of(lib, LOD) == []
+
+
+@pytest.mark.parametrize(
+    ("file_bytes", "expected"),
+    [(0, (4 * MIB, 16)), (1, (MIB, 1)), (MIB, (MIB, 1)), (MIB + 1, (MIB, 1)), (100 * MIB, (MIB, 4)),
+     (511 * MIB, (MIB, 4)), (512 * MIB, (4 * MIB, 16)), (2**62, (4 * MIB, 16))],
+)  # fmt: skip
+def test_lov_component_that_holds_most_of_the_file(
+    lib: ctypes.CDLL, file_bytes: int, expected: tuple[int, int]
+) -> None:
+    """Of an empty file it is the largest; 512 MiB have 255 MiB in the second and 256 MiB in the third."""
+    found = LovComponent()
+    size = ctypes.c_int64(file_bytes)
+    assert lib.mpiox_lov_choose(LOD, ctypes.c_int64(len(LOD)), size, ctypes.byref(found)) == 0
+    assert (found.stripe_size, found.stripe_count) == expected
+
+
+def test_lov_small_file_on_the_metadata_server(lib: ctypes.CDLL) -> None:
+    """Where all of it has no stripes, those of what would follow count."""
+    value = composite((INIT, 0, MIB, plain(MIB, 0, pattern=MDT)), (0, MIB, EOF, reserved(2 * MIB, 5)))
+    found = LovComponent()
+    assert lib.mpiox_lov_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(1000), ctypes.byref(found)) == 0
+    assert (found.stripe_size, found.stripe_count) == (2 * MIB, 5)
+
+
+@pytest.mark.parametrize(
+    ("value", "folder", "expected"),
+    [
+        (plain(MIB, 4), False, 32 + 96),
+        (plain(MIB, 4, magic=V3), False, 48 + 96),
+        (plain(MIB, 4), True, 32),
+        (plain(MIB, 4, objects=0), False, 32),
+        (plain(MIB, 4, magic=V3, objects=0), True, 48),
+        (plain(MIB, 0xFFFF, objects=0), False, 32),
+        (LOD, False, len(LOD)),
+        (LOD, True, len(LOD)),
+        (b"nothing", False, CORRUPT),
+    ],
+)
+@pytest.mark.parametrize("name", ["a", "n" * 40, "n" * 53, "n" * 255])
+def test_lov_length_in_a_longer_block(
+    lib: ctypes.CDLL, value: bytes, folder: bool, expected: int, name: str
+) -> None:
+    """llapi_file_get_stripe gives no length, and what the value leaves of the block is the file's name and zeros."""
+    block = bytearray(65536)
+    block[: len(name)] = name.encode()
+    block[: len(value)] = value
+    lib.mpiox_lov_length.restype = ctypes.c_int64
+    length = lib.mpiox_lov_length(bytes(block), ctypes.c_int64(len(block)), name.encode(), folder)
+    assert length == expected
 
 
 def test_lov_template(lib: ctypes.CDLL) -> None:

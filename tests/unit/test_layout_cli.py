@@ -63,7 +63,7 @@ def test_hints_override(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("hint", ["striping_unit_bytes", "striping_factor", "start_iodevice"])
 def test_hints_out_of_range(hint: str) -> None:
     with pytest.raises(ArgumentError, match=hint):
-        inspect("/", **{hint: -1})  # type: ignore[arg-type]
+        inspect("/", **{hint: -2})  # type: ignore[arg-type]
 
 
 def test_unknown_fact() -> None:
@@ -80,21 +80,35 @@ def test_what_cannot_be_asked(tmp_path: pathlib.Path) -> None:
     result = run(str(pipe), "/dev/null", str(tmp_path / "none"), str(tmp_path))
     assert result.exit_code == 1
     assert f"{pipe}: neither a file nor a folder" in result.output
-    assert "none: No such file or directory" in result.output
+    assert "none: No such file or directory; of a new file, give its folder" in result.output
     assert f"{tmp_path} (folder" in result.output
 
 
 def test_no_permission(tmp_path: pathlib.Path) -> None:
-    """Neither may the file be read, nor, by another user, the folder above it."""
+    """The file may not be read, nor, by another user, the folder above it be searched."""
+    kind = inspect(tmp_path).value("file_system")
     path = tmp_path / "closed"
     path.write_bytes(b"x")
     path.chmod(0)
     program = (
-        "import os\nfrom mpiio_ext.layout import inspect\nif os.geteuid() == 0: os.seteuid(65534)\n"
-        f"try: inspect({str(path)!r})\nexcept OSError as error: print(error.errno)\nelse: print('opened')"
+        "import os, sys\nfrom mpiio_ext.layout import inspect\nif os.geteuid() == 0: os.seteuid(65534)\n"
+        "try: found = inspect(sys.argv[1])\nexcept OSError as error: print(error.errno)\n"
+        "else: print(found.value('file_system'), found.source('stripe_size'))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == [str(errno.EACCES)], done.stderr
+
+    def asked(*folders: pathlib.Path) -> str:
+        for folder in folders:
+            folder.chmod(0o711)
+        command = [sys.executable, "-c", program, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return done.stdout.strip() or done.stderr
+
+    above = [up for up in path.parents if up.stat().st_uid == os.geteuid() and not up.stat().st_mode & 1]
+    assert asked(*above) == f"{kind} default (the file may not be read)"
+    tmp_path.chmod(0)
+    if os.geteuid() == 0:
+        assert asked() == str(errno.EACCES)
+    tmp_path.chmod(0o700)
 
 
 def test_json_and_table(tmp_path: pathlib.Path) -> None:
@@ -107,6 +121,9 @@ def test_json_and_table(tmp_path: pathlib.Path) -> None:
     table = run("--striping-unit", "64k", "--striping-factor", "3", str(tmp_path)).output
     assert "64 KiB" in table
     assert "hint striping_factor" in table
+    assert "not told" not in table
+    rows = [line.split("│")[1:3] for line in run(str(tmp_path)).output.splitlines() if "not told" in line]
+    assert [name.strip() for name, _ in rows] == ["stripe count", "servers"]
     assert run("--striping-unit", "much", "/").exit_code == 2
 
 
@@ -164,14 +181,68 @@ def test_progressive_layout(folder: pathlib.Path) -> None:
     assert second["targets"] == ["9", "2", "9", "2"]
 
 
+def test_progressive_layout_of_a_file_of_100_mb(folder: pathlib.Path) -> None:
+    """The component that has most of the bytes counts; those that no write has reached have no targets."""
+    path = folder / "file"
+    with path.open("wb") as file:
+        file.truncate(100 * MIB)
+    room = struct.pack("<II16sIHH", V1, 1, b"", 4 * MIB, 3, 6) + struct.pack("<16sII", b"", 0, 2**32 - 1) * 3
+    value = composite(
+        (0x10, 0, MIB, struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0)),
+        (0x10, MIB, 256 * MIB, plain(2 * MIB, [9, 2])),
+        (0, 256 * MIB, 2**64 - 1, room),
+    )
+    os.setxattr(path, "user.fake_layout", value)
+    (entry,) = played(folder, "lustre", path)
+    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
+    assert (facts["stripe_size"], facts["stripe_count"], facts["servers"]) == (2 * MIB, 2, 2)
+    assert facts["start_device"] == 9
+    assert [part["targets"] for part in entry["components"]] == [[], ["9", "2"], []]  # type: ignore[attr-defined]
+    path.write_bytes(b"")
+    (entry,) = played(folder, "lustre", path)
+    assert entry["facts"]["start_device"]["value"] == 6  # type: ignore[index]
+
+
+def test_data_on_the_metadata_server_has_no_first_target(folder: pathlib.Path) -> None:
+    path = folder / "file"
+    path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 0x100, b"", MIB, 1, 0))
+    (entry,) = played(folder, "lustre", path)
+    assert entry["facts"]["pattern"]["value"] == "mdt"  # type: ignore[index]
+    assert "start_device" not in entry["facts"]  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("value", [b"\xd0\x0b\xd1", b"", composite((0, 9, 3, plain(MIB, [1])))])
 def test_damaged_layouts_are_not_told(folder: pathlib.Path, value: bytes) -> None:
     path = folder / "file"
     path.write_bytes(b"")
     os.setxattr(path, "user.fake_layout", value)
     (entry,) = played(folder, "lustre", path)
-    assert entry["facts"]["stripe_size"]["source"].startswith("default")  # type: ignore[index]
+    source = entry["facts"]["stripe_size"]["source"]  # type: ignore[index]
+    assert source == ("default (xattr lustre.lov not understood)" if value else "default")
     assert entry["components"] == []
+
+
+def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """No word is cut: each component has lines of its own, and so have its targets."""
+    from mpiio_ext.cli import layout as command
+    from mpiio_ext.layout import Component, Layout
+
+    part = Component(start_bytes=MIB, end_bytes=None, stripe_size_bytes=4 * MIB, stripe_count=70, servers=70, mirror=1,
+                     pattern="raid0,overstriped", flags="stale,prefer-read,init", pool="fast",
+                     targets=tuple(str(number) for number in range(100, 170)))  # fmt: skip
+    found = Layout(path="x", is_folder=False, facts=(), components=(part,))
+    monkeypatch.setenv("COLUMNS", "80")
+    from rich.console import Console
+
+    command._show(Console(), found)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert "  1 MiB – end" in lines
+    assert "    stripe 4 MiB, count 70, servers 70, mirror 1" in lines
+    assert "    pattern raid0,overstriped, flags stale,prefer-read,init, pool fast" in lines
+    targets = " ".join(line.strip() for line in lines[lines.index("  1 MiB – end") + 3 :])
+    assert targets == "targets " + " ".join(part.targets[:64]) + " … and 6 more"
 
 
 def vendor(folder: pathlib.Path, name: str) -> str:
@@ -194,6 +265,24 @@ def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPa
     assert entry["facts"]["stripe_count"] == {"value": 2, "unit": "count",  # type: ignore[index]
                                               "source": "llapi_file_get_stripe"}  # fmt: skip
     assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_library_of_lustre_on_a_template(
+    folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, is_folder: bool
+) -> None:
+    """What stands behind a template in the library's block is none of its targets."""
+    path = folder / ("n" * 53)
+    if is_folder:
+        path.mkdir()
+    else:
+        path.write_bytes(b"")
+    os.setxattr(path, "user.fake_layout", struct.pack("<II16sIHH", V1, 1, b"", 2 * MIB, 4, 5))
+    libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
+    (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
+    facts = {name: item["value"] for name, item in entry["facts"].items()}  # type: ignore[attr-defined]
+    assert (facts["stripe_size"], facts["stripe_count"], facts["start_device"]) == (2 * MIB, 4, 5)
+    assert entry["components"][0]["targets"] == []  # type: ignore[index]
 
 
 def test_gpfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -232,6 +321,9 @@ def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     assert facts["read_size"] == "1048576 by /proc/self/mountstats"
     assert facts["write_size"] == "8192 by mountinfo option wsize"
     assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts fetched) by /proc/self/mountstats"
+    (proc / "mountstats").write_text(text + "\tGETDEVICEINFO: 3 3 0\n", encoding="utf-8")
+    facts = played_mount(folder, proc, "nfs", "nfs4", "rw")
+    assert facts["pnfs"] == "LAYOUT_NFSV4_1_FILES (12 layouts, 3 devices fetched) by /proc/self/mountstats"
 
 
 @pytest.mark.parametrize(
@@ -257,6 +349,36 @@ def test_kinds_of_fuse(
 ) -> None:
     facts = played_mount(folder, tmp_path_factory.mktemp("proc"), "fuse", mount_type, "rw")
     assert {name: facts.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("high", "pattern", "count", "redundancy"),
+    [("0000000100040001", None, None, None), ("0001000400000001", "S4", 4, None), ("0d01ffff00000002", "SX", -1, None),
+     ("0d08000100000000", "RP_2G1", 1, "replicate 2"), ("0d23000800000000", "EC_4P2G8", 8, "erasure code 4+2"),
+     ("0dff000800000000", None, None, None)],
+)  # fmt: skip
+def test_daos_file(
+    folder: pathlib.Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    high: str,
+    pattern: str | None,
+    count: int | None,
+    redundancy: str | None,
+) -> None:
+    """The class of a file's object is in its id; the chunk size in the form that other processes import."""
+    path = folder / "file"
+    path.write_bytes(b"")
+    for bytes_of_global, size in (("344", MIB), ("360", MIB), ("352", None)):
+        monkeypatch.setenv("FAKE_DAOS_CLASS", high)
+        monkeypatch.setenv("FAKE_DAOS_BYTES", bytes_of_global)
+        found = played_mount(path, tmp_path_factory.mktemp("proc"), "fuse", "fuse.daos", "rw")
+        of_id = "object id (ioctl DFUSE_IOCTL_IL)"
+        assert found.get("pattern") == (pattern and f"{pattern}, chunks placed by hash by {of_id}")
+        assert found.get("stripe_count") == (count and f"{count} by {of_id}")
+        assert found.get("redundancy") == (redundancy and f"{redundancy} by {of_id}")
+        chunk = "ioctl DFUSE_IOCTL_REPLY_DOOH (chunk size)"
+        assert found["stripe_size"] == (f"{size} by {chunk}" if size else f"{MIB} by default")
 
 
 def test_ceph_and_beegfs(folder: pathlib.Path) -> None:

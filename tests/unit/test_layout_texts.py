@@ -47,7 +47,7 @@ class Nfs(ctypes.Structure):
     """struct mpiox_layout_nfs."""
 
     _fields_ = (("version", ctypes.c_char * 16), ("read", ctypes.c_int64), ("write", ctypes.c_int64),
-                ("pnfs", ctypes.c_char * 64), ("layouts", ctypes.c_int64))  # fmt: skip
+                ("pnfs", ctypes.c_char * 64), ("layouts", ctypes.c_int64), ("devices", ctypes.c_int64))  # fmt: skip
 
 
 VISIT = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -267,6 +267,21 @@ def nfs(lib: ctypes.CDLL, point: bytes) -> tuple[bytes, int, int, bytes, int] | 
     found = Nfs()
     code = lib.mpiox_layout_parse_mountstats(MOUNTSTATS, size(MOUNTSTATS), point, ctypes.byref(found))
     return int(code) if code else (found.version, found.read, found.write, found.pnfs, found.layouts)
+
+
+def test_mountstats_last_of_a_name(lib: ctypes.CDLL) -> None:
+    """What was mounted later hides what is below; counts of the one are not those of the other."""
+    text = (
+        b"device a:/ mounted on /m with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.1,rsize=1\n"
+        b"\tLAYOUTGET: 5 5\n\tGETDEVICEINFO: 2 2\n"
+        b"device b:/ mounted on /m with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=2\n\tLAYOUTGET: 7 7\n"
+    )
+    found = Nfs()
+    assert lib.mpiox_layout_parse_mountstats(text, size(text), b"/m", ctypes.byref(found)) == 0
+    assert (found.version, found.read, found.layouts, found.devices) == (b"4.2", 2, 7, -1)
+    first = text[: text.index(b"device b")]
+    assert lib.mpiox_layout_parse_mountstats(first, size(first), b"/m", ctypes.byref(found)) == 0
+    assert (found.version, found.read, found.layouts, found.devices) == (b"4.1", 1, 5, 2)
 
 
 def test_mountstats(lib: ctypes.CDLL) -> None:

@@ -42,6 +42,24 @@ static void try_components(const void *copy, int64_t size)
         abort();
 }
 
+/* Whatever the file's size, the choice is one that counts; a value's own length lies in its block. */
+static void try_choices(const void *copy, int64_t size)
+{
+    static const int64_t sizes[] = {0, 1, 1 << 20, INT64_MAX};
+    mpiox_lov_component c;
+    const int first = mpiox_lov_choose(copy, size, 0, &c);
+    for (int i = 0; i < 4; i++) {
+        if (mpiox_lov_choose(copy, size, sizes[i], &c) != first ||
+            (first == MPIOX_OK && (c.stripe_size < 1 || c.stripe_count < 1 || c.first < -1)))
+            abort();
+    }
+    const int64_t length = mpiox_lov_length(copy, size, "file", size % 2 == 0);
+    if (length > size || (length < 4 && length != MPIOX_E_CORRUPT))
+        abort();
+    if (length > 0 && mpiox_lov_count(copy, length) != mpiox_lov_count(copy, size))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int64_t stripe_size = -123;
@@ -55,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int32_t targets[MOST] = {0};
     const int32_t count = mpiox_layout_lov_targets(copy, (int64_t)size, MOST, targets);
     try_components(copy, (int64_t)size);
+    try_choices(copy, (int64_t)size);
     free(copy);
     if (count != 0 && (rc != MPIOX_OK || count != servers || count > MOST))
         abort();

@@ -71,7 +71,7 @@ static void try_mounts(const void *copy, int64_t size)
     if (mpiox_layout_parse_mountinfo(copy, size, 27, &mount) == MPIOX_OK)
         require(mount.type[0] != '\0' && mount.point[0] != '\0' && is_text(mount.options, sizeof mount.options));
     if (mpiox_layout_parse_mountstats(copy, size, "/mnt", &nfs) == MPIOX_OK)
-        require(nfs.layouts_got >= -1 && nfs.read_bytes >= 0 && nfs.write_bytes >= 0 &&
+        require(nfs.layouts_got >= -1 && nfs.devices_got >= -1 && nfs.read_bytes >= 0 && nfs.write_bytes >= 0 &&
                 is_text(nfs.pnfs, sizeof nfs.pnfs));
     else
         require(nfs.layouts_got == -7);

@@ -110,14 +110,17 @@ static void test_ceph_and_beegfs(void)
     pretend.lov_bytes = sizeof text - 1;
     mpiox_layout layout = detect(0, 0);
     CHECK(layout.fs == MPIOX_FS_CEPH && layout.stripe_known && layout.stripe_size == 1 << 20 && layout.servers == 6);
+    CHECK(layout.hashed && layout.stripe_count == 6);
     pretend.lov_bytes = 20;
     layout = detect(0, 0);
     CHECK(!layout.stripe_known && layout.servers == 1 && layout.stripe_count == 0 && layout.start == -1);
+    CHECK(!layout.hashed);
     pretend.magic = 0x19830326;
     pretend.chunk = 524288;
     pretend.targets = 4;
     layout = detect(0, 0);
-    CHECK(layout.fs == MPIOX_FS_BEEGFS && layout.stripe_known && layout.stripe_size == 524288 && layout.servers == 4);
+    CHECK(layout.fs == MPIOX_FS_BEEGFS && layout.stripe_known && layout.stripe_size == 524288 && layout.servers == 4 &&
+          !layout.hashed);
     pretend.chunk = 0;
     layout = detect(0, 0);
     CHECK(!layout.stripe_known && layout.servers == 1);
