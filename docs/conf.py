@@ -43,6 +43,8 @@ highlight_language = "none"
 # Changes are told under the same headings for every version; a page may begin below a heading of level 1.
 suppress_warnings = ["myst.header"]
 
+default_role = "code"  # what stands between single backticks in docstrings and comments
+
 # ---- Python and C ---------------------------------------------------------------------------------------------------
 
 autodoc_member_order = "bysource"
