@@ -90,6 +90,7 @@ def test_every_block_is_run_or_excused(page: pathlib.Path) -> None:
             assert block.argument == "slow" and block.is_command, where
         elif block.mark in {"file", "output"}:
             assert not block.is_command, f"{where}: a block of commands is no {block.mark}"
+            assert block.text.strip("… \n"), f"{where}: matches anything"
         elif not block.is_command:
             assert block.language in {"", "{eval-rst}", "{toctree}"}, f"{where}: a block that nothing looks at"
 
