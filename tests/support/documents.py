@@ -5,6 +5,7 @@ A block of code is told apart by an HTML comment right above it:
 ``<!-- file: NAME -->``        the block is the content of a file of that name, which later commands use
 ``<!-- not run: REASON -->``   the commands cannot run in a test, for this reason
 ``<!-- run: slow -->``         the commands run with --run-slow only
+``<!-- run: slow; status 1: REASON -->``   and may end with status 1, which is their verdict and no failure
 ``<!-- output -->``            the block is what the commands above it print; see :func:`matches`
 """
 
@@ -37,7 +38,7 @@ class Block:
     language : "sh", "python", "" …
     text : its content.
     mark : "file", "not run", "run", "output", or "" where nothing stands above it.
-    argument : of the mark: the file's name, the reason, "slow".
+    argument : of the mark: the file's name, the reason, "slow", "slow; status 1: ...".
     """
 
     line: int
@@ -50,6 +51,16 @@ class Block:
     def is_command(self) -> bool:
         """Whether the block is something to run: of a shell, or of Python where it is no file."""
         return self.language in SHELL or (self.language == "python" and self.mark != "file")
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it runs with --run-slow only."""
+        return self.mark == "run"
+
+    @property
+    def may_judge(self) -> bool:
+        """Whether exit status 1 is a verdict of the command, which depends on the machine, and no failure."""
+        return self.is_slow and self.argument.startswith("slow; status 1: ")
 
 
 @functools.cache
