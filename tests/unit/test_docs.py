@@ -98,6 +98,14 @@ def test_every_block_is_run_or_excused(page: pathlib.Path) -> None:
             assert block.language in {"", "{eval-rst}", "{toctree}"}, f"{where}: a block that nothing looks at"
 
 
+def test_excused_blocks_are_counted() -> None:
+    """Of the blocks of commands those that no test runs are few, and one more is a decision."""
+    commands = [block for page in GUIDES for block in documents.blocks(page) if block.is_command]
+    excused = [block for block in commands if block.mark == "not run"]
+    assert len(excused) == 11
+    assert len(commands) > 4 * len(excused)
+
+
 def test_pages_are_compared_with_outputs() -> None:
     """Numbers may differ, words may not; … stands for anything."""
     output = "some noise\n  a_counter      12 calls\n  other 3\nreason  local\n"
