@@ -20,7 +20,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop test test-mpi test-all test-every lint release-check build clean
+.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every lint release-check build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -56,6 +56,9 @@ test-all: ## every test, under both MPIs
 
 test-every: build ## every test, under one MPI
 	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
+
+docs: build ## these documents as a site: build/docs/html/index.html, which needs no server
+	scripts/docs $(MPI)
 
 lint: build ## ruff, clang-format, mypy --strict, generated files, structure of the sources
 	$(BIN)/python -m ruff check .

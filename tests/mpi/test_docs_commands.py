@@ -1,0 +1,161 @@
+"""Every command of the tutorial, the how-to pages, the explanations and the README runs, and prints what the page says.
+
+The commands of a page run one after the other in one shell, in an empty folder that has ``./app``, the program of the
+tutorial with fewer rows. Those marked slow, and the build of the site, run with --run-slow.
+Marks: :mod:`support.documents`.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+from support import documents
+from support.documents import ROOT, Block
+from support.launch import LaunchError, base_environment, run_bounded
+
+pytestmark = pytest.mark.mpi
+
+DOCS = ROOT / "docs"
+TUTORIAL = DOCS / "tutorial" / "first-hour.md"
+#: Pages that every run of the tests goes through, and those that --run-slow adds.
+QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in ("hdf5", "delegates", "lustre", "slurm", "cray")))
+SLOW = (
+    ROOT / "README.md",
+    DOCS / "howto" / "container.md",
+    DOCS / "howto" / "read-a-report.md",
+    DOCS / "explanation" / "methods.md",
+)
+#: What a command may print to tell that one begins; no page prints it.
+MARK = "@@@ block at line"
+
+
+def environment() -> dict[str, str]:
+    """Return what a reader's shell has: the commands of this environment first on PATH."""
+    found = base_environment()
+    return found | {"PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{found['PATH']}", "COLUMNS": "200"}
+
+
+@pytest.fixture
+def folder(extension: str) -> Iterator[pathlib.Path]:
+    """An empty folder, in memory where there is room: the commands write a few hundred MB."""
+    memory = pathlib.Path("/dev/shm")
+    room = memory.is_dir() and shutil.disk_usage(memory).free > 2 << 30
+    with tempfile.TemporaryDirectory(prefix="mpiox-docs-", dir=memory if room else None) as name:
+        yield pathlib.Path(name)
+
+
+def script_of(found: list[Block], slow: bool) -> Iterator[str]:
+    """Yield the lines of the shell script that runs the blocks of a page."""
+    yield "set -eo pipefail"
+    for block in found:
+        if not block.is_command or block.mark == "not run" or (block.is_slow and not slow):
+            continue
+        yield f"echo '{MARK} {block.line}'"
+        if block.language == "python":
+            yield f"python - <<'EOF_PAGE'\n{block.text}EOF_PAGE"
+        elif block.may_judge:
+            # Not by standard input, which a starter of MPI programs would read.
+            yield f"status=0; bash -eo pipefail -c {shlex.quote(block.text)} || status=$?; [ $status -le 1 ]"
+        else:
+            yield block.text.rstrip("\n")
+
+
+def outputs(text: str) -> dict[int, str]:
+    """Return what each block printed, by its line, without the variables that a test adds."""
+    text = re.sub(r"\bMPIOX_TEST\w*=\w+ ", "", text)
+    parts = re.split(rf"^{MARK} (\d+)\n", text, flags=re.MULTILINE)
+    return dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
+
+
+def run_page(page: pathlib.Path, folder: pathlib.Path, *, slow: bool) -> dict[int, str]:
+    """Run the blocks of a page; return what each printed, by its line."""
+    program = next(block for block in documents.blocks(TUTORIAL) if block.argument == "columns.c")
+    assert "ROWS = 262144" in program.text
+    (folder / "app.c").write_text(program.text.replace("ROWS = 262144", "ROWS = 16384"), encoding="utf-8")
+    subprocess.run(["mpicc", "-O2", "app.c", "-o", "app"], cwd=folder, env=environment(), check=True)
+    found = list(documents.blocks(page))
+    for block in found:
+        if block.mark == "file":
+            (folder / block.argument).write_text(block.text, encoding="utf-8")
+    script = folder / "page.sh"
+    script.write_text("\n".join(script_of(found, slow)) + "\n", encoding="utf-8")
+    command = ["bash", "-c", f"exec bash {script.name} 2>&1"]
+    done = run_bounded(command, env=environment(), timeout_s=600 if slow else 60, cwd=folder, check=False)
+    if done.returncode != 0:
+        last = [line for line in done.stdout.splitlines() if line.startswith(MARK)][-1:]
+        raise LaunchError(f"{page.relative_to(ROOT)}: {last}\n{done.describe()}")
+    return outputs(done.stdout)
+
+
+def compare(page: pathlib.Path, printed: dict[int, str]) -> int:
+    """Compare what was printed with what the page says; return how many blocks of output the page has."""
+    before, compared = "", 0
+    for block in documents.blocks(page):
+        if block.mark == "output" and before:
+            assert documents.matches(block.text, before), (
+                f"{page.relative_to(ROOT)}:{block.line}: the page says\n{block.text}\nthe command printed\n{before}"
+            )
+            compared += 1
+        elif block.is_command:
+            before = printed.get(block.line, "")
+    return compared
+
+
+@pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
+def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
+    printed = run_page(page, folder, slow=False)
+    assert printed
+    compare(page, printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [*QUICK, *SLOW], ids=lambda page: page.stem)
+def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
+    printed = run_page(page, folder, slow=True)
+    assert printed
+    compare(page, printed)
+    if page.name == "README.md":
+        assert (folder / "DIR" / "comparison.html").exists()
+        assert any("traced: " in text for text in printed.values())
+    for drawing in folder.glob("*.svg"):
+        same_drawing(drawing, DOCS / "images" / "methods" / drawing.name)
+
+
+def same_drawing(drawn: pathlib.Path, kept: pathlib.Path) -> None:
+    """Compare the words and numbers of two drawings: the paths between them depend on the release of Matplotlib."""
+    words = [re.findall(r">([^<>\n]+)</text>", path.read_text(encoding="utf-8")) for path in (drawn, kept)]
+    assert words[0] and words[0] == words[1], f"{kept.relative_to(ROOT)} is out of date: draw it again"
+
+
+def test_no_page_is_left_out() -> None:
+    with_commands = {
+        page
+        for name in ("tutorial", "howto", "explanation", "reference")
+        for page in (DOCS / name).glob("*.md")
+        if any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
+    }
+    assert with_commands | {ROOT / "README.md"} == {*QUICK, *SLOW}
+
+
+@pytest.mark.slow
+def test_the_site_is_built(family: str, tmp_path: pathlib.Path) -> None:
+    """`make docs` ends without a warning; the search index is there, and a page in it."""
+    command = [str(ROOT / "scripts" / "docs"), family]
+    done = run_bounded(command, env=environment(), timeout_s=300, cwd=ROOT, check=False)
+    if done.returncode != 0 and "pip install" in done.stderr:
+        pytest.skip("Sphinx cannot be installed: no package index can be reached")
+    assert done.returncode == 0, done.describe()
+    site = ROOT / "build" / "docs" / "html"
+    assert "docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
+    assert "docs/tutorial/first-hour" in (site / "searchindex.js").read_text(encoding="utf-8")
+    assert "mpiox_partition" in (site / "docs" / "reference" / "hints.html").read_text(encoding="utf-8")

@@ -1,0 +1,128 @@
+"""The documents: no dead link, every page in the site, every command either run by a test or excused.
+
+``tests/mpi/test_docs_commands.py`` runs the commands; the site itself is built there, too (slow).
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+from support import documents
+from support.documents import ROOT, Block
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "csrc" / "README.md",
+                ROOT / "benchmarks" / "README.md"])  # fmt: skip
+#: Pages whose commands tests run.
+GUIDES = [
+    ROOT / "README.md",
+    *(page for page in PAGES if page.parent.name in {"tutorial", "howto", "explanation", "reference"}),
+]
+
+
+def name_of(page: pathlib.Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_dead_link(page: pathlib.Path) -> None:
+    dead = []
+    for line, target in documents.links(page):
+        if re.match(r"[a-z]+:", target):
+            continue  # another site
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists():
+            dead.append(f"{name_of(page)}:{line}: no file {path}")
+        elif anchor and file.suffix == ".md" and anchor not in documents.anchors(file):
+            dead.append(f"{name_of(page)}:{line}: {path or 'this page'} has no heading #{anchor}")
+    assert not dead, "\n".join(dead)
+
+
+def listed(page: pathlib.Path) -> set[pathlib.Path]:
+    """Return the pages of the lists of a page."""
+    found: set[pathlib.Path] = set()
+    for block in documents.blocks(page):
+        if block.language == "{toctree}":
+            for row in block.text.splitlines():
+                if row.strip() and not row.startswith(":"):
+                    found |= set((page.parent / row.strip()).parent.resolve().glob(f"{pathlib.Path(row).name}.md"))
+    return found
+
+
+def test_every_page_is_in_the_site() -> None:
+    docs = ROOT / "docs"
+    lists = [docs / "index.md", docs / "reference" / "index.md", docs / "reference" / "python.md"]
+    missing = set(PAGES).difference(*map(listed, lists)) - {docs / "index.md"}
+    assert not missing, f"in no list of docs/index.md: {sorted(map(name_of, missing))}"
+
+
+def test_every_public_module_is_in_the_reference() -> None:
+    """A package that names what is public has it in the reference, unless it is a part of a command."""
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("python-*.md"))
+    for folder in ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
+        for file in (ROOT / folder).rglob("__init__.py"):
+            names = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)]
+            if not any(getattr(node.targets[0], "id", "") == "__all__" for node in names):
+                continue
+            parts = file.parent.relative_to(ROOT).parts
+            module = ".".join(parts if parts[0] == "mpiio_ext" else ("mpiio_ext", *parts))
+            if module != "mpiio_ext.cli":
+                assert f"automodule:: {module}\n" in text, f"{module} is in no page of docs/reference"
+
+
+def test_the_reference_has_every_section_of_the_header() -> None:
+    header = (ROOT / "csrc" / "include" / "mpiio_ext.h").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "c.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^/\* ---- (.*) ---- \*/$", header, re.MULTILINE)
+    assert len(sections) > 10
+    assert re.findall(r"mpiio-c-header:: (.*)", page) and set(re.findall(r"c-header:: (.*)", page)) == set(sections)
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=name_of)
+def test_every_block_is_run_or_excused(page: pathlib.Path) -> None:
+    """A block is run, a file, an output, or says why it is none of these; a reason is a sentence, not a word."""
+    for block in documents.blocks(page):
+        where = f"{name_of(page)}:{block.line}"
+        if block.mark == "not run":
+            assert len(block.argument.split()) > 2, f"{where}: no reason"
+        elif block.mark == "run":
+            assert block.is_command and (block.argument == "slow" or block.may_judge), where
+        elif block.mark in {"file", "output"}:
+            assert not block.is_command, f"{where}: a block of commands is no {block.mark}"
+            assert block.text.strip("… \n"), f"{where}: matches anything"
+        elif not block.is_command:
+            assert block.language in {"", "{eval-rst}", "{toctree}"}, f"{where}: a block that nothing looks at"
+
+
+def test_excused_blocks_are_counted() -> None:
+    """Of the blocks of commands those that no test runs are few, and one more is a decision."""
+    commands = [block for page in GUIDES for block in documents.blocks(page) if block.is_command]
+    excused = [block for block in commands if block.mark == "not run"]
+    assert len(excused) == 11
+    assert len(commands) > 4 * len(excused)
+
+
+def test_pages_are_compared_with_outputs() -> None:
+    """Numbers may differ, words may not; … stands for anything."""
+    output = "some noise\n  a_counter      12 calls\n  other 3\nreason  local\n"
+    assert documents.matches("  a_counter   7,000 calls\n  other 1\n", output)
+    assert documents.matches("…\n  a_counter 1 calls\n…\nreason local", output)
+    assert documents.matches("a_counter 1 …\n", output)
+    assert not documents.matches("a_counter 1 bytes", output)
+    assert not documents.matches("a_counter 1 calls\nreason local", output)  # a line is missing between them
+    assert not documents.matches("other 3\na_counter 1 calls", output)
+
+
+def test_marks_are_read(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    marked = "<!-- not run: needs a\ncluster -->\n```sh\nsrun ./app\n```\n"
+    page.write_text(f"# Head\n\n{marked}\n```python\n1\n```\n", encoding="utf-8")
+    assert list(documents.blocks(page)) == [
+        Block(line=5, language="sh", text="srun ./app\n", mark="not run", argument="needs a\ncluster"),
+        Block(line=9, language="python", text="1\n", mark="", argument=""),
+    ]
+    assert documents.anchors(page) == {"head"}
