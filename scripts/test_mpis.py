@@ -250,7 +250,7 @@ def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep
     try:
         folder = FOLDER / name if keep and (FOLDER / name / "bin").exists() else make(name, environment, wheel)
     except (Missing, Failure) as error:
-        return entry | {check: f"left out: {error}" for check in only}
+        return entry | dict.fromkeys(only, f"left out: {error}")
     for check in only:
         started = time.monotonic()
         try:

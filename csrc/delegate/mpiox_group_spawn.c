@@ -222,8 +222,7 @@ static int spawn_each(int32_t count, const char *path, const target *targets, co
         PMPI_Info_set(infos[i], "env", variable);
     }
     if (commands && told && ones && infos) {
-        code = PMPI_Comm_spawn_multiple(count, commands, told, ones, infos, 0, comm, inter,
-                                        MPI_ERRCODES_IGNORE);
+        code = PMPI_Comm_spawn_multiple(count, commands, told, ones, infos, 0, comm, inter, MPI_ERRCODES_IGNORE);
         for (int32_t i = 0; i < count; i++)
             PMPI_Info_free(&infos[i]);
     }
