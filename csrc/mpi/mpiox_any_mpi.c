@@ -51,7 +51,8 @@ static void *opened(const char *path, int mode)
     return handle;
 }
 
-/* A library out of the global scope, as mpi4py opens it. */
+/* A library out of the global scope, as mpi4py opens it. It comes into that scope, behind this library, as it is where
+ * this library is linked to it: what finds MPI functions by ctypes would else pass by this library. */
 static void *loaded(void)
 {
     candidates found = {.count = 0};
@@ -60,7 +61,7 @@ static void *loaded(void)
     dl_iterate_phdr(collect, &found);
     for (int i = 0; i < found.count; i++) {
         if (handle == NULL)
-            handle = opened(found.path[i], RTLD_NOLOAD);
+            handle = opened(found.path[i], RTLD_NOLOAD | RTLD_GLOBAL);
         free(found.path[i]);
     }
     return handle;
