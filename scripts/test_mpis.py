@@ -247,6 +247,11 @@ def write_page(results: dict[str, dict[str, str]]) -> None:
     PAGE.write_text(f"{head}{begin}{table(results)}{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
+def known() -> dict[str, dict[str, str]]:
+    """Return the results of all runs so far."""
+    return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
+
+
 def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> dict[str, str]:
     """Make one environment and run the checks; returns {check: result}."""
     environment = ENVIRONMENTS[name]
@@ -284,10 +289,11 @@ def main() -> int:
     wheels = sorted((ROOT / "build" / "wheel" / "dist").glob("*.whl"))
     if not wheels:
         parser.error("there is no wheel: run `make wheel`")
-    results: dict[str, dict[str, str]] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     failed = False
+    results = known()
     for name in options.names or ENVIRONMENTS:
         entry = check_all(name, wheels[-1], only, options.cases, keep=options.keep, light=options.light)
+        results = known()  # another run may have added to it
         results[name] = results.get(name, {}) | entry
         failed |= any(value.startswith("FAILED") for value in entry.values())
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
