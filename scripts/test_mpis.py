@@ -107,11 +107,11 @@ def variables(folder: Path) -> dict[str, str]:
     }
 
 
-def run(folder: Path, command: list[str], *, timeout_s: float, cwd: Path | None = None, **more: str) -> str:
+def run(folder: Path, command: list[str], *, timeout_s: float, more: dict[str, str] | None = None) -> str:
     """Run a command in an environment; returns both outputs, raises `CheckError`."""
     try:
         done = subprocess.run(
-            command, cwd=cwd or folder, env=variables(folder) | more, capture_output=True, text=True,
+            command, cwd=folder, env=variables(folder) | (more or {}), capture_output=True, text=True,
             timeout=timeout_s, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
@@ -149,7 +149,7 @@ def make(name: str, environment: Environment, wheel: Path, *, light: bool) -> Pa
         run(folder, [*pip, environment.package], timeout_s=600)
     source = [] if environment.build is None else ["--no-binary=mpi4py", "--no-cache-dir"]
     more = {} if environment.build is None else {"MPICC": environment.build}
-    run(folder, [*pip, *source, "mpi4py>=4.1"], timeout_s=1800, **more)
+    run(folder, [*pip, *source, "mpi4py>=4.1"], timeout_s=1800, more=more)
     if light:
         run(folder, [*pip, "--no-deps", str(wheel)], timeout_s=1800)
     run(folder, [*pip, *(LIGHT if light else [str(wheel)]), *TESTS], timeout_s=1800)
