@@ -255,7 +255,7 @@ def known() -> dict[str, dict[str, str]]:
 def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> dict[str, str]:
     """Make one environment and run the checks; returns {check: result}."""
     environment = ENVIRONMENTS[name]
-    entry = {"date": datetime.date.today().isoformat(), "version": environment.title}
+    entry = {"date": datetime.date.today().isoformat()}
     try:
         there = keep and (FOLDER / name / "bin").exists()
         folder = FOLDER / name if there else make(name, environment, wheel, light=light)
