@@ -7,7 +7,7 @@
 #include "mpiox_locks.h"
 #include "mpiox_locks_systems.h"
 
-_Static_assert(sizeof(mpiox_locks_counts) == 10 * sizeof(int64_t), "a row of numbers");
+_Static_assert(sizeof(mpiox_locks_counts) == 12 * sizeof(int64_t), "a row of numbers");
 
 int mpiio_ext_locks_system_of(const char *protocol, mpiio_ext_locks_system *system)
 {

@@ -162,6 +162,10 @@ static int add_piece(locks_state *state, int64_t request, int32_t server, int32_
     mpiox_locks_counts *counts = &state->outcome->servers[server];
     counts->data_requests++;
     counts->data_bytes += to - from;
+    if (counts->data_requests == 1 || to - from < counts->smallest)
+        counts->smallest = to - from;
+    if (to - from > counts->largest)
+        counts->largest = to - from;
     const uint64_t bit = (uint64_t)aggregator * (uint64_t)state->geometry.servers + (uint64_t)server;
     if (!locks_test_and_set(state->seen, bit)) {
         state->pieces[p].first_visit = true;

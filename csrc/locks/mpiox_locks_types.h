@@ -57,6 +57,7 @@ typedef struct mpiox_locks_counts { /* of one server; TOKEN: of requests and tok
     int64_t data_bytes;
     int64_t owner_changes; /* static: stripes' owners in file order on this server, each change one; all collectives */
     int64_t aggregators;   /* distinct aggregators that access this server */
+    int64_t smallest, largest; /* of its data requests, bytes; 0: it has none */
 } mpiox_locks_counts;
 
 #define MPIOX_LOCKS_SIZES 64

@@ -49,8 +49,8 @@ def _system(name: str, cache: bool | None, without_locks: bool, options: dict[st
     return unlocked(found) if without_locks else found
 
 
-def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return a sweep as plain data; units are in the names."""
+def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
+    """Return a sweep as plain data; units are in the names. per_server: rows have every count by server too."""
     one = outcomes[0]
     fields = one.file_system.__dataclass_fields__
     return {
@@ -62,7 +62,12 @@ def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "operation": one.operation,
         "collectives": one.collectives,
         "rows": [
-            {"relation": relation(o.geometry.aggregators, one.geometry.servers), **o.as_dict()} for o in outcomes
+            {
+                "relation": relation(o.geometry.aggregators, one.geometry.servers),
+                **o.as_dict(),
+                **({"by_server": o.servers_as_dict()} if per_server else {}),
+            }
+            for o in outcomes
         ],
     }
 
@@ -170,12 +175,13 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--commit-s", type=click.FloatRange(0), help="Seconds until a server answers what it has written; 0.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
+@click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
     names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, granularity: int | None,
     cache: bool | None, dirty_per_server: int | None, dirty_per_client: int | None, commit_s: float | None,
-    without_locks: bool, json_path: str | None, plot: Path | None,
+    without_locks: bool, json_path: str | None, per_server: bool, plot: Path | None,
 ) -> None:  # fmt: skip
     """Predict what partition methods cost under a file system's locks.
 
@@ -187,6 +193,8 @@ def locks(
     Example:
       mpiio-ext locks --fs lustre --servers 156 --aggregators 64,128,...,16384 --region 1TiB --plot locks.svg
     """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
+    if per_server and json_path is None:
+        raise click.UsageError("--per-server adds to what --json writes: give --json FILE, or --json -")
     try:
         geometries = [
             Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,
@@ -202,7 +210,7 @@ def locks(
             collectives=collectives,
         )  # fmt: skip
         if json_path is not None:
-            _write_json(json_path, _as_json(outcomes))
+            _write_json(json_path, _as_json(outcomes, per_server))
         if plot is not None:
             draw(outcomes, plot)
     except FileSystemError as error:

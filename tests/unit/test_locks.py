@@ -155,3 +155,17 @@ def test_a_called_back_lock_waits_for_all_that_was_written_under_it() -> None:
     assert one_server(unlocked(locked), "static_cyclic", 2, 2) == pytest.approx(1 + 1 + 2)
     assert one_server(locked, "static_cyclic", 10, 2) == pytest.approx(1 + 2 + 1 + 2 + 4 * 3)
     assert one_server(unlocked(locked), "static_cyclic", 10, 2) == pytest.approx(10 + 2)
+
+
+@pytest.mark.parametrize("system", [lustre(), gpfs()], ids=lambda s: s.name)
+def test_sizes_of_requests_by_server(system: FileSystem) -> None:
+    """Stripes 3 to 202 and 17 bytes of the next, on servers 3, 4, 0, 1, 2 in turn: the short one is on server 3."""
+    o = small("aligned", file_system=system, stripe_size_io=True)
+    assert o.smallest_request_bytes.tolist() == [MIB, MIB, MIB, 17, MIB]
+    assert o.largest_request_bytes.tolist() == [MIB] * 5
+    assert o.data_requests.tolist() == [40, 40, 40, 41, 40]
+    assert o.mean_request_bytes.tolist() == [MIB, MIB, MIB, (40 * MIB + 17) / 41, MIB]
+    assert "smallest_request_bytes" not in o.totals  # it does not add up
+    few = simulate(Geometry.of_stripes(2, servers=3, aggregators=1), "even", file_system=system, window_bytes=4 * MIB)
+    assert few.smallest_request_bytes.tolist() == few.largest_request_bytes.tolist() == [MIB, MIB, 0]
+    assert few.mean_request_bytes.tolist() == [MIB, MIB, 0]

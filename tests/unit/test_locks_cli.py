@@ -14,6 +14,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import cached, gpfs, lustre, simulate, uncached
+from mpiio_ext.partitioning.locks._outcome import COUNTERS
 from mpiio_ext.partitioning.locks._sweep import parse_series, relation, variants
 
 MIB = 2**20
@@ -88,6 +89,20 @@ def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -
         )  # fmt: skip
         assert row == {"relation": relation(row["aggregators"], 6), **json.loads(json.dumps(wanted.as_dict()))}
         assert row["data_bytes"] == 2 * 96 * MIB
+
+
+def test_per_server_has_every_count_of_every_server() -> None:
+    arguments = (*SMALL, "--aggregators", "4", "--method", "even", "--stripe-size-io", "no", "--json", "-")
+    (row,) = json.loads(run(*arguments, "--per-server").stdout)["rows"]
+    wanted = simulate(Geometry.of_stripes(96, servers=6, aggregators=4), "even", file_system=lustre(),
+                      window_bytes=4 * MIB)  # fmt: skip
+    found = row.pop("by_server")
+    assert set(found) == {*COUNTERS, "mean_request_bytes"}
+    for name, numbers in found.items():
+        assert numbers == getattr(wanted, name).tolist() and len(numbers) == 6
+    assert [row] == json.loads(run(*arguments).stdout)["rows"]
+    refused = run(*SMALL, "--aggregators", "4", "--per-server")
+    assert refused.exit_code == 2 and "--json" in refused.output
 
 
 def test_options_reach_the_model() -> None:
