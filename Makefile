@@ -10,6 +10,9 @@ HOSTS ?= 4
 ARGS ?=
 BENCH_ARGS ?=
 PYTEST_ARGS ?=
+MPIS ?=
+CASES ?= 500
+WHEEL_PYTHON ?= build/wheel/tools/bin/python
 
 BIN := $(CURDIR)/build/$(MPI)/venv/bin
 
@@ -20,7 +23,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every lint release-check build clean
+.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis lint release-check wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -77,6 +80,12 @@ release-check: build ## what has to be right before a release: CONTRIBUTING.md; 
 
 build: ## set up build/MPI and compile
 	@scripts/setup $(MPI)
+
+wheel: ## one wheel for every MPI, and the sdist, in build/wheel/dist; needs PyPI, no MPI
+	scripts/wheel
+
+test-mpis: wheel ## that wheel in fresh environments under every MPI and Python that is to be had; MPIS="NAME...", CASES=500
+	$(WHEEL_PYTHON) scripts/test_mpis.py $(MPIS) --cases $(CASES)
 
 clean: ## remove build/ (wheels built from source stay in the cache)
 	rm -rf build

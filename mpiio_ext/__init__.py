@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext._load import get_include, get_library, interposed, load
+from mpiio_ext._load import get_include, get_library, interposed, load, load_for_tools
 from mpiio_ext.errors import ArgumentError, FileSystemError, LoadError, MpiioExtError
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def _is_tool() -> bool:
 
 
 # A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.
-if not _is_tool():
+if _is_tool():
+    load_for_tools()
+else:
     try:
         load()
     except LoadError as _error:

@@ -5,6 +5,10 @@ linker searches the global scope first: the program, what LD_PRELOAD names, and 
 that order. So opening the library with RTLD_GLOBAL before any MPI library is in the process is enough to be found
 first, without LD_PRELOAD; afterwards it is too late, because the symbols are bound already. Loading does not
 initialise MPI and needs no MPI launch.
+
+A wheel holds the library once per MPI ABI and a binding for all of them, which finds the library by its name among
+those that are in the process: so one is loaded in every process that imports the package. `mpiio_ext.abi` says which.
+An installation from source holds one, which the binding finds by itself.
 """
 
 from __future__ import annotations
@@ -13,14 +17,20 @@ import ctypes
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from mpiio_ext import abi
 from mpiio_ext.errors import LoadError
 
-__all__ = ["get_include", "get_library", "get_tracer", "interposed", "load"]
+__all__ = ["family", "get_include", "get_library", "get_tracer", "interposed", "load", "load_for_tools", "select"]
 
-#: An MPI library of either family, by the name under which the linker knows it.
-_MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12")
+#: An MPI library, by the names under which the linker knows it.
+_MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0")
+#: What `mpiio-ext` uses where no MPI library is to be found: it calls none.
+_ANY = "mpich"
+
+_selected: str | None = None
 
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux; the os module has it only where the platform's headers define it
 
@@ -39,14 +49,72 @@ def _folder() -> Path:
     return Path(spec.origin).parent
 
 
+def _in_process() -> str | None:
+    """Return the ABI of the library that is in the global scope of this process already, or None."""
+    process = ctypes.CDLL(None)
+    try:
+        function = process.mpiio_ext_mpi_family
+    except AttributeError:
+        return None
+    function.restype = ctypes.c_char_p
+    return str(function().decode())
+
+
+def select(command: Sequence[str]) -> None:
+    """Choose the library for a command, which `get_library`, `get_tracer` and `family` then tell of.
+
+    Parameters
+    ----------
+    command : program or starter, with arguments; not empty.
+
+    Raises
+    ------
+    LoadError
+        The program uses an MPI library that the wheel has no library for.
+    """
+    global _selected
+    from mpiio_ext.launchers import starter_family
+
+    if abi.installed(_folder()):
+        _selected = abi.of_command(command, starter_family(command[0], "unknown"), os.environ) or _ANY
+
+
+def _parts() -> Path:
+    """Return the folder that holds lib and bin: the package's, in a wheel the one of the ABI."""
+    folders = abi.installed(_folder())
+    if not folders:
+        return _folder()
+    chosen = _selected or _in_process() or abi.of_mpi4py() or _ANY
+    if chosen not in folders:
+        raise LoadError(
+            f"{abi.VARIABLE}={chosen}: this wheel of mpiio_ext has libraries for {', '.join(folders)}; for another MPI "
+            "install it from source, `MPICC=mpicc pip install --no-binary mpiio_ext mpiio_ext`"
+        )
+    return folders[chosen]
+
+
+def family() -> str:
+    """Return the MPI family, or in a wheel the ABI, of `get_library`: "openmpi", "mpich" or "mpiabi"."""
+    parts = _parts()
+    if parts != _folder():
+        return parts.name
+    from mpiio_ext._binding import ffi, lib
+
+    return str(ffi.string(lib.mpiio_ext_mpi_family()).decode())
+
+
 def get_library() -> Path:
-    """Return the path of libmpiio_ext.so, for LD_PRELOAD or the link line of a program."""
-    return _folder() / "lib" / "libmpiio_ext.so"
+    """Return the path of libmpiio_ext.so, for LD_PRELOAD or the link line of a program.
+
+    In a wheel it is the one for the MPI library that mpi4py of this environment uses, or for the program of
+    ``mpiio-ext run``.
+    """
+    return _parts() / "lib" / "libmpiio_ext.so"
 
 
 def get_tracer() -> Path:
     """Return the path of libmpiio_ext_trace.so, which records the calls of a program (``mpiio-ext trace``)."""
-    return _folder() / "lib" / "libmpiio_ext_trace.so"
+    return _parts() / "lib" / "libmpiio_ext_trace.so"
 
 
 def get_include() -> Path:
@@ -106,8 +174,24 @@ def load() -> None:
     mpi = _loaded_mpi()
     if mpi is not None:
         raise _too_late(mpi)
+    _open(os.RTLD_GLOBAL)
+
+
+def load_for_tools() -> None:
+    """Make the functions of libmpiio_ext.so usable, under no MPI call of this process.
+
+    Raises
+    ------
+    LoadError
+        The library is not built or cannot be loaded.
+    """
+    if abi.installed(_folder()) and not _is_global():
+        _open(os.RTLD_LOCAL)
+
+
+def _open(scope: int) -> None:
     library = get_library()
     try:
-        ctypes.CDLL(str(library), mode=os.RTLD_LAZY | os.RTLD_GLOBAL)
+        ctypes.CDLL(str(library), mode=os.RTLD_LAZY | scope)
     except OSError as error:
         raise LoadError(f"cannot load {library}: {error}") from error

@@ -71,7 +71,8 @@ def starter_family(program: str, default: str) -> str | None:
     Parameters
     ----------
     program : first word of the command.
-    default : MPI family of the library, "openmpi" or "mpich"; decides where a name alone does not.
+    default : MPI family of the library, "openmpi", "mpich" or "mpiabi"; decides where a name alone does not. "unknown":
+        nothing does, and "unknown" is returned then.
     """
     name = Path(program).name
     if name == "srun":
@@ -88,7 +89,7 @@ def starter_family(program: str, default: str) -> str | None:
         return "openmpi"
     if real in _HYDRA or "hydra" in real or "mpich" in real:
         return "hydra"
-    return "openmpi" if default == "openmpi" else "hydra"
+    return default if default in ("openmpi", "unknown") else "hydra"
 
 
 def _preloaded(library: str, environment: Mapping[str, str]) -> str:

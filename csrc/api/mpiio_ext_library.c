@@ -25,8 +25,10 @@ const char *mpiio_ext_mpi_family(void)
     return "openmpi";
 #elif defined(MPIOX_MPI_MPICH)
     return "mpich";
+#elif defined(MPIOX_MPI_MPIABI)
+    return "mpiabi";
 #else
-#error "the build defines MPIOX_MPI_OPENMPI or MPIOX_MPI_MPICH"
+#error "the build defines MPIOX_MPI_OPENMPI, _MPICH or _MPIABI"
 #endif
 }
 

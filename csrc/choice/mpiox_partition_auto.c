@@ -84,7 +84,7 @@ static uint32_t cases_of(const mpiox_partition_facts *facts, int32_t aggregators
         match_of(&g),
         stripes < aggregators ? MPIOX_CASE_FEW_STRIPES : MPIOX_CASE_ENOUGH_STRIPES,
         large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
-        facts->write ? MPIOX_CASE_WRITES : MPIOX_CASE_READS,
+        layout->hashed ? MPIOX_CASE_HASHED : MPIOX_CASE_ROUND_ROBIN,
     };
     uint32_t cases = 0;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)

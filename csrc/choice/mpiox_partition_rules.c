@@ -5,7 +5,7 @@
  *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
  * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
  *             test compares.
- * Sources.    SDCI: the project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
+ * Sources.    CephFS: its documentation of file layouts. SDCI: the project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
  *             mpiio_ext.partitioning.locks. measured: docs/performance.md.
  */
 #include "mpiox_partition_rules.h"
@@ -61,6 +61,7 @@ static const mpiox_partition_rule rules[] = {
     METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
+    ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NONE),
     ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", NONE),
     ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
              SERVER),
@@ -70,11 +71,13 @@ static const mpiox_partition_rule rules[] = {
              NONE),
     ESTIMATE(0, RULE, "nothing is known of servers", "measured", NONE),
 
+    TRIAL(BIT(HASHED), ESTIMATED, "nobody can say which server has which stripe", "CephFS", .within = 1),
     TRIAL(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), TRIED,
           "the estimate errs where ends cut stripes, rounds are few and tokens move", "model", .within = 3,
           .requests = 2048, .each_aggregator = 10, .share = 0.025, .rate = 10e6, .requests_max = 500000, .times = 4),
     TRIAL(0, ESTIMATED, "nothing is known of servers", "measured", .within = 1),
 
+    REQUESTS(BIT(HASHED), WHOLE, "nobody can say which server has which stripe", "CephFS"),
     REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
              "model"),
     REQUESTS(0, WHOLE, "as large as the window", "measured"),

@@ -41,8 +41,8 @@ typedef enum mpiox_partition_topic { /* what a rule decides, in the order in whi
     X(ENOUGH_STRIPES, STRIPES, "at least A stripes")                                                                   \
     X(LARGE_STRIPES, STRIPE_SIZE, "stripes known, larger than 1 MiB")                                                  \
     X(OTHER_STRIPES, STRIPE_SIZE, "stripes unknown, or of 1 MiB or less")                                              \
-    X(WRITES, ACCESS, "writes")                                                                                        \
-    X(READS, ACCESS, "reads")
+    X(HASHED, PLACES, "stripes placed by a hash")                                                                      \
+    X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")
 
 typedef enum mpiox_partition_question {
     MPIOX_QUESTION_LOCKS,
@@ -50,7 +50,7 @@ typedef enum mpiox_partition_question {
     MPIOX_QUESTION_MATCH,
     MPIOX_QUESTION_STRIPES,
     MPIOX_QUESTION_STRIPE_SIZE,
-    MPIOX_QUESTION_ACCESS,
+    MPIOX_QUESTION_PLACES,
     MPIOX_QUESTIONS
 } mpiox_partition_question;
 

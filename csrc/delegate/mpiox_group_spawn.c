@@ -188,19 +188,32 @@ static int own_comm(MPI_Comm *comm)
     return MPIOX_OK;
 }
 
+/* What a delegate is told on its command line: the MPI library, where it is not linked to one (mpiox_any_mpi.h). */
+static char **arguments(void)
+{
+    static char *told[2];
+
+#ifdef MPIOX_ANY_MPI
+    told[0] = (char *)mpiox_any_mpi_library();
+#endif
+    return told;
+}
+
 /* Each process is an application of its own: Open MPI 4.1 cannot start one application that spans hosts. */
 static int spawn_each(int32_t count, const char *path, const target *targets, const char *text, MPI_Comm comm,
                       MPI_Comm *inter)
 {
     char **commands = calloc((size_t)count, sizeof *commands);
+    char ***told = calloc((size_t)count, sizeof *told);
     int *ones = calloc((size_t)count, sizeof *ones);
     MPI_Info *infos = calloc((size_t)count, sizeof *infos);
     char variable[MPIOX_GROUP_CALL_TEXT + sizeof MPIOX_GROUP_CALL_VARIABLE + 1];
     int code = MPI_ERR_OTHER;
 
     snprintf(variable, sizeof variable, "%s=%s", MPIOX_GROUP_CALL_VARIABLE, text);
-    for (int32_t i = 0; commands && ones && infos && i < count; i++) {
+    for (int32_t i = 0; commands && told && ones && infos && i < count; i++) {
         commands[i] = (char *)path;
+        told[i] = arguments();
         ones[i] = 1;
         PMPI_Info_create(&infos[i]);
         PMPI_Info_set(infos[i], "host", targets[i].host);
@@ -208,13 +221,13 @@ static int spawn_each(int32_t count, const char *path, const target *targets, co
         PMPI_Info_set(infos[i], "bind_to", "none");
         PMPI_Info_set(infos[i], "env", variable);
     }
-    if (commands && ones && infos) {
-        code = PMPI_Comm_spawn_multiple(count, commands, MPI_ARGVS_NULL, ones, infos, 0, comm, inter,
-                                        MPI_ERRCODES_IGNORE);
+    if (commands && told && ones && infos) {
+        code = PMPI_Comm_spawn_multiple(count, commands, told, ones, infos, 0, comm, inter, MPI_ERRCODES_IGNORE);
         for (int32_t i = 0; i < count; i++)
             PMPI_Info_free(&infos[i]);
     }
     free(commands);
+    free(told);
     free(ones);
     free(infos);
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
@@ -233,7 +246,7 @@ static int spawn_listed(int32_t count, const char *path, const target *targets, 
     }
     if (list != NULL && PMPI_Info_create(&info) == MPI_SUCCESS) {
         PMPI_Info_set(info, "host", list);
-        code = PMPI_Comm_spawn(path, MPI_ARGV_NULL, count, info, 0, comm, inter, MPI_ERRCODES_IGNORE);
+        code = PMPI_Comm_spawn(path, arguments(), count, info, 0, comm, inter, MPI_ERRCODES_IGNORE);
         PMPI_Info_free(&info);
     }
     free(list);
@@ -422,12 +435,17 @@ static void start_delegate(const char *text, int index)
     close(socket);
 }
 
-int mpiox_group_spawn_be_child(void)
+int mpiox_group_spawn_be_child(const char *library)
 {
     char text[MPIOX_GROUP_CALL_TEXT];
     MPI_Comm parent = MPI_COMM_NULL;
     int rank = 0;
 
+#ifdef MPIOX_ANY_MPI
+    mpiox_any_mpi_open(library != NULL ? library : "");
+#else
+    (void)library;
+#endif
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {

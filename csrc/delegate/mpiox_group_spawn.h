@@ -32,6 +32,6 @@ int mpiox_group_spawn_start(const mpiox_group_plan *plan, const char *hosts, mpi
 void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go);
 
 /* The other side, in a spawned process: what `mpiio-ext-delegate` does. Returns the exit status. */
-int mpiox_group_spawn_be_child(void);
+int mpiox_group_spawn_be_child(const char *library);
 
 #endif

@@ -248,7 +248,7 @@ static void make(mpiox_engine *e, const mpiox_engine_operation *operation, int64
 static void meet(const mpiio_ext_engine_plan *plan, int32_t times)
 {
     for (int32_t k = 0; k < times; k++)
-        (void)MPI_Barrier(MPI_Comm_f2c(plan->everybody));
+        (void)MPI_Barrier(COMM_OF(plan->everybody));
 }
 
 /* Go through the plan. */

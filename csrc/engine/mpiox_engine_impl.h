@@ -9,6 +9,17 @@
 
 #include "mpiio_ext_engine.h"
 
+/* Handles come as integers (mpi4py's py2f()), which the standard ABI converts by functions of its own. */
+#if MPI_VERSION >= 5 && !defined(MPICH) && !defined(OPEN_MPI)
+#define COMM_OF(number) MPI_Comm_fromint(number)
+#define INFO_OF(number) MPI_Info_fromint(number)
+#define TYPE_OF(number) MPI_Type_fromint(number)
+#else
+#define COMM_OF(number) MPI_Comm_f2c(number)
+#define INFO_OF(number) MPI_Info_f2c(number)
+#define TYPE_OF(number) MPI_Type_f2c(number)
+#endif
+
 /* One open handle. */
 typedef struct mpiox_engine_slot {
     int fd;

@@ -80,9 +80,9 @@ CALL(wait)
 CALL(open)
 {
     mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
-    const MPI_Comm communicator = MPI_Comm_f2c(e->plan->communicator[i]);
+    const MPI_Comm communicator = COMM_OF(e->plan->communicator[i]);
     const int result = MPI_File_open(communicator, mpiox_engine_path_of(e, i), e->plan->flags[i],
-                                     MPI_Info_f2c(e->plan->info), &slot->file);
+                                     INFO_OF(e->plan->info), &slot->file);
     slot->is_open = result == MPI_SUCCESS;
     slot->alone = communicator == MPI_COMM_SELF;
     return checked(result, failed);
@@ -207,8 +207,8 @@ CALL(seek_shared)
 
 CALL(set_view)
 {
-    return checked(MPI_File_set_view(file_of(e, i), e->plan->offset[i], MPI_BYTE, MPI_Type_f2c(e->plan->view[i]),
-                                     "native", MPI_INFO_NULL),
+    return checked(MPI_File_set_view(file_of(e, i), e->plan->offset[i], MPI_BYTE, TYPE_OF(e->plan->view[i]), "native",
+                                     MPI_INFO_NULL),
                    failed);
 }
 
@@ -322,7 +322,7 @@ CALL(get_info)
 /* The hints of the program are not in a trace: the call is made with those of the engine. */
 CALL(set_info)
 {
-    const MPI_Info given = MPI_Info_f2c(e->plan->info);
+    const MPI_Info given = INFO_OF(e->plan->info);
     MPI_Info empty = MPI_INFO_NULL;
     if (given == MPI_INFO_NULL)
         MPI_Info_create(&empty);

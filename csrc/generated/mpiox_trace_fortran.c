@@ -25,7 +25,6 @@
 #pragma weak ompi_mpi_datatype_null
 #pragma weak ompi_mpi_group_null
 #pragma weak ompi_mpi_errhandler_null
-#pragma weak ompi_mpi_request_null
 #pragma weak ompi_mpi_file_null
 #pragma weak ompi_request_null
 #pragma weak MPI_F_STATUS_IGNORE

@@ -1665,7 +1665,9 @@ EXPORT int MPI_File_write_ordered_begin_c(MPI_File fh, const void *buf, MPI_Coun
 
 #if MPI_VERSION >= 5 /* handles as integers: MPICH exports them, its mpi.h leaves them out */
 
+#ifndef MPIOX_ANY_MPI
 extern int PMPI_File_toint(MPI_File file);
+#endif
 extern int MPI_File_toint(MPI_File file);
 int mpiox_wrap_File_toint(MPI_File file);
 
@@ -1678,7 +1680,9 @@ EXPORT int MPI_File_toint(MPI_File file) {
     return mpiox_wrap_File_toint(file);
 }
 
+#ifndef MPIOX_ANY_MPI
 extern MPI_File PMPI_File_fromint(int file);
+#endif
 extern MPI_File MPI_File_fromint(int file);
 MPI_File mpiox_wrap_File_fromint(int file);
 
@@ -1691,7 +1695,9 @@ EXPORT MPI_File MPI_File_fromint(int file) {
     return mpiox_wrap_File_fromint(file);
 }
 
+#ifndef MPIOX_ANY_MPI
 extern int PMPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
+#endif
 extern int MPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
 int mpiox_wrap_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
 
@@ -1704,8 +1710,10 @@ EXPORT int MPI_Request_get_status_all(int count, const MPI_Request *requests, in
     return mpiox_wrap_Request_get_status_all(count, requests, flag, statuses);
 }
 
+#ifndef MPIOX_ANY_MPI
 extern int PMPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
     MPI_Status *status);
+#endif
 extern int MPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
     MPI_Status *status);
 int mpiox_wrap_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
@@ -1722,8 +1730,10 @@ EXPORT int MPI_Request_get_status_any(int count, const MPI_Request *requests, in
     return mpiox_wrap_Request_get_status_any(count, requests, index, flag, status);
 }
 
+#ifndef MPIOX_ANY_MPI
 extern int PMPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
     MPI_Status *statuses);
+#endif
 extern int MPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
     MPI_Status *statuses);
 int mpiox_wrap_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,

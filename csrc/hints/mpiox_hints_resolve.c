@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_has.h"
 #include "mpiox_hints_mca.h"
 #include "mpiox_hints_openmpi.h"
 #include "mpiox_hints_text.h"
@@ -276,9 +277,13 @@ static int info_get(MPI_Info info, const char *key, char *value, int *found)
 #if MPI_VERSION >= 4
     int bytes = VALUE_BYTES;
 
-    return PMPI_Info_get_string(info, key, &bytes, value, found);
-#else
+    if (MPIOX_HAS(PMPI_Info_get_string))
+        return PMPI_Info_get_string(info, key, &bytes, value, found);
+#endif
+#if MPI_VERSION < 5 || defined(MPICH) /* the standard ABI has it no more */
     return PMPI_Info_get(info, key, VALUE_BYTES - 1, value, found);
+#else
+    return MPI_ERR_UNSUPPORTED_OPERATION;
 #endif
 }
 

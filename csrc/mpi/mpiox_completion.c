@@ -68,11 +68,13 @@ int mpiox_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 }
 
 #if MPI_VERSION >= 5
+#ifndef MPIOX_ANY_MPI
 extern int PMPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
 extern int PMPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
                                        MPI_Status *status);
 extern int PMPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
                                         MPI_Status *statuses);
+#endif
 
 int mpiox_request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
 {

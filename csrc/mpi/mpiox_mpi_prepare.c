@@ -13,6 +13,7 @@
 
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
+#include "mpiox_has.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_pointer.h"
 
@@ -22,17 +23,32 @@
 #define WHOLE_ETYPES true
 #endif
 
+/* So many bytes MPI_Pack counts. */
+static MPI_Count packed_max(void)
+{
 #if MPI_VERSION >= 4
-typedef MPI_Count packed_bytes;
-#define PACKED_MAX INT64_MAX
-#define PACK PMPI_Pack_c
-#define UNPACK PMPI_Unpack_c
-#else
-typedef int packed_bytes;
-#define PACKED_MAX INT32_MAX
-#define PACK PMPI_Pack
-#define UNPACK PMPI_Unpack
+    if (MPIOX_HAS(PMPI_Pack_c) && MPIOX_HAS(PMPI_Unpack_c))
+        return INT64_MAX;
 #endif
+    return INT32_MAX;
+}
+
+/* Pack or unpack `n` elements, `bytes` of data, of which there are as many as MPI_Pack counts at most. */
+static bool pack_some(bool unpack, char *user, MPI_Count n, MPI_Datatype type, char *packed, MPI_Count bytes)
+{
+#if MPI_VERSION >= 4
+    if (packed_max() == INT64_MAX) {
+        MPI_Count at = 0;
+        const int result = unpack ? PMPI_Unpack_c(packed, bytes, &at, user, n, type, MPI_COMM_SELF)
+                                  : PMPI_Pack_c(user, n, type, packed, bytes, &at, MPI_COMM_SELF);
+        return result == MPI_SUCCESS && at == bytes;
+    }
+#endif
+    int at = 0;
+    const int result = unpack ? PMPI_Unpack(packed, (int)bytes, &at, user, (int)n, type, MPI_COMM_SELF)
+                              : PMPI_Pack(user, (int)n, type, packed, (int)bytes, &at, MPI_COMM_SELF);
+    return result == MPI_SUCCESS && at == bytes;
+}
 
 /* Move all elements between the program's memory and the packed copy, in steps that MPI_Pack can count. False: it
  * refuses. What a read does not reach must come back unchanged, so a copy is always packed first. */
@@ -43,18 +59,14 @@ static bool pack(mpiox_prepared *p, bool unpack)
 
     PMPI_Type_size_x(p->user_type, &size);
     PMPI_Type_get_extent_x(p->user_type, &lb, &extent);
-    if (size > PACKED_MAX)
+    if (size > packed_max())
         return false;
-    step = PACKED_MAX / (size > 0 ? size : 1);
+    step = packed_max() / (size > 0 ? size : 1);
     for (MPI_Count i = 0; size > 0 && i < p->user_count; i += step) {
-        const packed_bytes n = (packed_bytes)(p->user_count - i < step ? p->user_count - i : step);
-        const packed_bytes bytes = (packed_bytes)size * n;
+        const MPI_Count n = p->user_count - i < step ? p->user_count - i : step;
         char *user = (char *)p->user_buffer + i * extent, *packed = p->packed + i * size;
-        packed_bytes at = 0;
-        const int result = unpack ? UNPACK(packed, bytes, &at, user, n, p->user_type, MPI_COMM_SELF)
-                                  : PACK(user, n, p->user_type, packed, bytes, &at, MPI_COMM_SELF);
 
-        if (result != MPI_SUCCESS || at != bytes)
+        if (!pack_some(unpack, user, n, p->user_type, packed, n * size))
             return false;
     }
     return true;

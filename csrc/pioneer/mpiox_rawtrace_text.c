@@ -2,6 +2,7 @@
 #include "mpiox_rawtrace_text.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -415,6 +416,19 @@ static void name_whole(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files,
     memcpy(mark, "\"cut\":null", sizeof cut - 1);
 }
 
+/* "ENOENT" of a number; NULL: unknown, also where glibc is older than 2.32, which a wheel must start on. */
+static const char *errno_name(int number)
+{
+#ifdef MPIOX_ANY_MPI
+    const char *(*name)(int);
+
+    *(void **)&name = dlsym(RTLD_DEFAULT, "strerrorname_np");
+    return name != NULL ? name(number) : NULL;
+#else
+    return strerrorname_np(number);
+#endif
+}
+
 /* = RESULT ... <SECONDS>. Returns what is wrong with it, or NULL. */
 static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files,
                                 const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, const char *p,
@@ -443,7 +457,7 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
         return NULL;
     }
     if (function->raw && row->result < 0 && row->result >= -4095) {
-        const char *name = strerrorname_np((int)-row->result);
+        const char *name = errno_name((int)-row->result);
         row->result = -1;
         if (name != NULL)
             set_errno(calls, name, name + strlen(name));

@@ -164,7 +164,7 @@ def fortran(table: Any, functions: list[Any]) -> str:
     convert = (HERE.parent / "mpi" / "mpiox_fortran_convert.c").read_text(encoding="utf-8")
     names = sorted(set(re.findall(r"PMPI_\w+", body + convert)))
     handles = ("info", "datatype", "group", "errhandler", "request", "file")
-    names += [f"ompi_mpi_{each}_null" for each in handles] + ["ompi_request_null"]
+    names += [f"ompi_mpi_{each}_null" for each in handles if each != "request"] + ["ompi_request_null"]
     names += ["MPI_F_STATUS_IGNORE", "MPI_F_STATUSES_IGNORE"]
     weak = "".join(f"#pragma weak {name}\n" for name in names)
     what = "The Fortran entry points of Open MPI in the tracer: each calls the C one, which records the call."

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "mpiox_has.h"
 #include "mpiox_typemap_contents.h"
 
 bool mpiox_contents_are_predefined(const mpiox_contents *c)
@@ -15,21 +16,33 @@ bool mpiox_contents_are_predefined(const mpiox_contents *c)
            c->combiner == MPI_COMBINER_F90_COMPLEX || c->combiner == MPI_COMBINER_F90_INTEGER;
 }
 
-int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *c)
-{
 #if MPI_VERSION >= 4
+static int large_envelope(MPI_Datatype datatype, mpiox_contents *c)
+{
     MPI_Count integers, addresses, counts, types;
     if (PMPI_Type_get_envelope_c(datatype, &integers, &addresses, &counts, &types, &c->combiner) != MPI_SUCCESS) {
         return MPIOX_E_MPI;
     }
+    c->n_integers = integers;
+    c->n_addresses = addresses;
     c->n_counts = counts;
-#else
+    c->n_types = types;
+    return MPIOX_OK;
+}
+#endif
+
+int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *c)
+{
+#if MPI_VERSION >= 4
+    if (MPIOX_HAS(PMPI_Type_get_envelope_c)) {
+        return large_envelope(datatype, c);
+    }
+#endif
     int integers, addresses, types;
     if (PMPI_Type_get_envelope(datatype, &integers, &addresses, &types, &c->combiner) != MPI_SUCCESS) {
         return MPIOX_E_MPI;
     }
     c->n_counts = 0;
-#endif
     c->n_integers = integers;
     c->n_addresses = addresses;
     c->n_types = types;
@@ -45,12 +58,14 @@ bool mpiox_contents_is_predefined(MPI_Datatype datatype)
 static int get_contents(MPI_Datatype datatype, mpiox_contents *c)
 {
 #if MPI_VERSION >= 4
-    const int code = PMPI_Type_get_contents_c(datatype, c->n_integers, c->n_addresses, c->n_counts, c->n_types,
-                                              c->integers, c->addresses, c->counts, c->types);
-#else
+    if (MPIOX_HAS(PMPI_Type_get_contents_c)) {
+        const int result = PMPI_Type_get_contents_c(datatype, c->n_integers, c->n_addresses, c->n_counts, c->n_types,
+                                                    c->integers, c->addresses, c->counts, c->types);
+        return result == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
+    }
+#endif
     const int code = PMPI_Type_get_contents(datatype, (int)c->n_integers, (int)c->n_addresses, (int)c->n_types,
                                             c->integers, c->addresses, c->types);
-#endif
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "mpiox_typemap_decode.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -17,11 +18,13 @@
 #include "mpiox_typemap_contents.h"
 
 /* The _INTEGER combiners were removed from MPI 3.0 but old Fortran programs still make such types. Open MPI hides the
- * names and keeps the values. */
+ * names and keeps the values; the standard ABI has no such types. */
 #if defined(OPEN_MPI) && !(defined(OMPI_ENABLE_MPI1_COMPAT) && OMPI_ENABLE_MPI1_COMPAT)
 #define COMBINER_HVECTOR_INTEGER (MPI_COMBINER_HVECTOR - 1)
 #define COMBINER_HINDEXED_INTEGER (MPI_COMBINER_HINDEXED - 1)
 #define COMBINER_STRUCT_INTEGER (MPI_COMBINER_STRUCT - 1)
+#elif !defined(OPEN_MPI) && !defined(MPICH)
+enum { COMBINER_HVECTOR_INTEGER = INT_MIN, COMBINER_HINDEXED_INTEGER, COMBINER_STRUCT_INTEGER }; /* never met */
 #else
 #define COMBINER_HVECTOR_INTEGER MPI_COMBINER_HVECTOR_INTEGER
 #define COMBINER_HINDEXED_INTEGER MPI_COMBINER_HINDEXED_INTEGER

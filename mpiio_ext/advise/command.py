@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext._load import get_library, get_tracer
-from mpiio_ext.cli.run import _settings, plan_launch
+from mpiio_ext._load import family, get_library, get_tracer
+from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, replay_command
 from mpiio_ext.cli.tune import _check_library, _Duration, _finish, _Job, _metric, _tune
 from mpiio_ext.errors import MpiioExtError
@@ -382,9 +382,8 @@ def advise(
     """  # noqa: D301  (click wants the backspace character itself)
     metric = _metric("elapsed", pattern, lower_is_better)
     try:
-        from mpiio_ext._binding import ffi, lib
-
-        starter, _ = split_command(command, ffi.string(lib.mpiio_ext_mpi_family()).decode())
+        select_library(command)
+        starter, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
         os.environ.update(_settings((_NATIVE,), None, None))
         hints, folder, json_path = _prepare(output, log, json_file)

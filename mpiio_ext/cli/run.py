@@ -13,7 +13,7 @@ import click
 from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
 
-__all__ = ["plan_launch", "run", "start"]
+__all__ = ["plan_launch", "run", "select_library", "start"]
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -86,9 +86,9 @@ def _settings(hint: tuple[str, ...], hints_file: str | None, stats: str | None) 
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
     """Return what to execute, with the library preloaded; a starter of the other MPI family is refused."""
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._load import family as family_of_library
 
-    family = ffi.string(lib.mpiio_ext_mpi_family()).decode()
+    family = family_of_library()
     kind = starter_family(command[0], family)
     if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
         names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
@@ -97,6 +97,17 @@ def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]
             "use the starter of that MPI library, or the mpiio-ext of the other one"
         )
     return plan(command, library=library, settings=settings, family=family, environment=os.environ)
+
+
+def select_library(command: tuple[str, ...]) -> None:
+    """Choose the library that fits the program of a command; `click.UsageError` says that none does."""
+    from mpiio_ext._load import select
+    from mpiio_ext.errors import LoadError
+
+    try:
+        select(command)
+    except LoadError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
@@ -140,6 +151,7 @@ def run(
 
     try:
         settings = _settings(hint, hints_file, stats)
+        select_library(command)
     except click.UsageError as error:
         if let_rank_0_speak(os.environ):
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from mpiio_ext.cli.lazy import complete_command
-from mpiio_ext.cli.run import start
+from mpiio_ext.cli.run import select_library, start
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
 __all__ = ["trace"]
@@ -109,5 +109,6 @@ def trace(
     for name, patterns in (("MPIOX_TRACE_ONLY", only), ("MPIOX_TRACE_SKIP", skip)):
         if patterns:
             settings[name] = "\n".join(_pattern(each) for each in patterns)
+    select_library(command)
     libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
     start(command, ":".join(libraries), settings, dry_run=dry_run)

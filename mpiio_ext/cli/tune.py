@@ -17,7 +17,7 @@ import click
 
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.lazy import complete_command
-from mpiio_ext.cli.run import _settings, plan_launch
+from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, file_of_kernel, replay_command
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
@@ -75,12 +75,11 @@ class _Job:
     def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
         """Work out what to execute, as `mpiio-ext run` does."""
         import mpiio_ext
-        from mpiio_ext._binding import ffi, lib
+        from mpiio_ext._load import family
 
         environment = {name: value for name, value in os.environ.items() if name not in without}
-        family = ffi.string(lib.mpiio_ext_mpi_family()).decode()
         library = str(mpiio_ext.get_library())
-        return plan(self.command, library=library, settings=variables, family=family, environment=environment)
+        return plan(self.command, library=library, settings=variables, family=family(), environment=environment)
 
     def hints_text(self, setting: Setting) -> str:
         """Return the hints file of a run."""
@@ -350,6 +349,7 @@ def tune(
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
         job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen)
+        select_library(command)
         plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
         _check_library()
         if dry_run:

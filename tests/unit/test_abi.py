@@ -1,0 +1,242 @@
+"""The choice of the library in a wheel: ELF files read, commands and their MPI ABI, messages when none fits."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mpiio_ext
+from mpiio_ext import _load, abi
+from mpiio_ext.elf import Elf, ElfError, parse, read
+from mpiio_ext.errors import LoadError
+
+
+def elf(needed: tuple[str, ...], *, order: str = "<", wide: bool = True, dynamic: bool = True) -> bytes:
+    """Make an executable of one segment with these DT_NEEDED."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in needed)
+    places = [1 + sum(len(name) + 1 for name in needed[:index]) for index in range(len(needed))]
+    head_bytes, entry_bytes, base = (64, 56, 0x400000) if wide else (52, 32, 0x8000)
+    tags = [(1, place) for place in places] + [(5, 0), (0, 0)]
+    word = struct.Struct(order + ("qQ" if wide else "iI"))
+    at = head_bytes + 2 * entry_bytes
+    table = at + len(tags) * word.size
+    section = b"".join(word.pack(tag, base + table if tag == 5 else value) for tag, value in tags)
+    total = table + len(strings)
+
+    def segment(kind: int, offset: int, size: int) -> bytes:
+        if wide:
+            return struct.pack(order + "IIQQQQQQ", kind, 4, offset, base + offset, 0, size, size, 8)
+        return struct.pack(order + "IIIIIIII", kind, offset, base + offset, 0, size, size, 4, 4)
+
+    ident = b"\x7fELF" + bytes([2 if wide else 1, 1 if order == "<" else 2, 1]) + bytes(9)
+    form = "HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH"
+    head = ident + struct.pack(order + form, 2, 62, 1, 0, head_bytes, 0, 0, head_bytes, entry_bytes, 2, 0, 0, 0)
+    kind = 2 if dynamic else 4
+    return head + segment(1, 0, total) + segment(kind, at, len(section)) + section + strings
+
+
+def program(folder: Path, name: str, *needed: str) -> Path:
+    """Make a file that is an executable by its mode and its ELF header."""
+    path = folder / name
+    path.write_bytes(elf(needed))
+    path.chmod(0o755)
+    return path
+
+
+# ---- ELF files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_needed_of_every_form(order: str, wide: bool) -> None:
+    names = ("libmpi.so.40", "libm.so.6", "libc.so.6")
+    assert parse(elf(names, order=order, wide=wide)) == Elf(names, "", dynamic=True)
+    assert parse(elf(names, order=order, wide=wide, dynamic=False)) == Elf((), "", dynamic=False)
+    assert parse(elf((), order=order, wide=wide)).needed == ()
+
+
+def test_needed_of_this_python_and_library() -> None:
+    """What readelf prints, of a real executable and a real library."""
+    readelf = shutil.which("readelf")
+    if readelf is None:
+        pytest.skip("needs readelf")
+    for path in (Path(sys.executable).resolve(), mpiio_ext.get_library()):
+        text = subprocess.run([readelf, "-d", path], capture_output=True, text=True, check=True, timeout=60).stdout
+        expected = tuple(line.split("[")[1].rstrip("]") for line in text.splitlines() if "(NEEDED)" in line)
+        assert read(path).needed == expected
+    assert read(Path(sys.executable).resolve()).interpreter.startswith("/")
+
+
+def test_a_text_is_no_elf_file(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    with pytest.raises(ElfError, match="no ELF file"):
+        read(tmp_path / "script")
+
+
+def test_damaged_files_are_refused_and_never_crash() -> None:
+    """Cut at every length, and changed at random places: a result or `ElfError`, nothing else."""
+    whole = elf(("libmpi.so.12", "libc.so.6"))
+    refused = 0
+    for length in range(len(whole)):
+        try:
+            parse(whole[:length])
+        except ElfError:
+            refused += 1
+    assert refused == len(whole)
+    draw = random.Random(1)
+    for _ in range(20_000):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 6)):
+            data[draw.randrange(len(data))] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+        try:
+            parse(bytes(data))
+        except ElfError:
+            refused += 1
+    assert refused > len(whole) + 1000
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("libmpi.so.40", "openmpi"),
+        ("/opt/lib/libmpi.so.40.30.4", "openmpi"),
+        ("libmpi_mpifh.so.40", "openmpi"),
+        ("libmpi_usempif08.so.40", "openmpi"),
+        ("libmpi.so.12", "mpich"),
+        ("libmpich.so.12", "mpich"),
+        ("libmpichfort.so.12", "mpich"),
+        ("libmpi_gnu_123.so.12", "mpich"),
+        ("libmpifort.so.12", "mpich"),
+        ("libmpi_abi.so.0", "mpiabi"),
+        ("libmpi_abi.so.1", "mpiabi"),
+        ("libmpifort_abi.so.1", "mpiabi"),
+        ("libmpi.so.20", None),
+        ("libmpi_ibm.so.3", None),
+        ("libmpiio_ext.so", None),
+        ("libc.so.6", None),
+    ],
+)
+def test_abi_by_name(name: str, expected: str | None) -> None:
+    assert abi.of_library(name) == expected
+
+
+def test_first_program_of_a_command_counts(tmp_path: Path) -> None:
+    app = str(program(tmp_path, "app", "libc.so.6", "libmpi.so.12"))
+    other = str(program(tmp_path, "other", "libmpi.so.40"))
+    tool = str(program(tmp_path, "tool", "libc.so.6"))
+    standard = str(program(tmp_path, "standard", "libmpi_abi.so.1"))
+    assert abi.of_command([app, other], None, {}) == "mpich"
+    assert abi.of_command([tool, "-x", other], None, {}) == "openmpi"
+    assert abi.of_command([standard], None, {}) == "mpiabi"
+    assert abi.of_command(["mpirun", "-n", "4", app], "unknown", {}) == "mpich"
+    assert abi.of_command(["srun", "-n", "4", other], "slurm", {}) == "openmpi"
+
+
+def test_starter_counts_where_the_program_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
+    script = tmp_path / "job"
+    script.write_text("#!/bin/sh\nexec ./app\n")
+    script.chmod(0o755)
+    assert abi.of_command(["mpirun.openmpi", str(script)], "openmpi", {}) == "openmpi"
+    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
+    assert abi.of_command(["mpiexec.hydra", str(script)], "hydra", {}) == "mpiabi"
+    assert abi.of_command([str(script)], None, {}) == "mpiabi"
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "openmpi")
+    assert abi.of_command(["mpiexec.hydra", str(script)], "hydra", {}) == "mpich"
+    assert abi.of_command([str(script)], None, {"HYDI_CONTROL_FD": "7"}) == "mpich"
+
+
+def test_python_of_this_environment_has_the_mpi_of_mpi4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
+    assert abi.of_command([sys.executable, "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+    script = tmp_path / "app"
+    script.write_text(f"#!{sys.executable}\n")
+    script.chmod(0o755)
+    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+
+
+def test_the_variable_comes_first(tmp_path: Path) -> None:
+    app = str(program(tmp_path, "app", "libmpi.so.12"))
+    assert abi.of_command([app], None, {abi.VARIABLE: "openmpi"}) == "openmpi"
+    assert abi.of_mpi4py({abi.VARIABLE: "openmpi"}) == "openmpi"
+
+
+def test_needed_through_another_library(tmp_path: Path) -> None:
+    """A program whose HDF5 needs the MPI library: the dynamic linker is asked."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs gcc")
+    sources = {"mpi": "int one(void) { return 1; }", "io": "int one(void); int two(void) { return one(); }",
+               "app": "int two(void); int main(void) { return two(); }"}  # fmt: skip
+    for name, text in sources.items():
+        (tmp_path / f"{name}.c").write_text(text)
+    shared = ["-shared", "-fPIC", f"-Wl,-rpath,{tmp_path}", f"-L{tmp_path}"]
+    names = ["-Wl,-soname,libmpi.so.40", "-o", "libmpi.so.40"]
+    steps = [[*shared, *names, "mpi.c"], [*shared, "-o", "libio.so", "io.c", "-l:libmpi.so.40"],
+             [f"-Wl,-rpath,{tmp_path}", f"-L{tmp_path}", "-o", "app", "app.c", "-lio"]]  # fmt: skip
+    for step in steps:
+        subprocess.run([compiler, *step], cwd=tmp_path, check=True, timeout=60)
+    assert "libmpi.so.40" not in read(tmp_path / "app").needed
+    assert abi.of_file(str(tmp_path / "app")) == "openmpi"
+
+
+def test_an_unknown_mpi_is_named_with_what_to_do(tmp_path: Path) -> None:
+    app = str(program(tmp_path, "app", "libmpi.so.20", "libc.so.6"))
+    with pytest.raises(LoadError, match=r"app uses libmpi\.so\.20, .*Open MPI 4 and 5.*MPICC=mpicc pip install"):
+        abi.of_command([app], None, {})
+
+
+# ---- a wheel ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package folder as the wheel leaves it, with empty libraries."""
+    for name in abi.NAMES:
+        (tmp_path / "abis" / name / "lib").mkdir(parents=True)
+        (tmp_path / "abis" / name / "lib" / "libmpiio_ext.so").touch()
+    monkeypatch.setattr(_load, "_folder", lambda: tmp_path)
+    monkeypatch.setattr(_load, "_selected", None)
+    monkeypatch.setattr(_load, "_in_process", lambda: None)
+    monkeypatch.delenv(abi.VARIABLE, raising=False)
+    return tmp_path
+
+
+def test_library_for_a_command(wheel: Path, tmp_path: Path) -> None:
+    app = str(program(tmp_path, "app", "libmpi_abi.so.1"))
+    _load.select([app])
+    assert _load.get_library() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext.so"
+    assert _load.get_tracer() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext_trace.so"
+    assert _load.family() == "mpiabi"
+
+
+def test_library_that_is_in_the_process(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_load, "_in_process", lambda: "openmpi")
+    assert _load.family() == "openmpi"
+
+
+def test_library_without_any_mpi(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: None)
+    assert _load.get_library().is_file()
+
+
+def test_library_that_the_wheel_lacks(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(abi.VARIABLE, "msmpi")
+    with pytest.raises(LoadError, match=r"MPIIO_EXT_ABI=msmpi: .*openmpi, mpich, mpiabi.*MPICC=mpicc"):
+        _load.get_library()
+
+
+def test_an_installation_from_source_has_one_library() -> None:
+    assert abi.installed(Path(os.devnull)) == {}
+    assert _load.family() in ("openmpi", "mpich")
+    assert _load.get_library().parent.parent == _load._folder()
