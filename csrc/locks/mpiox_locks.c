@@ -225,6 +225,8 @@ static int lock_step(locks_state *state)
 
 static int step(locks_state *state)
 {
+    if (locks_stopped(state))
+        return MPIOX_E_STOPPED;
     for (int64_t i = 0; i < state->n_requests; i++) {
         locks_request *request = &state->requests[i];
         request->issued = request->locked = state->clocks[request->aggregator];
@@ -242,6 +244,8 @@ static int step(locks_state *state)
     state->outcome->data_requests += state->n_pieces;
     state->n_pieces = 0;
     state->outcome->steps++;
+    if (state->run->done_bytes != NULL)
+        __atomic_store_n(state->run->done_bytes, state->outcome->bytes, __ATOMIC_RELAXED);
     return rc;
 }
 
@@ -358,7 +362,7 @@ static int run_collective(locks_state *state, const mpiox_partition_method *meth
     }
     state->outcome->rounds_wanted += call->rounds;
     if (state->run->requests_max == 0)
-        mpiox_locks_owner_changes(state, call->plan);
+        rc = mpiox_locks_owner_changes(state, call->plan);
     for (int64_t round = 0; rc == MPIOX_OK && round < call->rounds && !budget_is_spent(state); round++)
         rc = run_round(state, call, round);
     return rc;

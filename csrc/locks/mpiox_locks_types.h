@@ -44,6 +44,8 @@ typedef struct mpiox_locks_run {
     /* 0: all. Else each collective ends behind the round in which so many data requests have been made in all, and
      * owner changes are not counted. */
     int64_t requests_max;
+    const int64_t *stop; /* NULL; or another thread sets it to end the run early, with MPIOX_E_STOPPED */
+    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
 } mpiox_locks_run;
 
 typedef struct mpiox_locks_counts { /* of one server; TOKEN: of requests and tokens that begin there */

@@ -15,13 +15,22 @@ from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry
 from mpiio_ext.partitioning.cli import Size
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
-from mpiio_ext.partitioning.locks._sweep import Variant, parse_series, relation, sweep, variants
+from mpiio_ext.partitioning.locks._sweep import (
+    Variant,
+    check_requests,
+    parse_series,
+    relation,
+    requests_about,
+    sweep,
+    variants,
+)  # fmt: skip
 from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lustre, uncached, unlocked
 
 __all__ = ["locks"]
 
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
+_INTERRUPTED = 130
 #: Where nobody says how wide the output is.
 _PIPE_COLUMNS = 110
 
@@ -124,17 +133,25 @@ def _show(outcomes: Sequence[Outcome]) -> None:
 def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any) -> list[Outcome]:
     """Run the sweep with a bar on standard error, where that is a terminal."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=len(geometries) * len(compared))
+    # the time that is left is guessed from the whole sweep so far, for its parts differ in speed
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal,
+                  speed_estimate_period=3600) as bar:  # fmt: skip
+        each_bytes = [how["collectives"] * (g.end_bytes - g.start_bytes) for g in geometries for _ in compared]
+        task = bar.add_task("", total=sum(each_bytes))
         found: list[Outcome] = []
 
-        def told(geometry: Geometry, variant: Variant) -> None:
-            bar.update(task, advance=1, description=f"{geometry.aggregators}: {variant.label}")
+        def told(geometry: Geometry, variant: Variant, done_bytes: int) -> None:
+            before_bytes = sum(each_bytes[: len(found)])
+            description = f"{geometry.aggregators}: {variant.label}"
+            bar.update(task, completed=before_bytes + done_bytes, description=description)
 
-        found += sweep(geometries, compared, progress=told, **how)
+        for outcome in sweep(geometries, compared, progress=told, **how):
+            found.append(outcome)
+            bar.update(task, completed=sum(each_bytes[: len(found)]))
         return found
 
 
@@ -149,8 +166,9 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise FileSystemError(error.errno, error.strerror, path) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -174,6 +192,7 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--dirty-per-client", type=Size(), help="Bytes of it for all; both 0: no cache.")
 @click.option("--commit-s", type=click.FloatRange(0), help="Seconds until a server answers what it has written; 0.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
+@click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
 @click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
@@ -181,7 +200,7 @@ def locks(
     fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
     names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, granularity: int | None,
     cache: bool | None, dirty_per_server: int | None, dirty_per_client: int | None, commit_s: float | None,
-    without_locks: bool, json_path: str | None, per_server: bool, plot: Path | None,
+    without_locks: bool, force: bool, json_path: str | None, per_server: bool, plot: Path | None,
 ) -> None:  # fmt: skip
     """Predict what partition methods cost under a file system's locks.
 
@@ -205,8 +224,11 @@ def locks(
             fs, cache, without_locks, {"granularity_bytes": granularity, "dirty_server_bytes": dirty_per_server,
                                 "dirty_client_bytes": dirty_per_client, "commit_s": commit_s},
         )  # fmt: skip
+        compared = variants(names, stripe_size_io)
+        if not force:
+            check_requests(requests_about(geometries, compared, window, collectives))
         outcomes = _run(
-            geometries, variants(names, stripe_size_io), file_system=system, window_bytes=window, operation=operation,
+            geometries, compared, file_system=system, window_bytes=window, operation=operation,
             collectives=collectives,
         )  # fmt: skip
         if json_path is not None:
@@ -217,6 +239,9 @@ def locks(
         raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
     except MpiioExtError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt as error:
+        click.echo("mpiio-ext locks: interrupted", err=True)
+        raise SystemExit(_INTERRUPTED) from error
     if json_path != "-":
         _show(outcomes)
         for path in (json_path, plot):

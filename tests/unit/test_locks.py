@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -169,3 +170,19 @@ def test_sizes_of_requests_by_server(system: FileSystem) -> None:
     few = simulate(Geometry.of_stripes(2, servers=3, aggregators=1), "even", file_system=system, window_bytes=4 * MIB)
     assert few.smallest_request_bytes.tolist() == few.largest_request_bytes.tolist() == [MIB, MIB, 0]
     assert few.mean_request_bytes.tolist() == [MIB, MIB, 0]
+
+
+def test_an_exception_ends_a_simulation() -> None:
+    """Ten minutes of work end with the first progress that raises; what was done until then has been told."""
+    told: list[int] = []
+
+    def tell(done_bytes: int) -> None:
+        told.append(done_bytes)
+        if len(told) == 3:
+            raise TimeoutError
+
+    begun_s = time.monotonic()
+    with pytest.raises(TimeoutError):
+        small("even", collectives=10**8, progress=tell)
+    assert time.monotonic() - begun_s < 30
+    assert 0 <= told[0] < told[2] < 10**8 * 200 * MIB

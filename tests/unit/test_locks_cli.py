@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import math
+import os
 import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -15,7 +23,7 @@ from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
-from mpiio_ext.partitioning.locks._sweep import parse_series, relation, variants
+from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
 
 MIB = 2**20
 SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
@@ -152,6 +160,59 @@ def test_picture_and_json_file(tmp_path: pathlib.Path) -> None:
     assert wanted | {f"{r} (aggregators to servers)" for r in ("factor", "co-prime", "equal", "multiple")} <= texts
     assert len(json.loads(numbers.read_text())["rows"]) == 4 * (len(methods()) + 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["l.json", "l.svg"]
+
+
+def test_what_would_take_years_is_refused() -> None:
+    result = run(*SMALL, "--aggregators", "4", "--collectives", "1000000000")
+    assert result.exit_code == 1
+    assert "data requests" in result.output and "2 days or more" in result.output and "--force" in result.output
+    years = run("--servers", "6", "--region", "4000P", "--aggregators", "4")
+    assert years.exit_code == 1 and "days or more" in years.output
+
+
+def test_requests_about_are_those_of_the_model() -> None:
+    """The guess that decides what is refused: as many as the planners make, or up to three times as many."""
+    for window in (MIB // 2, 4 * MIB):
+        for number in (3, 6, 12):
+            geometry = Geometry.of_stripes(96, servers=6, aggregators=number)
+            for variant in variants(["all"], "aligned"):
+                o = simulate(geometry, variant.method, file_system=lustre(), window_bytes=window, collectives=2,
+                             stripe_size_io=variant.stripe_size_io)  # fmt: skip
+                about = requests_about([geometry], [variant], window, 2)
+                assert int(o.data_requests.sum()) <= about <= 3 * int(o.data_requests.sum())
+
+
+def test_ctrl_c_ends_it_without_a_file(tmp_path: pathlib.Path) -> None:
+    """Years of work, known to be in the model by the bar on the terminal, end within seconds; nothing is written."""
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "mpiio_ext", "locks", *SMALL, "--aggregators", "4", "--method", "even"]
+    files = ["--json", str(tmp_path / "l.json"), "--plot", str(tmp_path / "l.svg")]
+    with subprocess.Popen(
+        [*command, "--collectives", "1000000000", "--force", *files], stderr=its, stdout=subprocess.PIPE,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    ) as process:  # fmt: skip
+        os.close(its)
+        shown = b""
+        while b"4: even" not in shown:
+            shown += os.read(ours, 4096)
+        drain = threading.Thread(target=lambda: collections.deque(iter(lambda: read(ours), b""), 0), daemon=True)
+        drain.start()
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        begun_s = time.monotonic()
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - begun_s < 5  # it looks once a step; the rest is for a busy machine
+        assert process.stdout is not None and process.stdout.read() == b""
+    assert not list(tmp_path.iterdir())
+
+
+def read(terminal: int) -> bytes:
+    """Return what a terminal shows next, nothing when its last process has gone."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
 
 
 @pytest.mark.parametrize(
