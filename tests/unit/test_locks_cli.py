@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
-from mpiio_ext.partitioning.locks import cached, gpfs, lustre, simulate, uncached
+from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
 from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
 
@@ -156,7 +156,8 @@ def test_picture_and_json_file(tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 0 and f"wrote {picture}" in result.output
     root = ElementTree.parse(picture).getroot()
     texts = {"".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")}
-    wanted = {"lock requests", "revocations", "predicted MiB/s", "even", "aligned + stripe-size", "transpose"}
+    wanted = {"lock requests", "conflicts", "predicted MiB/s", "even", "aligned + stripe-size", "transpose"}
+    wanted |= {"predicted bandwidth, % of the fastest method with as many aggregators"}
     assert wanted | {f"{r} (aggregators to servers)" for r in ("factor", "co-prime", "equal", "multiple")} <= texts
     assert len(json.loads(numbers.read_text())["rows"]) == 4 * (len(methods()) + 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["l.json", "l.svg"]
@@ -213,6 +214,46 @@ def read(terminal: int) -> bytes:
         return os.read(terminal, 4096)
     except OSError:
         return b""
+
+
+def test_picture_joins_like_with_like_and_hides_nothing() -> None:
+    """A line has aggregators that divide or are divided by the servers, or others; equal results differ in width."""
+    import matplotlib.axes
+    from matplotlib.figure import Figure
+
+    outcomes = [
+        simulate(Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(),
+                 window_bytes=4 * MIB)
+        for number in (2, 3, 4, 5, 6, 7, 12) for method in ("even", "aligned", "static_cyclic")
+    ]  # fmt: skip
+    values = [o.total_conflicts for o in outcomes]
+    axis: matplotlib.axes.Axes = Figure().subplots()
+    _figure._draw_panel(axis, outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
+    joined = [line for line in axis.lines if line.get_linestyle() != "None"]
+    assert [list(line.get_xdata()) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
+    for at, line in enumerate(joined):
+        mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == ("even", "aligned", "static_cyclic")[at // 2]]
+        by_number = dict(zip((2, 3, 4, 5, 6, 7, 12), mine, strict=True))
+        assert list(line.get_ydata()) == [by_number[number] for number in line.get_xdata()]
+    widths = [line.get_linewidth() for line in joined[::2]]
+    assert widths[0] > 1.5 * widths[1] > 2 * widths[2]
+    assert [line.get_color() for line in joined[::2]] == ["C0", "C1", "C2"]
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert len(marks) == len(outcomes) and all(line.get_markerfacecolor() == "none" for line in marks)
+    assert {line.get_marker() for line in marks if line.get_xdata()[0] == 5} == {"o"}
+
+
+def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
+    outcomes = [
+        simulate(Geometry.of_stripes(96, servers=6, aggregators=number), method, file_system=lustre(),
+                 window_bytes=4 * MIB)
+        for number in (4, 6) for method in ("even", "transpose", "group_cyclic")
+    ]  # fmt: skip
+    shares = _figure._share_of_fastest(outcomes)
+    for some, of in ((shares[:3], outcomes[:3]), (shares[3:], outcomes[3:])):
+        assert max(some) == 100
+        times = [o.time_s for o in of]
+        assert some == pytest.approx([100 * min(times) / t for t in times])
 
 
 @pytest.mark.parametrize(
