@@ -32,7 +32,9 @@ _TICK_S = 0.1
 
 
 def _system(file_system: FileSystem) -> object:
-    """Return the C struct of a file system."""
+    """Return the C struct of a file system, or raise ArgumentError when it is none."""
+    if not isinstance(file_system, FileSystem):
+        raise ArgumentError(f"file_system is lustre(), gpfs() or another FileSystem, not {file_system!r}")
     return ffi.new(
         "mpiio_ext_locks_system *",
         {

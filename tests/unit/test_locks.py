@@ -103,6 +103,19 @@ def test_bad_file_systems(changes: dict[str, object]) -> None:
         dataclasses.replace(lustre(), **changes)  # type: ignore[arg-type]
 
 
+def test_what_is_no_file_system_is_refused_with_what_is_one() -> None:
+    for wrong in ("lustre", None, lustre):
+        with pytest.raises(ArgumentError, match=r"lustre\(\), gpfs\(\) or another FileSystem"):
+            small("even", file_system=wrong)
+    for make in (lustre, gpfs):
+        with pytest.raises(ArgumentError, match=r"no 'foo': choose from name, protocol, .*, commit_s"):
+            make(foo=1)
+    for changes in ({"round_trip_s": "20us"}, {"server_bandwidth_bytes_s": None}, {"commit_s": True}):
+        with pytest.raises(ArgumentError, match="must be a finite"):
+            lustre(**changes)
+    assert lustre(commit_s=1).commit_s == 1
+
+
 @pytest.mark.parametrize("system", [lustre(), gpfs()], ids=lambda s: s.name)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cache_changes_times_and_no_counts(method: str, system: FileSystem) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import math
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
+from mpiio_ext.partitioning.cli import size_text
 from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
 from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
@@ -144,6 +147,64 @@ def test_table_has_each_method_and_marks_the_fastest() -> None:
     assert result.output.count(" *\n") + result.output.count(" * \n") >= 2
 
 
+def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
+    arguments = ("--servers", "156", "--aggregators", "312,16384", "--region", "16G", "--method", "all")
+    heads = {"to", "servers", "A", "method", "lock", "requests", "conflicts", "revo-", "cations", "seconds", "MiB/s"}
+    for environment, more in (({"COLUMNS": "80"}, {"shared", "units", "used"}),
+                              ({"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm"}, set())):  # fmt: skip
+        result = CliRunner().invoke(main, ["locks", *arguments], env=environment, catch_exceptions=False)
+        lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", result.stdout).splitlines()
+        assert lines[0] == "Lustre: 156 servers, write, window 16 MiB, 1 collective of 16 GiB in stripes of 1 MiB"
+        assert set(" ".join(lines[1:3]).split()) == heads | more
+        assert "…" not in "".join(lines)
+        assert max(map(len, lines[1:])) <= (110 if more else 80)
+        (row,) = [line.split() for line in lines if line.startswith("16384")]
+        assert row[:3] == ["16384", "neither", "even"] and len(row) == (11 if more else 9)
+        assert ("terminal is narrow" in result.stdout) == (not more)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536, "1,536 B"), (16 * MIB, "16 MiB"), (2**40, "1 TiB"),
+     (3 * 2**50, "3 PiB"), (2**40 + 1, "1,099,511,627,777 B")],
+)  # fmt: skip
+def test_sizes_are_exact_with_a_unit(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
+def test_times_and_rates_reach_the_model() -> None:
+    given = {
+        ("--round-trip", "30us"): ("round_trip_s", 30e-6), ("--enqueue", "0.5 ms"): ("enqueue_s", 0.5e-3),
+        ("--lock-service", "1e-3"): ("lock_service_s", 1e-3), ("--request-overhead", "250µs"):
+        ("request_overhead_s", 250e-6), ("--rpc", "256k"): ("rpc_bytes", MIB // 4),
+        ("--server-bandwidth", "100MB/s"): ("server_bandwidth_bytes_s", 1e8),
+        ("--client-bandwidth", "1.5GiB/s"): ("client_bandwidth_bytes_s", 1.5 * 2**30),
+    }  # fmt: skip
+    system = lustre()
+    arguments: list[str] = []
+    geometry = Geometry.of_stripes(96, servers=6, aggregators=4)
+    for option, (field, value) in given.items():
+        arguments += option
+        before, system = system, dataclasses.replace(system, **{field: value})
+        wanted = simulate(geometry, "even", file_system=system, window_bytes=4 * MIB).time_s
+        assert wanted != simulate(geometry, "even", file_system=before, window_bytes=4 * MIB).time_s, field
+        one = ("--aggregators", "4", "--method", "even", "--stripe-size-io", "no")
+        found = json.loads(run(*SMALL, *one, *arguments, "--json", "-").stdout)
+        assert found["file_system"][field] == pytest.approx(value)
+        assert found["rows"][0]["time_s"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--enqueue", "3parsec"], ["--enqueue", "-1s"], ["--enqueue", "20us/s/s"], ["--round-trip", ""],
+     ["--round-trip", "250MB"], ["--server-bandwidth", "20us"], ["--server-bandwidth", "x"],
+     ["--client-bandwidth", "0"], ["--lock-service", "1e999"], ["--rpc", "0"], ["--region", "0"]],
+)  # fmt: skip
+def test_what_is_no_time_or_rate_is_refused(arguments: list[str]) -> None:
+    result = run(*SMALL, "--aggregators", "4", *arguments)
+    assert result.exit_code in (1, 2) and "Error: " in result.output
+
+
 def test_large_counts_are_short_in_the_table_and_exact_in_json() -> None:
     arguments = ("--servers", "8", "--aggregators", "6", "--region", "120G", "--method", "static_cyclic")
     (row,) = json.loads(run(*arguments, "--json", "-").stdout)["rows"]
@@ -232,7 +293,8 @@ def test_picture_joins_like_with_like_and_hides_nothing() -> None:
     joined = [line for line in axis.lines if line.get_linestyle() != "None"]
     assert [list(line.get_xdata()) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
     for at, line in enumerate(joined):
-        mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == ("even", "aligned", "static_cyclic")[at // 2]]
+        method = ("even", "aligned", "static_cyclic")[at // 2]
+        mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == method]
         by_number = dict(zip((2, 3, 4, 5, 6, 7, 12), mine, strict=True))
         assert list(line.get_ydata()) == [by_number[number] for number in line.get_xdata()]
     widths = [line.get_linewidth() for line in joined[::2]]
