@@ -151,5 +151,6 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
             figure.savefig(part, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
             part.replace(path)
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise FileSystemError(error.errno, error.strerror, str(path)) from error
+        finally:
+            part.unlink(missing_ok=True)
