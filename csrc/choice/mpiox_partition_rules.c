@@ -5,8 +5,8 @@
  *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
  * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
  *             test compares.
- * Sources.    CephFS: its documentation of file layouts. SDCI: the project's page, text and Figure 2. SC08: Liao and Choudhary. model: the lock model of
- *             mpiio_ext.partitioning.locks. measured: docs/performance.md.
+ * Sources.    CephFS: its documentation of file layouts. SDCI: the project's page, text and Figure 2. SC08: Liao and
+ *             Choudhary. model: the lock model of mpiio_ext.partitioning.locks. measured: docs/performance.md.
  */
 #include "mpiox_partition_rules.h"
 

@@ -23,7 +23,7 @@ typedef struct mpiox_lockset_group {
     lock_block **blocks;
 } lock_group;
 
-/* The set's own copy of where a group starts: a search touches one array, not two lines of each group it passes. */
+/* The set's own copy of where a group starts: a search touches one array, not two lines of each group on its way. */
 static void note_first(mpiox_lockset *set, int32_t place)
 {
     set->firsts[place] = set->groups[place]->firsts[0];

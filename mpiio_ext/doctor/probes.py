@@ -7,6 +7,7 @@ JSON object a line, at once: all that was learnt before an end counts. An alarm 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -73,6 +74,10 @@ class Probe:
         wanted = Path(path)
         place = nearest(wanted)
         self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder_of(wanted)))
+        rights = os.R_OK | (os.X_OK if place.is_dir() else 0)
+        if not os.access(place, rights):  # the file system would still tell its name, but no program gets further
+            self.tell(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
+            return
         try:
             self.tell(layout=inspect(str(place)).as_dict())
         except FileSystemError as error:

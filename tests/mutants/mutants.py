@@ -7,6 +7,8 @@ from dataclasses import dataclass
 RANDOM = ("tests/differential/test_differential.py::test_bounded", "--cases=60")
 ERRORS = "tests/mpi/test_errors.py"
 TEXTS = ("tests/unit/test_layout_texts.py",)
+BRUTE_FORCE = ("tests/unit/test_locks_brute_force.py",)
+AUTO = ("tests/unit/test_partition_auto.py", "-k", "not documentation")
 SCHEDULING = ("tests/unit/test_scheduling.py",)
 SHORT_FILE = f"{ERRORS}::test_file_shorter_than_the_read"
 
@@ -295,6 +297,54 @@ MUTANTS = (
         old="c.object_count == 0 || is_untouched(&c, header, name)",
         new="c.object_count == 0 || (!is_untouched(&c, header, name) && false)",
         tests=("tests/unit/test_layout.py",),
+    ),
+    Mutant(
+        name="lock_growth",
+        what="locks of Lustre grow downwards however many clients meet",
+        file="mpiox_locks_server.c",
+        old="    if (most > system->forward_holders)\n        grown->low = range->first;",
+        new="    (void)range;",
+        tests=BRUTE_FORCE,
+    ),
+    Mutant(
+        name="token_place",
+        what="a holder that is at the requested unit itself keeps its token",
+        file="mpiox_locks_token.c",
+        old="if (first == place || lock->start >= first)\n            *free_at",
+        new="if (lock->start >= first)\n            *free_at",
+        tests=BRUTE_FORCE,
+    ),
+    Mutant(
+        name="token_pass_over",
+        what="a token ends where the client's own next one begins",
+        file="mpiox_locks_token.c",
+        old="lock != NULL ? lock->start : INT64_MAX;",
+        new="lock != NULL ? lock->start : last;",
+        tests=BRUTE_FORCE,
+    ),
+    Mutant(
+        name="auto_parts_of_blocks",
+        what="two clients' caches may share a block where nobody locks",
+        file="mpiox_partition_auto.c",
+        old="return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;",
+        new="return true;",
+        tests=AUTO,
+    ),
+    Mutant(
+        name="auto_trial",
+        what="the lock model's first round stands for all",
+        file="mpiox_partition_trial.c",
+        old="requests = requests > few ? requests : few;",
+        new="requests = 1;",
+        tests=AUTO,
+    ),
+    Mutant(
+        name="auto_estimate",
+        what="candidates that are estimated at the lowest time alone are tried",
+        file="mpiox_partition_rules.c",
+        old=".within = 3,",
+        new=".within = 1,",
+        tests=AUTO,
     ),
     Mutant(
         name="ceph_object_size",

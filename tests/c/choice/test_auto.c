@@ -12,6 +12,7 @@
 #include "mpiox_locks.h"
 #include "mpiox_locks_systems.h"
 #include "mpiox_partition_auto.h"
+#include "mpiox_partition_methods.h"
 
 static uint64_t random_state;
 
