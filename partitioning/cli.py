@@ -15,7 +15,7 @@ from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
 from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
 
-__all__ = ["main"]
+__all__ = ["Size", "main", "size_text"]
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
 
@@ -36,6 +36,14 @@ class Size(click.ParamType[int]):
         if size > MAX_OFFSET_BYTES:
             self.fail(f"{value} is more than 2^62 bytes", param, ctx)
         return size
+
+
+def size_text(count: int) -> str:
+    """Return bytes for people, exact: 16 MiB, 1 TiB, 1,000,000 B."""
+    for shift, unit in ((50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count and count % (1 << shift) == 0:
+            return f"{count >> shift:,} {unit}"
+    return f"{count:,} B"
 
 
 _METHODS = [m.name for m in methods()]

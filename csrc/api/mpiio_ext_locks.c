@@ -7,7 +7,7 @@
 #include "mpiox_locks.h"
 #include "mpiox_locks_systems.h"
 
-_Static_assert(sizeof(mpiox_locks_counts) == 10 * sizeof(int64_t), "a row of numbers");
+_Static_assert(sizeof(mpiox_locks_counts) == 12 * sizeof(int64_t), "a row of numbers");
 
 int mpiio_ext_locks_system_of(const char *protocol, mpiio_ext_locks_system *system)
 {
@@ -62,7 +62,9 @@ int mpiio_ext_locks_simulate(const char *method, int64_t start, int64_t end, int
                                  .synchronise = run->synchronise != 0,
                                  .collectives = run->collectives,
                                  .shuffle = run->shuffle != 0,
-                                 .seed = run->seed};
+                                 .seed = run->seed,
+                                 .stop = run->stop,
+                                 .done_bytes = run->done_bytes};
     mpiox_locks_outcome outcome = {.servers = (mpiox_locks_counts *)counts};
     int rc = mpiox_locks_simulate(mpiox_partition_find(method), &geometry, &file_system, &how, &outcome);
     for (int i = 0; i < MPIOX_LOCKS_SIZES; i++)

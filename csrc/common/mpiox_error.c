@@ -32,6 +32,8 @@ const char *mpiox_error_name(int code)
         return "corrupt description";
     case MPIOX_E_FULL:
         return "buffer too small";
+    case MPIOX_E_STOPPED:
+        return "stopped";
     default:
         return "unknown error";
     }

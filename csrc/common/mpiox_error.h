@@ -17,7 +17,8 @@ enum {
     MPIOX_E_MPI = -4,         /* an MPI call failed: see mpi_code */
     MPIOX_E_UNSUPPORTED = -5, /* legal, but not taken over: the caller passes the call to PMPI */
     MPIOX_E_CORRUPT = -6,     /* serialized input does not describe what it claims */
-    MPIOX_E_FULL = -7         /* a fixed-size table or buffer given by the caller is too small */
+    MPIOX_E_FULL = -7,        /* a fixed-size table or buffer given by the caller is too small */
+    MPIOX_E_STOPPED = -8      /* the caller asked for an early end */
 };
 
 /* What failed and where. Plain data: it is copied through shared memory and over MPI, so it holds no pointers. */

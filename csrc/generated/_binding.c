@@ -10043,6 +10043,8 @@ static void _cffi_checkfld__mpiio_ext_locks_run(mpiio_ext_locks_run *p)
   (void)((p->collectives) | 0);  /* check that 'mpiio_ext_locks_run.collectives' is an integer */
   (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_locks_run.shuffle' is an integer */
   (void)((p->seed) | 0);  /* check that 'mpiio_ext_locks_run.seed' is an integer */
+  { int64_t const * *tmp = &p->stop; (void)tmp; }
+  { int64_t * *tmp = &p->done_bytes; (void)tmp; }
 }
 struct _cffi_align__mpiio_ext_locks_run { char x; mpiio_ext_locks_run y; };
 
@@ -10352,6 +10354,12 @@ static const struct _cffi_field_s _cffi_fields[] = {
   { "seed", offsetof(mpiio_ext_locks_run, seed),
             sizeof(((mpiio_ext_locks_run *)0)->seed),
             _CFFI_OP(_CFFI_OP_NOOP, 614) },
+  { "stop", offsetof(mpiio_ext_locks_run, stop),
+            sizeof(((mpiio_ext_locks_run *)0)->stop),
+            _CFFI_OP(_CFFI_OP_NOOP, 103) },
+  { "done_bytes", offsetof(mpiio_ext_locks_run, done_bytes),
+                  sizeof(((mpiio_ext_locks_run *)0)->done_bytes),
+                  _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "protocol", offsetof(mpiio_ext_locks_system, protocol),
                 sizeof(((mpiio_ext_locks_system *)0)->protocol),
                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
@@ -10553,11 +10561,11 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_layout", 598, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_locks_run", 599, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
+    sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 9 },
   { "mpiio_ext_locks_system", 600, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 15 },
+    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 9, 15 },
   { "mpiio_ext_locks_totals", 601, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 22, 4 },
+    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 24, 4 },
   { "mpiio_ext_mckp", 602, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_plan", 603, _CFFI_F_OPAQUE,
@@ -10565,11 +10573,11 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_rawtrace", 604, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_rawtrace_columns", 605, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 26, 9 },
+    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 28, 9 },
   { "mpiio_ext_rawtrace_row", 607, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 35, 13 },
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 37, 13 },
   { "mpiio_ext_rows", 608, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 48, 22 },
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 50, 22 },
   { "mpiio_ext_sanitizer", 609, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_schedule", 610, _CFFI_F_OPAQUE,

@@ -141,6 +141,8 @@ typedef struct mpiio_ext_locks_run {
     int64_t window_bytes;
     int32_t stripe_size_io, reads, synchronise, collectives, shuffle;
     uint64_t seed;
+    const int64_t *stop; /* NULL; or another thread sets it to end the run early */
+    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
 } mpiio_ext_locks_run;
 
 typedef struct mpiio_ext_locks_totals {
@@ -153,10 +155,11 @@ typedef struct mpiio_ext_locks_totals {
  * has none for another one. */
 int mpiio_ext_locks_system_of(const char *protocol, mpiio_ext_locks_system *system);
 
-/* Run the model. counts: one row for each server of ten numbers: lock requests, grants, matches, conflicts,
- * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators. sizes: 64 numbers,
- * file-system requests of [2^i, 2^(i+1)) bytes. MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1). Not
- * collective; may take seconds. */
+/* Run the model. counts: one row for each server of twelve numbers: lock requests, grants, matches, conflicts,
+ * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators, bytes of the smallest
+ * and of the largest data request (0: none). sizes: 64 numbers, file-system requests of [2^i, 2^(i+1)) bytes.
+ * MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1); MPIOX_E_STOPPED (-8): run->stop was set, the numbers
+ * are of no use. Not collective; may take seconds to years: about 0.2 us for each stripe of each collective. */
 int mpiio_ext_locks_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
                              int32_t aggregators, const mpiio_ext_locks_system *system, const mpiio_ext_locks_run *run,
                              int64_t *counts, int64_t *sizes, mpiio_ext_locks_totals *totals);

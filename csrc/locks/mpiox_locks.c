@@ -162,6 +162,10 @@ static int add_piece(locks_state *state, int64_t request, int32_t server, int32_
     mpiox_locks_counts *counts = &state->outcome->servers[server];
     counts->data_requests++;
     counts->data_bytes += to - from;
+    if (counts->data_requests == 1 || to - from < counts->smallest)
+        counts->smallest = to - from;
+    if (to - from > counts->largest)
+        counts->largest = to - from;
     const uint64_t bit = (uint64_t)aggregator * (uint64_t)state->geometry.servers + (uint64_t)server;
     if (!locks_test_and_set(state->seen, bit)) {
         state->pieces[p].first_visit = true;
@@ -221,6 +225,8 @@ static int lock_step(locks_state *state)
 
 static int step(locks_state *state)
 {
+    if (locks_stopped(state))
+        return MPIOX_E_STOPPED;
     for (int64_t i = 0; i < state->n_requests; i++) {
         locks_request *request = &state->requests[i];
         request->issued = request->locked = state->clocks[request->aggregator];
@@ -238,6 +244,8 @@ static int step(locks_state *state)
     state->outcome->data_requests += state->n_pieces;
     state->n_pieces = 0;
     state->outcome->steps++;
+    if (state->run->done_bytes != NULL)
+        __atomic_store_n(state->run->done_bytes, state->outcome->bytes, __ATOMIC_RELAXED);
     return rc;
 }
 
@@ -354,7 +362,7 @@ static int run_collective(locks_state *state, const mpiox_partition_method *meth
     }
     state->outcome->rounds_wanted += call->rounds;
     if (state->run->requests_max == 0)
-        mpiox_locks_owner_changes(state, call->plan);
+        rc = mpiox_locks_owner_changes(state, call->plan);
     for (int64_t round = 0; rc == MPIOX_OK && round < call->rounds && !budget_is_spent(state); round++)
         rc = run_round(state, call, round);
     return rc;

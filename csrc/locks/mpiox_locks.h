@@ -24,9 +24,9 @@ bool mpiox_locks_system_is_valid(const mpiox_locks_system *system);
 
 /* Run the model on the region of a geometry (with run->collectives > 1: and on as many regions behind it).
  * MPIOX_E_ARG: something is out of range, the last region ends beyond MPIOX_PARTITION_MAX_OFFSET, or no method;
- * MPIOX_E_NOMEM. Time: about O(pieces log locks), a piece being what one request accesses on one server; memory: the
- * locks that are held at once, the extents of one round, the pieces of one step, and one bit for each aggregator and
- * server. */
+ * MPIOX_E_NOMEM; MPIOX_E_STOPPED: run->stop was set, which is looked at once a step; the outcome is of no use. Time:
+ * about O(pieces log locks), a piece being what one request accesses on one server; memory: the locks that are held at
+ * once, the extents of one round, the pieces of one step, and one bit for each aggregator and server. */
 int mpiox_locks_simulate(const mpiox_partition_method *method, const mpiox_geometry *geometry,
                          const mpiox_locks_system *system, const mpiox_locks_run *run, mpiox_locks_outcome *outcome);
 

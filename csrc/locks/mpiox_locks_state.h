@@ -107,8 +107,8 @@ void mpiox_locks_cache_free(locks_cache *cache);
 double mpiox_locks_cache_room(locks_cache *cache, size_t list, double at, int64_t bytes);
 /* Note a write that is on the servers at `stored`. */
 int mpiox_locks_cache_add(locks_cache *cache, size_t list, int64_t bytes, double stored);
-/* Count owner changes of the region at hand. */
-void mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan);
+/* Count owner changes of the region at hand. MPIOX_E_STOPPED. */
+int mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan);
 /* Note that an aggregator writes bytes [from, to) of an object (or of the file); server: whose count it is. */
 int mpiox_locks_share(locks_state *state, int32_t object, int32_t aggregator, int64_t from, int64_t to);
 
@@ -120,6 +120,12 @@ static inline double locks_later(double a, double b)
 static inline int64_t locks_divide_up(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
+}
+
+/* Has another thread asked for the end? */
+static inline bool locks_stopped(const locks_state *state)
+{
+    return state->run->stop != NULL && __atomic_load_n(state->run->stop, __ATOMIC_RELAXED) != 0;
 }
 
 /* Seconds that a server needs for the data of a piece. */

@@ -29,11 +29,13 @@ static int64_t owner_end(const mpiox_plan *plan, int32_t owner, int64_t from, in
     return to;
 }
 
-void mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan)
+int mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan)
 {
     const mpiox_geometry *geometry = &state->geometry;
     for (int64_t at = geometry->start; at < geometry->end;) {
         const int64_t stripe = at / geometry->stripe_size;
+        if (stripe % 4096 == 0 && locks_stopped(state))
+            return MPIOX_E_STOPPED;
         const int32_t server = (int32_t)(stripe % geometry->servers);
         int64_t end = stripe == (geometry->end - 1) / geometry->stripe_size ? geometry->end
                                                                             : (stripe + 1) * geometry->stripe_size;
@@ -45,6 +47,7 @@ void mpiox_locks_owner_changes(locks_state *state, const mpiox_plan *plan)
         state->last_owners[server] = owner;
         at = end;
     }
+    return MPIOX_OK;
 }
 
 static uint64_t hash(int64_t unit, int32_t object)

@@ -44,6 +44,8 @@ typedef struct mpiox_locks_run {
     /* 0: all. Else each collective ends behind the round in which so many data requests have been made in all, and
      * owner changes are not counted. */
     int64_t requests_max;
+    const int64_t *stop; /* NULL; or another thread sets it to end the run early, with MPIOX_E_STOPPED */
+    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
 } mpiox_locks_run;
 
 typedef struct mpiox_locks_counts { /* of one server; TOKEN: of requests and tokens that begin there */
@@ -57,6 +59,7 @@ typedef struct mpiox_locks_counts { /* of one server; TOKEN: of requests and tok
     int64_t data_bytes;
     int64_t owner_changes; /* static: stripes' owners in file order on this server, each change one; all collectives */
     int64_t aggregators;   /* distinct aggregators that access this server */
+    int64_t smallest, largest; /* of its data requests, bytes; 0: it has none */
 } mpiox_locks_counts;
 
 #define MPIOX_LOCKS_SIZES 64

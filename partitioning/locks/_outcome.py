@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpiio_ext.partitioning._plan import Geometry, IntArray
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
 __all__ = ["COUNTERS", "Outcome"]
+
+FloatArray = npt.NDArray[np.float64]
 
 #: Counts of a server, in the order of the columns that C returns: see `Outcome`.
 COUNTERS = (
@@ -24,7 +27,11 @@ COUNTERS = (
     "data_bytes",
     "owner_changes",
     "aggregators",
+    "smallest_request_bytes",
+    "largest_request_bytes",
 )
+#: Those of them that do not add up over servers.
+_NO_SUMS = ("aggregators", "smallest_request_bytes", "largest_request_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +60,8 @@ class Outcome:
         The static "lock extent conflicts" of Figure 2: how often the owner changes along a server's stripes.
     aggregators : ndarray
         Distinct aggregators that access a server.
+    smallest_request_bytes, largest_request_bytes : ndarray
+        Of a server's data requests; 0 where it has none.
     request_sizes : ndarray of int64, shape (64,)
         File-system requests of [2**i, 2**(i + 1)) bytes.
     rounds, steps : int
@@ -79,6 +88,8 @@ class Outcome:
     data_bytes: IntArray
     owner_changes: IntArray
     aggregators: IntArray
+    smallest_request_bytes: IntArray
+    largest_request_bytes: IntArray
     request_sizes: IntArray
     rounds: int
     steps: int
@@ -86,8 +97,13 @@ class Outcome:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Counts summed over all servers, by name; without `aggregators`, which are not disjoint."""
-        return {name: int(getattr(self, name).sum()) for name in COUNTERS if name != "aggregators"}
+        """Counts summed over all servers, by name; without `aggregators` and sizes, which do not add up."""
+        return {name: int(getattr(self, name).sum()) for name in COUNTERS if name not in _NO_SUMS}
+
+    @property
+    def mean_request_bytes(self) -> FloatArray:
+        """Mean size of each server's data requests, shape (servers,); 0 where it has none."""
+        return self.data_bytes / np.maximum(self.data_requests, 1)
 
     @property
     def total_lock_requests(self) -> int:
@@ -136,3 +152,8 @@ class Outcome:
             "time_s": self.time_s,
             "bandwidth_bytes_s": self.bandwidth_bytes_s,
         }
+
+    def servers_as_dict(self) -> dict[str, list[int] | list[float]]:
+        """Return every count by server as plain data: lists of one number for each server, and the mean sizes."""
+        counts: dict[str, list[int] | list[float]] = {name: getattr(self, name).tolist() for name in COUNTERS}
+        return {**counts, "mean_request_bytes": self.mean_request_bytes.tolist()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,14 @@ __all__ = ["simulate"]
 
 _E_NOMEM = -1
 _SIZES = 64
+#: How often a caller hears how far a simulation is, and the longest that a signal waits for its handler.
+_TICK_S = 0.1
 
 
 def _system(file_system: FileSystem) -> object:
-    """Return the C struct of a file system."""
+    """Return the C struct of a file system, or raise ArgumentError when it is none."""
+    if not isinstance(file_system, FileSystem):
+        raise ArgumentError(f"file_system is lustre(), gpfs() or another FileSystem, not {file_system!r}")
     return ffi.new(
         "mpiio_ext_locks_system *",
         {
@@ -79,16 +85,42 @@ def _how(
     }
 
 
+def _stoppable(call: Callable[[], int], watch: IntArray, progress: Callable[[int], None] | None) -> int:
+    """Return the result of a call of C, made in a thread so that this one can handle signals meanwhile.
+
+    watch: [0] is set to end the call, when a handler (Ctrl-C) or `progress` raises an exception; [1] is how far it is.
+    """
+    with ThreadPoolExecutor(1) as pool:  # left when the call has ended
+        called = pool.submit(call)
+        try:
+            while not wait([called], _TICK_S).done:
+                if progress is not None:
+                    progress(int(watch[1]))
+        except BaseException:
+            watch[0] = 1
+            raise
+        return called.result()
+
+
 def _run(
-    geometry: Geometry, method: str, file_system: FileSystem, run: dict[str, int]
-) -> tuple[IntArray, IntArray, Any]:
-    """Call the model; return a row of numbers for each counter, the histogram of sizes, and the totals."""
+    geometry: Geometry, method: str, file_system: FileSystem, run: dict[str, int],
+    progress: Callable[[int], None] | None,
+) -> dict[str, Any]:
+    """Call the model; return the fields of `Outcome` that it sets."""
     counts = np.zeros((geometry.servers, len(COUNTERS)), np.int64)
     sizes = np.zeros(_SIZES, np.int64)
     totals = ffi.new("mpiio_ext_locks_totals *")
-    how = ffi.new("mpiio_ext_locks_run *", run)
-    rc = lib.mpiio_ext_locks_simulate(
-        method.encode(), *_numbers(geometry), _system(file_system), how, _pointer(counts), _pointer(sizes), totals
+    watch = np.zeros(2, np.int64)
+    system, seen = _system(file_system), ffi.cast("int64_t *", watch.ctypes.data)
+    how = ffi.new("mpiio_ext_locks_run *", {**run, "stop": seen, "done_bytes": seen + 1})
+    rc = _stoppable(
+        lambda: int(
+            lib.mpiio_ext_locks_simulate(
+                method.encode(), *_numbers(geometry), system, how, _pointer(counts), _pointer(sizes), totals
+            )
+        ),
+        watch,
+        progress,
     )
     if rc == _E_NOMEM:
         raise MpiioExtError(f"not enough memory for the locks of {geometry}")
@@ -97,7 +129,14 @@ def _run(
     columns = np.ascontiguousarray(counts.T)
     columns.flags.writeable = False
     sizes.flags.writeable = False
-    return columns, sizes, totals
+    return {
+        **dict(zip(COUNTERS, columns, strict=True)),
+        "request_sizes": sizes,
+        "aggregators_used": int(totals.aggregators_used),
+        "rounds": int(totals.rounds),
+        "steps": int(totals.steps),
+        "time_s": float(totals.time_s),
+    }
 
 
 def simulate(
@@ -111,8 +150,11 @@ def simulate(
     collectives: int = 1,
     synchronise: bool = True,
     order_seed: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Run the requests of collectives through the locks of a file system.
+
+    Blocks for about 0.2 us for each stripe of each collective; an exception of a signal's handler (Ctrl-C) ends it.
 
     Parameters
     ----------
@@ -134,6 +176,8 @@ def simulate(
         Aggregators wait for each other at the end of each round, as two-phase I/O does.
     order_seed : int, optional
         The requests of a step come in a random order of aggregators made of this number; else in ascending order.
+    progress : callable, optional
+        Called ten times a second with the bytes that have been accessed so far. An exception of it ends the simulation.
 
     Raises
     ------
@@ -144,7 +188,7 @@ def simulate(
     """
     geometry, name = _geometry_and_method(geometry_or_plan, method)
     run = _how(geometry, window_bytes, stripe_size_io, operation, collectives, synchronise, order_seed)
-    counts, sizes, totals = _run(geometry, name, file_system, run)
+    numbers = _run(geometry, name, file_system, run, progress)
     return Outcome(
         geometry=geometry,
         method=name,
@@ -153,10 +197,5 @@ def simulate(
         stripe_size_io=stripe_size_io,
         operation=operation,
         collectives=collectives,
-        aggregators_used=int(totals.aggregators_used),
-        **dict(zip(COUNTERS, counts, strict=True)),
-        request_sizes=sizes,
-        rounds=int(totals.rounds),
-        steps=int(totals.steps),
-        time_s=float(totals.time_s),
+        **numbers,
     )

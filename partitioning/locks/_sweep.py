@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry, methods
@@ -12,9 +13,14 @@ from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
-__all__ = ["Variant", "parse_series", "relation", "sweep", "variants"]
+__all__ = ["Variant", "check_requests", "parse_series", "relation", "requests_about", "sweep", "variants"]
 
 _MOST_TERMS = 1000
+#: Data requests of a sweep that take about half an hour: more are refused unless asked for.
+_MOST_REQUESTS = 10**10
+#: One core, as docs/locks.md measured it for Lustre; token managers take up to eight times as long.
+_REQUEST_S = 0.2e-6
+_LONG = ((365 * 86400.0, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,21 +122,47 @@ def relation(aggregators: int, servers: int) -> str:
     return "co-prime" if math.gcd(aggregators, servers) == 1 else "neither"
 
 
+def requests_about(
+    geometries: Sequence[Geometry], compared: Sequence[Variant], window_bytes: int, collectives: int
+) -> int:
+    """Return about how many data requests a sweep simulates, each aggregator's turn in each round being one more."""
+    found = 0
+    for geometry in geometries:
+        length = geometry.end_bytes - geometry.start_bytes
+        pieces = -(-length // max(min(geometry.stripe_size_bytes, window_bytes), 1))
+        rounds = -(-length // max(window_bytes * geometry.aggregators, 1))
+        found += pieces + rounds * geometry.aggregators
+    return found * len(compared) * collectives
+
+
+def check_requests(requests: int) -> None:
+    """Raise ArgumentError where so many data requests take more than half an hour."""
+    if requests <= _MOST_REQUESTS:
+        return
+    took_s = requests * _REQUEST_S
+    took = next(f"{took_s / unit_s:,.0f} {unit}" for unit_s, unit in _LONG if took_s >= unit_s)
+    raise ArgumentError(
+        f"that is about {requests:.2g} data requests, {took} or more of one core: take a smaller region, fewer "
+        f"collectives, aggregators or methods, or larger stripes; or ask for it with --force (Ctrl-C ends it)"
+    )
+
+
 def sweep(
     geometries: Sequence[Geometry], compared: Sequence[Variant], *, file_system: FileSystem, window_bytes: int,
-    operation: str = "write", collectives: int = 1, progress: Callable[[Geometry, Variant], None] | None = None,
+    operation: str = "write", collectives: int = 1, progress: Callable[[Geometry, Variant, int], None] | None = None,
 ) -> Iterator[Outcome]:  # fmt: skip
     """Yield the outcome of every variant for each geometry, in this order; see `simulate` for the parameters.
 
     Parameters
     ----------
     progress : callable, optional
-        Called before each simulation.
+        Called before each simulation, and ten times a second in it, with the bytes that have been accessed so far.
     """
     for geometry in geometries:
         for variant in compared:
-            if progress is not None:
-                progress(geometry, variant)
+            told = None if progress is None else partial(progress, geometry, variant)
+            if told is not None:
+                told(0)
             yield simulate(
                 geometry,
                 variant.method,
@@ -139,4 +171,5 @@ def sweep(
                 stripe_size_io=variant.stripe_size_io,
                 operation=operation,
                 collectives=collectives,
+                progress=told,
             )

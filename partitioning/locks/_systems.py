@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 from mpiio_ext.errors import ArgumentError
@@ -14,6 +15,10 @@ __all__ = ["CACHED_BY_DEFAULT", "PROTOCOLS", "FileSystem", "cached", "gpfs", "lu
 #: Lock protocols, as `mpiox_layout` names them; the index is the number that C knows.
 PROTOCOLS = ("none", "server", "token")
 _MAX_COUNT = 2**31 - 1
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +93,11 @@ class FileSystem:
                 raise ArgumentError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
         for name in ("round_trip_s", "enqueue_s", "lock_service_s", "request_overhead_s", "commit_s"):
             value = getattr(self, name)
-            if not (value >= 0 and math.isfinite(value)):
+            if not _is_number(value) or not (value >= 0 and math.isfinite(value)):
                 raise ArgumentError(f"{name} must be a finite time of at least 0 s, not {value!r}")
         for name in ("server_bandwidth_bytes_s", "client_bandwidth_bytes_s"):
             value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
+            if not _is_number(value) or not (value > 0 and math.isfinite(value)):
                 raise ArgumentError(f"{name} must be a finite rate above 0, not {value!r}")
 
 
@@ -105,6 +110,15 @@ _CACHES: dict[str, dict[str, Any]] = {
     "server": {"dirty_server_bytes": 32 * 2**20},
     "token": {"dirty_client_bytes": 64 * 2**20},
 }
+
+
+def _changed(like: FileSystem, changes: dict[str, Any]) -> FileSystem:
+    """Return the file system with other values of some fields, or raise ArgumentError when it has no such field."""
+    known = [field.name for field in fields(FileSystem)]
+    for name in changes:
+        if name not in known:
+            raise ArgumentError(f"a file system of the lock model has no {name!r}: choose from {', '.join(known)}")
+    return replace(like, **changes)
 
 
 def cached(like: FileSystem) -> FileSystem:
@@ -122,7 +136,7 @@ def uncached(like: FileSystem) -> FileSystem:
 
 def _with_defaults(system: FileSystem, changes: dict[str, Any]) -> FileSystem:
     """Return the system with its cache, where systems have one by default, and then the changes."""
-    return replace(cached(system) if CACHED_BY_DEFAULT else system, **changes)
+    return _changed(cached(system) if CACHED_BY_DEFAULT else system, changes)
 
 
 def lustre(**changes: Any) -> FileSystem:

@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry
-from mpiio_ext.partitioning.cli import Size
+from mpiio_ext.partitioning.cli import Size, size_text
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
-from mpiio_ext.partitioning.locks._sweep import Variant, parse_series, relation, sweep, variants
+from mpiio_ext.partitioning.locks._sweep import (
+    Variant,
+    check_requests,
+    parse_series,
+    relation,
+    requests_about,
+    sweep,
+    variants,
+)  # fmt: skip
 from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lustre, uncached, unlocked
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["locks"]
 
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
-#: Where nobody says how wide the output is.
-_PIPE_COLUMNS = 110
+_INTERRUPTED = 130
+#: Columns that a narrow terminal does without.
+_LESS = ("used", "shared\nunits")
+#: Times and rates that are given with a unit, by what a number of it makes.
+_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_RATES = {
+    prefix + ("i" if power == 1024 else "") + "b": float(power**exponent)
+    for power in (1000, 1024)
+    for exponent, prefix in enumerate(("", "k", "m", "g", "t"))
+    if power == 1000 or prefix
+}
+
+
+class _Quantity(click.ParamType[float]):
+    """A decimal number with one of several units, as a number of the unit that the model takes."""
+
+    def __init__(self, name: str, units: dict[str, float], example: str) -> None:
+        self.name, self._units, self._example = name, units, example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number that the text says."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([a-zµ]*)(?:/s)?", str(value).strip(), re.IGNORECASE)
+        if match is None or match[2].lower() not in self._units:
+            self.fail(f"{value!r} is not a {self.name}: write {self._example}", param, ctx)
+        return float(match[1]) * self._units[match[2].lower()]
+
+
+_Time = _Quantity("time", _TIMES, "0.00002, 20us, 1.5ms or 2s")
+_Rate = _Quantity("rate", {**_RATES, "": 1.0}, "bytes per second, or a number with kB, MB, GB, KiB, MiB, GiB: 250MB/s")
 
 
 class _Series(click.ParamType[list[int]]):
@@ -49,8 +90,8 @@ def _system(name: str, cache: bool | None, without_locks: bool, options: dict[st
     return unlocked(found) if without_locks else found
 
 
-def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return a sweep as plain data; units are in the names."""
+def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
+    """Return a sweep as plain data; units are in the names. per_server: rows have every count by server too."""
     one = outcomes[0]
     fields = one.file_system.__dataclass_fields__
     return {
@@ -62,7 +103,12 @@ def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "operation": one.operation,
         "collectives": one.collectives,
         "rows": [
-            {"relation": relation(o.geometry.aggregators, one.geometry.servers), **o.as_dict()} for o in outcomes
+            {
+                "relation": relation(o.geometry.aggregators, one.geometry.servers),
+                **o.as_dict(),
+                **({"by_server": o.servers_as_dict()} if per_server else {}),
+            }
+            for o in outcomes
         ],
     }
 
@@ -74,62 +120,94 @@ def _short(count: int) -> str:
     return f"{count / 1000:.0f}k" if count < 999_500 else f"{count / 1e6:,.2f}M"
 
 
-def _show(outcomes: Sequence[Outcome]) -> None:
-    """Print a sweep as a table; the fastest method of each number of aggregators is marked."""
+def _cells(o: Outcome, fastest_s: float) -> dict[str, str]:
+    """Return what a table says of an outcome, by column."""
+    best = " *" if o.time_s <= 1.01 * fastest_s else "  "
+    return {
+        "A": str(o.geometry.aggregators),
+        "to\nservers": relation(o.geometry.aggregators, o.geometry.servers),
+        "method": Variant(method=o.method, stripe_size_io=o.stripe_size_io).label,
+        "used": _short(o.aggregators_used),
+        "lock\nrequests": _short(o.total_lock_requests),
+        "conflicts": _short(o.total_conflicts),
+        "revo-\ncations": _short(o.total_revocations),
+        "shared\nunits": _short(int(o.shared_units.sum())),
+        "seconds": f"{o.time_s:.3f}",
+        "MiB/s": f"{o.bandwidth_bytes_s / _MIB:,.0f}{best}",
+    }
+
+
+def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
+    """Return a sweep as a table; the fastest method of each number of aggregators is marked."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    one = outcomes[0]
-    system = one.file_system
     fastest: dict[int, float] = {}
     for o in outcomes:
         fastest[o.geometry.aggregators] = min(o.time_s, fastest.get(o.geometry.aggregators, o.time_s))
-    caption = (
-        "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
-        "Latencies and bandwidths: docs/locks.md, --json."
-    )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left", caption=caption)
-    for name in ("A", "to servers", "method"):
-        table.add_column(name, no_wrap=True)
-    for name in ("used", "lock requests", "conflicts", "revocations", "shared units", "seconds", "MiB/s"):
-        table.add_column(name, justify="right", no_wrap=name in ("seconds", "MiB/s"))
+    caption = "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
+    if without:
+        caption += f"Left out, for the terminal is narrow: {', '.join(' '.join(name.split()) for name in without)}.\n"
+    caption += "Latencies and bandwidths: --json, docs/locks.md."
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0 if without else (0, 1, 0, 0),
+                  caption_justify="left", caption=caption)  # fmt: skip
     before = None
     for o in outcomes:
         number = o.geometry.aggregators
-        if before not in (None, number):
+        cells = {name: text for name, text in _cells(o, fastest[number]).items() if name not in without}
+        if before is None:
+            for at, name in enumerate(cells):
+                table.add_column(name, justify="left" if at < 3 else "right", no_wrap=True)
+        elif before != number:
             table.add_section()
-        head = ("", "") if before == number else (str(number), relation(number, one.geometry.servers))
+        table.add_row(*("" if before == number and at < 2 else text for at, text in enumerate(cells.values())))
         before = number
-        label = Variant(method=o.method, stripe_size_io=o.stripe_size_io).label
-        best = " *" if o.time_s <= 1.01 * fastest[number] else "  "
-        shared = int(o.shared_units.sum())
-        counts = (o.aggregators_used, o.total_lock_requests, o.total_conflicts, o.total_revocations, shared)
-        table.add_row(*head, label, *map(_short, counts), f"{o.time_s:.3f}",
-                      f"{o.bandwidth_bytes_s / _MIB:,.0f}{best}")  # fmt: skip
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(console.width, _PIPE_COLUMNS)
-    console.print(f"{system.name}: {one.geometry.servers} servers, {one.operation}, window {one.window_bytes} bytes, "
-                  f"{one.collectives} collective(s) of {one.geometry.end_bytes - one.geometry.start_bytes} bytes "
-                  f"in stripes of {one.geometry.stripe_size_bytes}", soft_wrap=True, highlight=False)  # fmt: skip
+    return table
+
+
+def _show(outcomes: Sequence[Outcome]) -> None:
+    """Print a sweep as a table that nothing is cut of: with fewer columns where the terminal is narrow."""
+    from rich.console import Console
+
+    one = outcomes[0]
+    console, measuring = Console(), Console(width=10_000)
+    table = _table(outcomes)
+    if console.is_terminal and measuring.measure(table).maximum > console.width:
+        table = _table(outcomes, _LESS)
+    console.width = max(console.width, measuring.measure(table).maximum)
+    collectives = "1 collective" if one.collectives == 1 else f"{one.collectives:,} collectives"
+    head = (
+        f"{one.file_system.name}: {one.geometry.servers} servers, {one.operation}, window "
+        f"{size_text(one.window_bytes)}, {collectives} of "
+        f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes)} in stripes of "
+        f"{size_text(one.geometry.stripe_size_bytes)}"
+    )
+    console.print(head, soft_wrap=True, highlight=False)
     console.print(table, highlight=False)
 
 
 def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any) -> list[Outcome]:
     """Run the sweep with a bar on standard error, where that is a terminal."""
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=len(geometries) * len(compared))
+    # the time that is left is guessed from the whole sweep so far, for its parts differ in speed
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal,
+                  speed_estimate_period=3600) as bar:  # fmt: skip
+        each_bytes = [how["collectives"] * (g.end_bytes - g.start_bytes) for g in geometries for _ in compared]
+        task = bar.add_task("", total=sum(each_bytes))
         found: list[Outcome] = []
 
-        def told(geometry: Geometry, variant: Variant) -> None:
-            bar.update(task, advance=1, description=f"{geometry.aggregators}: {variant.label}")
+        def told(geometry: Geometry, variant: Variant, done_bytes: int) -> None:
+            before_bytes = sum(each_bytes[: len(found)])
+            description = f"{geometry.aggregators}: {variant.label}"
+            bar.update(task, completed=before_bytes + done_bytes, description=description)
 
-        found += sweep(geometries, compared, progress=told, **how)
+        for outcome in sweep(geometries, compared, progress=told, **how):
+            found.append(outcome)
+            bar.update(task, completed=sum(each_bytes[: len(found)]))
         return found
 
 
@@ -144,8 +222,9 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise FileSystemError(error.errno, error.strerror, path) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -163,52 +242,88 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 )
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
 @click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
-@click.option("--granularity", type=Size(), help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.")
+@click.option(
+    "--granularity", "granularity_bytes", type=Size(),
+    help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
+)  # fmt: skip
 @click.option("--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/locks.md says.")
-@click.option("--dirty-per-server", type=Size(), help="Bytes of a client's cache for one server; 0: no such limit.")
-@click.option("--dirty-per-client", type=Size(), help="Bytes of it for all; both 0: no cache.")
-@click.option("--commit-s", type=click.FloatRange(0), help="Seconds until a server answers what it has written; 0.")
+@click.option(
+    "--dirty-per-server", "dirty_server_bytes", type=Size(),
+    help="Bytes of a client's cache for one server; 0: no such limit.",
+)  # fmt: skip
+@click.option("--dirty-per-client", "dirty_client_bytes", type=Size(), help="Bytes of it for all; both 0: no cache.")
+@click.option(
+    "--commit-s", "commit_s", type=click.FloatRange(0),
+    help="Seconds until a server answers what it has written; 0.",
+)  # fmt: skip
+@click.option("--round-trip", "round_trip_s", type=_Time, help="A small message and its answer, as 20us, 0.1ms.")
+@click.option("--enqueue", "enqueue_s", type=_Time, help="A client's time to send one lock request.")
+@click.option(
+    "--lock-service", "lock_service_s", type=_Time,
+    help="A server's or token manager's time for one lock request or cancel.",
+)  # fmt: skip
+@click.option(
+    "--request-overhead", "request_overhead_s", type=_Time,
+    help="A server's time for one data request besides its transfer.",
+)  # fmt: skip
+@click.option("--rpc", "rpc_bytes", type=Size(), help="Bytes of the largest data request on the wire.")
+@click.option(
+    "--server-bandwidth", "server_bandwidth_bytes_s", type=_Rate,
+    help="Of one server in bytes per second, as 250MB, 1.5GiB/s.",
+)  # fmt: skip
+@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=_Rate, help="Of one aggregator.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
+@click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
+@click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
-    names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, granularity: int | None,
-    cache: bool | None, dirty_per_server: int | None, dirty_per_client: int | None, commit_s: float | None,
-    without_locks: bool, json_path: str | None, plot: Path | None,
+    names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, cache: bool | None,
+    without_locks: bool, force: bool, json_path: str | None, per_server: bool, plot: Path | None,
+    **of_system: float | None,
 ) -> None:  # fmt: skip
     """Predict what partition methods cost under a file system's locks.
 
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
     Nothing is read or written but the files that are asked for. A series a,b,...,z goes on by the ratio b / a where
-    that is whole and reaches z, otherwise by the difference. docs/locks.md has the model and what it rests on.
+    that is whole and reaches z, otherwise by the difference. Times, bandwidths and limits of the file system that are
+    not given are those of docs/locks.md, which has the model and what they rest on; --json names them all.
 
     \b
     Example:
       mpiio-ext locks --fs lustre --servers 156 --aggregators 64,128,...,16384 --region 1TiB --plot locks.svg
     """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
+    if region == 0:
+        raise click.BadParameter("an empty region costs nothing: give the bytes of a collective, as 1TiB",
+                                 param_hint="--region")  # fmt: skip
+    if per_server and json_path is None:
+        raise click.UsageError("--per-server adds to what --json writes: give --json FILE, or --json -")
     try:
         geometries = [
             Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,
                      aggregators=number)
             for number in aggregators
         ]  # fmt: skip
-        system = _system(
-            fs, cache, without_locks, {"granularity_bytes": granularity, "dirty_server_bytes": dirty_per_server,
-                                "dirty_client_bytes": dirty_per_client, "commit_s": commit_s},
-        )  # fmt: skip
+        system = _system(fs, cache, without_locks, of_system)
+        compared = variants(names, stripe_size_io)
+        if not force:
+            check_requests(requests_about(geometries, compared, window, collectives))
         outcomes = _run(
-            geometries, variants(names, stripe_size_io), file_system=system, window_bytes=window, operation=operation,
+            geometries, compared, file_system=system, window_bytes=window, operation=operation,
             collectives=collectives,
         )  # fmt: skip
         if json_path is not None:
-            _write_json(json_path, _as_json(outcomes))
+            _write_json(json_path, _as_json(outcomes, per_server))
         if plot is not None:
             draw(outcomes, plot)
     except FileSystemError as error:
         raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
     except MpiioExtError as error:
         raise click.ClickException(str(error)) from error
+    except KeyboardInterrupt as error:
+        click.echo("mpiio-ext locks: interrupted", err=True)
+        raise SystemExit(_INTERRUPTED) from error
     if json_path != "-":
         _show(outcomes)
         for path in (json_path, plot):

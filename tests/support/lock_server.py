@@ -16,7 +16,7 @@ from mpiio_ext.partitioning.locks import FileSystem
 
 NAMES = (
     "lock_requests", "grants", "matches", "conflicts", "revocations", "shared_units", "data_requests", "data_bytes",
-    "owner_changes", "aggregators",
+    "owner_changes", "aggregators", "smallest_request_bytes", "largest_request_bytes",
 )  # fmt: skip
 
 
@@ -99,6 +99,7 @@ class Model:
         self.cells: list[list[Lock | None]] = [[None] * self.units for _ in range(servers)]  # tokens: [0]
         self.counts = {name: [0] * servers for name in NAMES}
         self.sizes = [0] * 64
+        self.served: list[list[int]] = [[] for _ in range(servers)]  # sizes of data requests, all of them
         self.clock = [0.0] * self.used
         self.written = [0.0] * self.used
         self.lock_clock = [0.0] * servers
@@ -128,6 +129,8 @@ class Model:
             self.counts["shared_units"][server] += len(who) > 1
         for _, server in self.visits:
             self.counts["aggregators"][server] += 1
+        self.counts["smallest_request_bytes"] = [min(sizes, default=0) for sizes in self.served]
+        self.counts["largest_request_bytes"] = [max(sizes, default=0) for sizes in self.served]
         return self
 
     def count_owner_changes(self, p: Plan, last: dict[int, int]) -> None:
@@ -201,6 +204,7 @@ class Model:
         for p in pieces:
             self.counts["data_requests"][p.server] += 1
             self.counts["data_bytes"][p.server] += p.size
+            self.served[p.server].append(p.size)
         self.note_writers(r, pieces)
         return pieces
 

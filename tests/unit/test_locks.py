@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import numpy as np
 import pytest
@@ -102,6 +103,19 @@ def test_bad_file_systems(changes: dict[str, object]) -> None:
         dataclasses.replace(lustre(), **changes)  # type: ignore[arg-type]
 
 
+def test_what_is_no_file_system_is_refused_with_what_is_one() -> None:
+    for wrong in ("lustre", None, lustre):
+        with pytest.raises(ArgumentError, match=r"lustre\(\), gpfs\(\) or another FileSystem"):
+            small("even", file_system=wrong)
+    for make in (lustre, gpfs):
+        with pytest.raises(ArgumentError, match=r"no 'foo': choose from name, protocol, .*, commit_s"):
+            make(foo=1)
+    for changes in ({"round_trip_s": "20us"}, {"server_bandwidth_bytes_s": None}, {"commit_s": True}):
+        with pytest.raises(ArgumentError, match="must be a finite"):
+            lustre(**changes)
+    assert lustre(commit_s=1).commit_s == 1
+
+
 @pytest.mark.parametrize("system", [lustre(), gpfs()], ids=lambda s: s.name)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cache_changes_times_and_no_counts(method: str, system: FileSystem) -> None:
@@ -155,3 +169,33 @@ def test_a_called_back_lock_waits_for_all_that_was_written_under_it() -> None:
     assert one_server(unlocked(locked), "static_cyclic", 2, 2) == pytest.approx(1 + 1 + 2)
     assert one_server(locked, "static_cyclic", 10, 2) == pytest.approx(1 + 2 + 1 + 2 + 4 * 3)
     assert one_server(unlocked(locked), "static_cyclic", 10, 2) == pytest.approx(10 + 2)
+
+
+@pytest.mark.parametrize("system", [lustre(), gpfs()], ids=lambda s: s.name)
+def test_sizes_of_requests_by_server(system: FileSystem) -> None:
+    """Stripes 3 to 202 and 17 bytes of the next, on servers 3, 4, 0, 1, 2 in turn: the short one is on server 3."""
+    o = small("aligned", file_system=system, stripe_size_io=True)
+    assert o.smallest_request_bytes.tolist() == [MIB, MIB, MIB, 17, MIB]
+    assert o.largest_request_bytes.tolist() == [MIB] * 5
+    assert o.data_requests.tolist() == [40, 40, 40, 41, 40]
+    assert o.mean_request_bytes.tolist() == [MIB, MIB, MIB, (40 * MIB + 17) / 41, MIB]
+    assert "smallest_request_bytes" not in o.totals  # it does not add up
+    few = simulate(Geometry.of_stripes(2, servers=3, aggregators=1), "even", file_system=system, window_bytes=4 * MIB)
+    assert few.smallest_request_bytes.tolist() == few.largest_request_bytes.tolist() == [MIB, MIB, 0]
+    assert few.mean_request_bytes.tolist() == [MIB, MIB, 0]
+
+
+def test_an_exception_ends_a_simulation() -> None:
+    """Ten minutes of work end with the first progress that raises; what was done until then has been told."""
+    told: list[int] = []
+
+    def tell(done_bytes: int) -> None:
+        told.append(done_bytes)
+        if len(told) == 3:
+            raise TimeoutError
+
+    begun_s = time.monotonic()
+    with pytest.raises(TimeoutError):
+        small("even", collectives=10**8, progress=tell)
+    assert time.monotonic() - begun_s < 30
+    assert 0 <= told[0] < told[2] < 10**8 * 200 * MIB

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import json
 import math
+import os
 import pathlib
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -13,8 +23,10 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
-from mpiio_ext.partitioning.locks import cached, gpfs, lustre, simulate, uncached
-from mpiio_ext.partitioning.locks._sweep import parse_series, relation, variants
+from mpiio_ext.partitioning.cli import size_text
+from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
+from mpiio_ext.partitioning.locks._outcome import COUNTERS
+from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
 
 MIB = 2**20
 SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
@@ -90,6 +102,20 @@ def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -
         assert row["data_bytes"] == 2 * 96 * MIB
 
 
+def test_per_server_has_every_count_of_every_server() -> None:
+    arguments = (*SMALL, "--aggregators", "4", "--method", "even", "--stripe-size-io", "no", "--json", "-")
+    (row,) = json.loads(run(*arguments, "--per-server").stdout)["rows"]
+    wanted = simulate(Geometry.of_stripes(96, servers=6, aggregators=4), "even", file_system=lustre(),
+                      window_bytes=4 * MIB)  # fmt: skip
+    found = row.pop("by_server")
+    assert set(found) == {*COUNTERS, "mean_request_bytes"}
+    for name, numbers in found.items():
+        assert numbers == getattr(wanted, name).tolist() and len(numbers) == 6
+    assert [row] == json.loads(run(*arguments).stdout)["rows"]
+    refused = run(*SMALL, "--aggregators", "4", "--per-server")
+    assert refused.exit_code == 2 and "--json" in refused.output
+
+
 def test_options_reach_the_model() -> None:
     def rows(*more: str) -> list[dict[str, object]]:
         result = run(*SMALL, "--aggregators", "4", "--method", "even", "--stripe-size-io", "no", *more, "--json", "-")
@@ -121,6 +147,64 @@ def test_table_has_each_method_and_marks_the_fastest() -> None:
     assert result.output.count(" *\n") + result.output.count(" * \n") >= 2
 
 
+def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
+    arguments = ("--servers", "156", "--aggregators", "312,16384", "--region", "16G", "--method", "all")
+    heads = {"to", "servers", "A", "method", "lock", "requests", "conflicts", "revo-", "cations", "seconds", "MiB/s"}
+    for environment, more in (({"COLUMNS": "80"}, {"shared", "units", "used"}),
+                              ({"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm"}, set())):  # fmt: skip
+        result = CliRunner().invoke(main, ["locks", *arguments], env=environment, catch_exceptions=False)
+        lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", result.stdout).splitlines()
+        assert lines[0] == "Lustre: 156 servers, write, window 16 MiB, 1 collective of 16 GiB in stripes of 1 MiB"
+        assert set(" ".join(lines[1:3]).split()) == heads | more
+        assert "…" not in "".join(lines)
+        assert max(map(len, lines[1:])) <= (110 if more else 80)
+        (row,) = [line.split() for line in lines if line.startswith("16384")]
+        assert row[:3] == ["16384", "neither", "even"] and len(row) == (11 if more else 9)
+        assert ("terminal is narrow" in result.stdout) == (not more)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536, "1,536 B"), (16 * MIB, "16 MiB"), (2**40, "1 TiB"),
+     (3 * 2**50, "3 PiB"), (2**40 + 1, "1,099,511,627,777 B")],
+)  # fmt: skip
+def test_sizes_are_exact_with_a_unit(count: int, text: str) -> None:
+    assert size_text(count) == text
+
+
+def test_times_and_rates_reach_the_model() -> None:
+    given = {
+        ("--round-trip", "30us"): ("round_trip_s", 30e-6), ("--enqueue", "0.5 ms"): ("enqueue_s", 0.5e-3),
+        ("--lock-service", "1e-3"): ("lock_service_s", 1e-3), ("--request-overhead", "250µs"):
+        ("request_overhead_s", 250e-6), ("--rpc", "256k"): ("rpc_bytes", MIB // 4),
+        ("--server-bandwidth", "100MB/s"): ("server_bandwidth_bytes_s", 1e8),
+        ("--client-bandwidth", "1.5GiB/s"): ("client_bandwidth_bytes_s", 1.5 * 2**30),
+    }  # fmt: skip
+    system = lustre()
+    arguments: list[str] = []
+    geometry = Geometry.of_stripes(96, servers=6, aggregators=4)
+    for option, (field, value) in given.items():
+        arguments += option
+        before, system = system, dataclasses.replace(system, **{field: value})
+        wanted = simulate(geometry, "even", file_system=system, window_bytes=4 * MIB).time_s
+        assert wanted != simulate(geometry, "even", file_system=before, window_bytes=4 * MIB).time_s, field
+        one = ("--aggregators", "4", "--method", "even", "--stripe-size-io", "no")
+        found = json.loads(run(*SMALL, *one, *arguments, "--json", "-").stdout)
+        assert found["file_system"][field] == pytest.approx(value)
+        assert found["rows"][0]["time_s"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--enqueue", "3parsec"], ["--enqueue", "-1s"], ["--enqueue", "20us/s/s"], ["--round-trip", ""],
+     ["--round-trip", "250MB"], ["--server-bandwidth", "20us"], ["--server-bandwidth", "x"],
+     ["--client-bandwidth", "0"], ["--lock-service", "1e999"], ["--rpc", "0"], ["--region", "0"]],
+)  # fmt: skip
+def test_what_is_no_time_or_rate_is_refused(arguments: list[str]) -> None:
+    result = run(*SMALL, "--aggregators", "4", *arguments)
+    assert result.exit_code in (1, 2) and "Error: " in result.output
+
+
 def test_large_counts_are_short_in_the_table_and_exact_in_json() -> None:
     arguments = ("--servers", "8", "--aggregators", "6", "--region", "120G", "--method", "static_cyclic")
     (row,) = json.loads(run(*arguments, "--json", "-").stdout)["rows"]
@@ -133,10 +217,105 @@ def test_picture_and_json_file(tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 0 and f"wrote {picture}" in result.output
     root = ElementTree.parse(picture).getroot()
     texts = {"".join(e.itertext()) for e in root.iter("{http://www.w3.org/2000/svg}text")}
-    wanted = {"lock requests", "revocations", "predicted MiB/s", "even", "aligned + stripe-size", "transpose"}
+    wanted = {"lock requests", "conflicts", "predicted MiB/s", "even", "aligned + stripe-size", "transpose"}
+    wanted |= {"predicted bandwidth, % of the fastest method with as many aggregators"}
     assert wanted | {f"{r} (aggregators to servers)" for r in ("factor", "co-prime", "equal", "multiple")} <= texts
     assert len(json.loads(numbers.read_text())["rows"]) == 4 * (len(methods()) + 1)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["l.json", "l.svg"]
+
+
+def test_what_would_take_years_is_refused() -> None:
+    result = run(*SMALL, "--aggregators", "4", "--collectives", "1000000000")
+    assert result.exit_code == 1
+    assert "data requests" in result.output and "2 days or more" in result.output and "--force" in result.output
+    years = run("--servers", "6", "--region", "4000P", "--aggregators", "4")
+    assert years.exit_code == 1 and "days or more" in years.output
+
+
+def test_requests_about_are_those_of_the_model() -> None:
+    """The guess that decides what is refused: as many as the planners make, or up to three times as many."""
+    for window in (MIB // 2, 4 * MIB):
+        for number in (3, 6, 12):
+            geometry = Geometry.of_stripes(96, servers=6, aggregators=number)
+            for variant in variants(["all"], "aligned"):
+                o = simulate(geometry, variant.method, file_system=lustre(), window_bytes=window, collectives=2,
+                             stripe_size_io=variant.stripe_size_io)  # fmt: skip
+                about = requests_about([geometry], [variant], window, 2)
+                assert int(o.data_requests.sum()) <= about <= 3 * int(o.data_requests.sum())
+
+
+def test_ctrl_c_ends_it_without_a_file(tmp_path: pathlib.Path) -> None:
+    """Years of work, known to be in the model by the bar on the terminal, end within seconds; nothing is written."""
+    ours, its = pty.openpty()
+    command = [sys.executable, "-m", "mpiio_ext", "locks", *SMALL, "--aggregators", "4", "--method", "even"]
+    files = ["--json", str(tmp_path / "l.json"), "--plot", str(tmp_path / "l.svg")]
+    with subprocess.Popen(
+        [*command, "--collectives", "1000000000", "--force", *files], stderr=its, stdout=subprocess.PIPE,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    ) as process:  # fmt: skip
+        os.close(its)
+        shown = b""
+        while b"4: even" not in shown:
+            shown += os.read(ours, 4096)
+        drain = threading.Thread(target=lambda: collections.deque(iter(lambda: read(ours), b""), 0), daemon=True)
+        drain.start()
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        begun_s = time.monotonic()
+        assert process.wait(timeout=60) == 130
+        assert time.monotonic() - begun_s < 5  # it looks once a step; the rest is for a busy machine
+        assert process.stdout is not None and process.stdout.read() == b""
+    assert not list(tmp_path.iterdir())
+
+
+def read(terminal: int) -> bytes:
+    """Return what a terminal shows next, nothing when its last process has gone."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
+
+
+def test_picture_joins_like_with_like_and_hides_nothing() -> None:
+    """A line has aggregators that divide or are divided by the servers, or others; equal results differ in width."""
+    import matplotlib.axes
+    from matplotlib.figure import Figure
+
+    outcomes = [
+        simulate(Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(),
+                 window_bytes=4 * MIB)
+        for number in (2, 3, 4, 5, 6, 7, 12) for method in ("even", "aligned", "static_cyclic")
+    ]  # fmt: skip
+    values = [o.total_conflicts for o in outcomes]
+    axis: matplotlib.axes.Axes = Figure().subplots()
+    _figure._draw_panel(axis, outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
+    joined = [line for line in axis.lines if line.get_linestyle() != "None"]
+    assert [list(line.get_xdata()) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
+    for at, line in enumerate(joined):
+        method = ("even", "aligned", "static_cyclic")[at // 2]
+        mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == method]
+        by_number = dict(zip((2, 3, 4, 5, 6, 7, 12), mine, strict=True))
+        assert list(line.get_ydata()) == [by_number[number] for number in line.get_xdata()]
+    widths = [line.get_linewidth() for line in joined[::2]]
+    assert widths[0] > 1.5 * widths[1] > 2 * widths[2]
+    assert [line.get_color() for line in joined[::2]] == ["C0", "C1", "C2"]
+    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
+    assert len(marks) == len(outcomes) and all(line.get_markerfacecolor() == "none" for line in marks)
+    assert {line.get_marker() for line in marks if line.get_xdata()[0] == 5} == {"o"}
+
+
+def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
+    outcomes = [
+        simulate(Geometry.of_stripes(96, servers=6, aggregators=number), method, file_system=lustre(),
+                 window_bytes=4 * MIB)
+        for number in (4, 6) for method in ("even", "transpose", "group_cyclic")
+    ]  # fmt: skip
+    shares = _figure._share_of_fastest(outcomes)
+    for some, of in ((shares[:3], outcomes[:3]), (shares[3:], outcomes[3:])):
+        assert max(some) == 100
+        times = [o.time_s for o in of]
+        assert some == pytest.approx([100 * min(times) / t for t in times])
 
 
 @pytest.mark.parametrize(

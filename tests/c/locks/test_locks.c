@@ -178,6 +178,27 @@ static void test_bad_arguments(void)
     CHECK_EQUAL(mpiox_locks_simulate(even, &far, &good, &twice, &outcome), MPIOX_E_ARG);
 }
 
+/* A run that is told to stop does; one that is not tells how far it is. */
+static void test_stop(void)
+{
+    mpiox_locks_counts counts[2];
+    mpiox_locks_outcome outcome = {.servers = counts};
+    const mpiox_partition_method *even = mpiox_partition_find("even");
+    const mpiox_geometry geometry = {.end = 100, .stripe_size = 10, .servers = 2, .aggregators = 3};
+    const mpiox_locks_system system = {.rpc_bytes = 1, .server_bandwidth = 1, .client_bandwidth = 1};
+    int64_t stop = 0;
+    int64_t done = 0;
+    const mpiox_locks_run run = {.window_bytes = 10, .collectives = 7, .stop = &stop, .done_bytes = &done};
+    CHECK_EQUAL(mpiox_locks_simulate(even, &geometry, &system, &run, &outcome), 0);
+    CHECK_EQUAL(done, 700);
+    stop = 1;
+    CHECK_EQUAL(mpiox_locks_simulate(even, &geometry, &system, &run, &outcome), MPIOX_E_STOPPED);
+    CHECK_EQUAL(outcome.steps, 0);
+    const mpiox_geometry huge = {
+        .end = INT64_C(1) << 58, .stripe_size = 10, .servers = 2, .aggregators = 3}; /* owner changes alone: hours */
+    CHECK_EQUAL(mpiox_locks_simulate(even, &huge, &system, &run, &outcome), MPIOX_E_STOPPED);
+}
+
 int main(int argc, char **argv)
 {
     state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -185,5 +206,6 @@ int main(int argc, char **argv)
     test_set();
     test_model(400);
     test_bad_arguments();
+    test_stop();
     return check_exit();
 }
