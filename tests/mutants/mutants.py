@@ -11,7 +11,7 @@ BRUTE_FORCE = ("tests/unit/test_locks_brute_force.py",)
 DECISIONS = "tests/unit/test_partition_auto.py"
 AUTO = (
     f"{DECISIONS}::test_never_worse_than_the_best_fixed_method_by_more_than_a_tenth",
-    f"{PAGE}::test_parts_of_a_block_are_never_chosen_where_nobody_locks",
+    f"{DECISIONS}::test_parts_of_a_block_are_never_chosen_where_nobody_locks",
 )
 SCHEDULING = ("tests/unit/test_scheduling.py",)
 SHORT_FILE = f"{ERRORS}::test_file_shorter_than_the_read"
