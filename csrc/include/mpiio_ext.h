@@ -206,8 +206,14 @@ int64_t mpiio_ext_stats_counter(const mpiio_ext_stats *stats, int index); /* ind
 double mpiio_ext_stats_time(const mpiio_ext_stats *stats, int index);     /* seconds; index 0 .. times-1 */
 /* Requests of [2^power, 2^(power+1)) bytes; 0 for a power out of range. */
 int64_t mpiio_ext_stats_requests(const mpiio_ext_stats *stats, int power);
+/* The method of the last collective that had file domains, and why the last collective was carried out as it was. */
 const char *mpiio_ext_stats_partition(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats);
+/* The same of the last collective that wrote (write: 1) or read (0): its method ("": no file domains, or there was
+ * none), why ("": there was none), and 1 where no request was larger than a stripe. */
+const char *mpiio_ext_stats_way_partition(const mpiio_ext_stats *stats, int write);
+const char *mpiio_ext_stats_way_reason(const mpiio_ext_stats *stats, int write);
+int mpiio_ext_stats_way_stripe_size_io(const mpiio_ext_stats *stats, int write);
 /* Which delegates, or why there are none; "": none were asked for. */
 const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats); /* name of the file; "" for the total */

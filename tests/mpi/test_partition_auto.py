@@ -7,11 +7,14 @@ do, hints say how it stripes.
 from __future__ import annotations
 
 import json
+import pathlib
+import re
 
 import pytest
 
 from mpiio_ext.partitioning import Geometry, choose
 from support.cases import Case, Cases
+from support.launch import python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -46,13 +49,18 @@ if comm.rank == 0:
         expected = np.random.default_rng(rank).integers(0, 256, pieces * 1000, dtype=np.uint8)
         assert np.array_equal(content[:, rank].ravel(), expected)
     said = [stats.partition, stats.reason, read.partition, read.reason]
-    print(json.dumps([*said, requests, largest]))
+    ways = [[s.write_partition, s.write_stripe_size_io, s.write_reason, s.read_partition, s.read_stripe_size_io,
+             s.read_reason] for s in (read, stats)]
+    print(json.dumps([*said, requests, largest, ways]))
 """
 
 
 def case(locks: str, hints: str, *, ranks: int = 6, pieces: int = 400, nodes: int = 0) -> Case:
     """Return the program as on a file system with such locks."""
-    environment = {"MPIOX_HINTS": f"*:{hints}", "MPIOX_RANKS_PER_NODE": str(nodes)}
+    environment = {
+        "MPIOX_HINTS": f"*:{hints}", "MPIOX_RANKS_PER_NODE": str(nodes), "MPIOX_STATS": "1",
+        "MPIOX_STATS_FILE": "{folder}/statistics",
+    }  # fmt: skip
     if locks:
         environment["MPIOX_LOCKS"] = locks
     return Case(text=PROGRAM, ranks=ranks, arguments=("{folder}", str(pieces)), environment=environment)
@@ -77,14 +85,14 @@ CASES = {
 
 def seen(cases: Cases, name: str) -> tuple[str, str, int, int]:
     """Return method and reason of a write, write requests and the largest request's power of two."""
-    partition, reason, _, _, requests, largest = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    partition, reason, _, _, requests, largest, _ = json.loads(cases.result(name).stdout[0].splitlines()[-1])
     return partition, reason, requests, largest
 
 
 @pytest.mark.parametrize("name", ["multiple", "multiple, nodes", "factor", "apart", "token", "few", "number"])
 def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
     """The statistics of a write and of a read name what choose() says of the same facts, in its words."""
-    partition, reason, read_partition, read_reason, _, _ = json.loads(cases.result(name).stdout[0].splitlines()[-1])
+    partition, reason, read_partition, read_reason, *_ = json.loads(cases.result(name).stdout[0].splitlines()[-1])
     hints = dict(hint.split("=") for hint in CASES[name].environment["MPIOX_HINTS"].removeprefix("*:").split(":"))
     size = int(hints["striping_unit"])
     geometry = Geometry(
@@ -117,3 +125,33 @@ def test_stripe_size_io_is_what_the_requests_are(cases: Cases) -> None:
     assert requests >= 400 * 6 * 1000 // (64 * KIB)
     _partition, _why, fewer, larger = seen(cases, "windows")
     assert larger > 16 and fewer < requests
+
+
+@pytest.mark.parametrize("name", ["multiple", "factor", "by hint", "stripes", "own"])
+def test_writes_and_reads_are_told_apart(cases: Cases, name: str) -> None:
+    """What the last write and the last read did stays in the statistics beside what the last collective did."""
+    result = cases.result(name)
+    last, why, read_partition, read_reason, _, _, ways = json.loads(result.stdout[0].splitlines()[-1])
+    (first_written, *_, read, read_stripes, read_why), (written, stripes, write_why, *kept) = ways
+    assert (read, read_why) == (read_partition, read_reason)  # when it was the last
+    assert (written, write_why) == (last, why)
+    assert kept == [read, read_stripes, read_why]  # the write behind it has not changed them
+    assert first_written == written
+    assert (stripes, read_stripes) == ((True, True) if name == "stripes" else (False, False))
+    report = json.loads((result.folder / "statistics").read_text(encoding="utf-8").splitlines()[0])
+    names = [f"{way}_{what}" for way in ("write", "read") for what in ("partition", "stripe_size_io", "reason")]
+    assert [report[name] for name in names] == ways[1]
+    assert (report["partition"], report["reason"]) == (last, why)
+
+
+def test_the_table_tells_writes_and_reads_apart(tmp_path: pathlib.Path) -> None:
+    """Lines of their own where a file was written and read; else one method and one reason."""
+    environment = {"MPIOX_STATS": "1", "MPIOX_LOCKS": "server", "MPIOX_TESTING": "1",
+                   "MPIOX_HINTS": f"*:{STRIPES}=4:cb_nodes=2:cb_buffer_size=1M"}  # fmt: skip
+    done = python_run(["-c", PROGRAM, tmp_path, "200"], 2, env=environment)
+    table = done.stderr.partition("statistics of the run")[0]
+    lines = dict(re.findall(r"^  (\w[\w, ]*?)  +(.*)$", table, re.MULTILINE))
+    assert lines["partition, writes"].endswith(", whole windows")
+    assert re.fullmatch(r"\w+, (whole windows|one stripe a request)", lines["partition, reads"])
+    assert lines["reason, writes"].startswith("two-phase: ") and lines["reason, reads"].startswith("two-phase: ")
+    assert "partition" not in lines and "reason" not in lines
