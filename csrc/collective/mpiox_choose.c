@@ -203,7 +203,11 @@ static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_pa
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
     facts.method = collective->forced;
-    return mpiox_partition_decide_again(&collective->decisions, &facts, decision);
+    mpiox_partition_tell_held(&collective->held, &facts);
+    const int code = mpiox_partition_decide_again(&collective->decisions, &facts, decision);
+    if (code == MPIOX_OK)
+        mpiox_partition_hold(&collective->held, &facts, decision->method);
+    return code;
 }
 
 /* Into the statistics: why two-phase, which is there already, and why this method. */

@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_layout const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_layout const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
@@ -623,7 +623,7 @@ static void *_cffi_types[] = {
 /* 35 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_rawtrace const *
+/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 614), // mpiio_ext_rawtrace const *
 /* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 40 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 41 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -636,14 +636,14 @@ static void *_cffi_types[] = {
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 619), // mpiio_ext_stats const *
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_stats const *
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *, int)
 /* 54 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 55 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 57 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 58 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_trace const *
+/* 58 */ _CFFI_OP(_CFFI_OP_POINTER, 622), // mpiio_ext_trace const *
 /* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 61 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
@@ -652,7 +652,7 @@ static void *_cffi_types[] = {
 /* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
-/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 178), // int32_t const * *
+/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 180), // int32_t const * *
 /* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 70 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
@@ -660,17 +660,17 @@ static void *_cffi_types[] = {
 /* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 393), // double()(mpiio_ext_stats const *, int)
+/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 395), // double()(mpiio_ext_stats const *, int)
 /* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
 /* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 78 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 79 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 80 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 82 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // char *
+/* 82 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // char *
 /* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 84 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, int64_t *, char const * *, char *, int64_t)
+/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, char const *, int64_t, int64_t *, char const * *, char *, int64_t)
 /* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
@@ -685,532 +685,534 @@ static void *_cffi_types[] = {
 /* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 101 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
-/* 103 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
-/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 108 */ _CFFI_OP(_CFFI_OP_POINTER, 321), // mpiio_ext_schedule * *
-/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 110 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
-/* 111 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 112 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 113 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 115 */ _CFFI_OP(_CFFI_OP_POINTER, 525), // mpiio_ext_layout * *
-/* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
-/* 119 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 121 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 105 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 109 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 110 */ _CFFI_OP(_CFFI_OP_POINTER, 323), // mpiio_ext_schedule * *
+/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
+/* 113 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 115 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 117 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // mpiio_ext_layout * *
+/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
+/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 122 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 124 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_locks_system const *
-/* 126 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_locks_run const *
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 129 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_locks_totals *
-/* 130 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 132 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 124 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 127 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_locks_system const *
+/* 128 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_locks_run const *
+/* 129 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 131 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_locks_totals *
+/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 531), // mpiio_ext_plan * *
-/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 142 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // mpiio_ext_darshan * *
-/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
-/* 144 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 519), // mpiio_ext_delegates * *
-/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 152 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_locks_system *
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 155 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 156 */ _CFFI_OP(_CFFI_OP_POINTER, 469), // mpiio_ext_trace * *
-/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 158 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
-/* 162 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
-/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 166 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 171 */ _CFFI_OP(_CFFI_OP_POINTER, 393), // double *
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 174 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 148),
-/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 178 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 178),
+/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 139 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // mpiio_ext_plan * *
+/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 392), // mpiio_ext_darshan * *
+/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 148 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 150 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_delegates * *
+/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 154 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_locks_system *
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 158 */ _CFFI_OP(_CFFI_OP_POINTER, 471), // mpiio_ext_trace * *
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 172 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 173 */ _CFFI_OP(_CFFI_OP_POINTER, 395), // double *
+/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 175 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 150),
+/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 180 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
 /* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 184 */ _CFFI_OP(_CFFI_OP_POINTER, 624), // unsigned char *
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 184),
-/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 192 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 195 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_typemap const *
-/* 196 */ _CFFI_OP(_CFFI_OP_POINTER, 560), // mpiio_ext_typemap * *
-/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 200 */ _CFFI_OP(_CFFI_OP_POINTER, 393), // double const *
-/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 200),
-/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 171),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 171),
-/* 205 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // int8_t *
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
-/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 178),
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 200),
-/* 212 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 213 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 178),
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 185 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 186 */ _CFFI_OP(_CFFI_OP_POINTER, 626), // unsigned char *
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 197 */ _CFFI_OP(_CFFI_OP_POINTER, 623), // mpiio_ext_typemap const *
+/* 198 */ _CFFI_OP(_CFFI_OP_POINTER, 562), // mpiio_ext_typemap * *
+/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 202 */ _CFFI_OP(_CFFI_OP_POINTER, 395), // double const *
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 207 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // int8_t *
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 210 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 214 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 171),
-/* 217 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 219 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 222 */ _CFFI_OP(_CFFI_OP_POINTER, 195), // mpiio_ext_typemap const * const *
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 233 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 234 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 236 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
-/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 240 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // mpiio_ext_mckp * *
-/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 244 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 246 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
-/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
-/* 250 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 251 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 252 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 255 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_mckp *
-/* 256 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 257 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 171),
-/* 259 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 255),
-/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 255),
-/* 267 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 178),
-/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 200),
-/* 271 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 255),
-/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 276 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 277 */ _CFFI_OP(_CFFI_OP_NOOP, 178),
-/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 200),
-/* 279 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
-/* 281 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_plan const *
-/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 283 */ _CFFI_OP(_CFFI_OP_NOOP, 256),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 286 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_rawtrace *
-/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 292 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 294 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 217 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 224 */ _CFFI_OP(_CFFI_OP_POINTER, 197), // mpiio_ext_typemap const * const *
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 236 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 241 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 242 */ _CFFI_OP(_CFFI_OP_POINTER, 257), // mpiio_ext_mckp * *
+/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 252 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 257 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_mckp *
+/* 258 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
+/* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 263 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 271 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 276 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 277 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 278 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 282 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 283 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_plan const *
+/* 284 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 258),
+/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 288 */ _CFFI_OP(_CFFI_OP_POINTER, 614), // mpiio_ext_rawtrace *
+/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 296 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 298 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 300 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 301 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 302 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 298 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
 /* 303 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 306 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 307 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 304 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
 /* 309 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 312 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_rawtrace_columns const *
-/* 314 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 316 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 317 */ _CFFI_OP(_CFFI_OP_POINTER, 625), // void const *
-/* 318 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 320 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 321 */ _CFFI_OP(_CFFI_OP_POINTER, 618), // mpiio_ext_schedule *
-/* 322 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 323 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 324 */ _CFFI_OP(_CFFI_OP_POINTER, 328), // uint32_t *
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 326 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 327 */ _CFFI_OP(_CFFI_OP_NOOP, 321),
-/* 328 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_stats const *, int)
-/* 331 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 332 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 333 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 334 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 335 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
-/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 337 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 338 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 339 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 340 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 311 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 315 */ _CFFI_OP(_CFFI_OP_POINTER, 615), // mpiio_ext_rawtrace_columns const *
+/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 319 */ _CFFI_OP(_CFFI_OP_POINTER, 627), // void const *
+/* 320 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 323 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_schedule *
+/* 324 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 325 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 326 */ _CFFI_OP(_CFFI_OP_POINTER, 330), // uint32_t *
+/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 329 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 330 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_stats const *, int)
+/* 333 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 341 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 342 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 344 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 344 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 345 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 346 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 348 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 350 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 351 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 353 */ _CFFI_OP(_CFFI_OP_POINTER, 625), // void *
-/* 354 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 355 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 357 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 358 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 353),
-/* 360 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 363 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 365 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 367 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 369 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 370 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 347 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 355 */ _CFFI_OP(_CFFI_OP_POINTER, 627), // void *
+/* 356 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 370 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
 /* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 373 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 375 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 376 */ _CFFI_OP(_CFFI_OP_NOOP, 321),
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 378 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 379 */ _CFFI_OP(_CFFI_OP_NOOP, 324),
-/* 380 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 381 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 382 */ _CFFI_OP(_CFFI_OP_FUNCTION, 107), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 383 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
-/* 384 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 385 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 386 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 387 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 390 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_darshan *
-/* 391 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 392 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 393 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 378 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 379 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 381 */ _CFFI_OP(_CFFI_OP_NOOP, 326),
+/* 382 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 384 */ _CFFI_OP(_CFFI_OP_FUNCTION, 109), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 385 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 386 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 389 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 391 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 392 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_darshan *
+/* 393 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 394 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 396 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 397 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 398 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_delegates const *
-/* 399 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
-/* 400 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 403 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_mckp const *
-/* 404 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 405 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 406 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 407 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
-/* 408 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 410 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 411 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 412 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 413 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 414 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 415 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 416 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 417 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 418 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 423 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 424 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 425 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 396 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 397 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 400 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_delegates const *
+/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 402 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 405 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_mckp const *
+/* 406 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 407 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 410 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 411 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 413 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 414 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 415 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 416 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 419 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 420 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 421 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 424 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 425 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 426 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 427 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 428 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 429 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 430 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 431 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 432 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 433 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 434 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 435 */ _CFFI_OP(_CFFI_OP_POINTER, 614), // mpiio_ext_rawtrace_row const * *
-/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 437 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 438 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 439 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 440 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 441 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 442 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 443 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 444 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 445 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 447 */ _CFFI_OP(_CFFI_OP_POINTER, 107), // int64_t const * *
-/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 450 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 451 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 453 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 454 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // mpiio_ext_sanitizer *
-/* 455 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // mpiio_ext_rows const *
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 457 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 458 */ _CFFI_OP(_CFFI_OP_POINTER, 618), // mpiio_ext_schedule const *
-/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 461 */ _CFFI_OP(_CFFI_OP_NOOP, 458),
-/* 462 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 465 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 466 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 468 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 469 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_trace *
-/* 470 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 471 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 472 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 473 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
-/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 475 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 476 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 477 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 479 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 480 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 481 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 482 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 483 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 484 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 485 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 487 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 488 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 489 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 490 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 429 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 434 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 437 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // mpiio_ext_rawtrace_row const * *
+/* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 439 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
+/* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 442 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 443 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 447 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 448 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 449 */ _CFFI_OP(_CFFI_OP_POINTER, 109), // int64_t const * *
+/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 452 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 453 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 456 */ _CFFI_OP(_CFFI_OP_POINTER, 619), // mpiio_ext_sanitizer *
+/* 457 */ _CFFI_OP(_CFFI_OP_POINTER, 618), // mpiio_ext_rows const *
+/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 460 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_schedule const *
+/* 461 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 463 */ _CFFI_OP(_CFFI_OP_NOOP, 460),
+/* 464 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 467 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 468 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 471 */ _CFFI_OP(_CFFI_OP_POINTER, 622), // mpiio_ext_trace *
+/* 472 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 477 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 478 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 482 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 483 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 484 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 485 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 486 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 487 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 490 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 491 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 492 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 493 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION, 522), // mpiio_ext_hints *()(char const *)
-/* 496 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 498 */ _CFFI_OP(_CFFI_OP_FUNCTION, 522), // mpiio_ext_hints *()(void const *)
-/* 499 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION, 286), // mpiio_ext_rawtrace *()(void)
+/* 492 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 493 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 494 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 495 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 524), // mpiio_ext_hints *()(char const *)
+/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 499 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION, 524), // mpiio_ext_hints *()(void const *)
+/* 501 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
 /* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 454), // mpiio_ext_sanitizer *()(void)
+/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 288), // mpiio_ext_rawtrace *()(void)
 /* 504 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION, 554), // mpiio_ext_stats *()(void const *)
-/* 506 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 508 */ _CFFI_OP(_CFFI_OP_FUNCTION, 554), // mpiio_ext_stats *()(void)
+/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION, 456), // mpiio_ext_sanitizer *()(void)
+/* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // mpiio_ext_stats *()(void const *)
+/* 508 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
 /* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 317), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 511 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 512 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 513 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 514 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_darshan *)
-/* 516 */ _CFFI_OP(_CFFI_OP_NOOP, 390),
-/* 517 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 518 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_delegates *)
-/* 519 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_delegates *
-/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_hints *)
-/* 522 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_hints *
-/* 523 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 524 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_layout *)
-/* 525 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_layout *
-/* 526 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 527 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_mckp *)
-/* 528 */ _CFFI_OP(_CFFI_OP_NOOP, 255),
-/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 530 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_plan *)
-/* 531 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_plan *
-/* 532 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 533 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
-/* 534 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 535 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 536 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 537 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 539 */ _CFFI_OP(_CFFI_OP_NOOP, 281),
-/* 540 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 541 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 542 */ _CFFI_OP(_CFFI_OP_NOOP, 256),
-/* 543 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_rawtrace *)
-/* 545 */ _CFFI_OP(_CFFI_OP_NOOP, 286),
-/* 546 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 547 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_sanitizer *)
-/* 548 */ _CFFI_OP(_CFFI_OP_NOOP, 454),
-/* 549 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 550 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_schedule *)
-/* 551 */ _CFFI_OP(_CFFI_OP_NOOP, 321),
-/* 552 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 553 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_stats *)
-/* 554 */ _CFFI_OP(_CFFI_OP_POINTER, 619), // mpiio_ext_stats *
-/* 555 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 556 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_trace *)
-/* 557 */ _CFFI_OP(_CFFI_OP_NOOP, 469),
-/* 558 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 559 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap *)
-/* 560 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_typemap *
-/* 561 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 562 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 563 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 564 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 565 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 566 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 567 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 568 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 569 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // mpiio_ext_stats *()(void)
+/* 511 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION, 319), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 513 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 514 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 515 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 517 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_darshan *)
+/* 518 */ _CFFI_OP(_CFFI_OP_NOOP, 392),
+/* 519 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_delegates *)
+/* 521 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_delegates *
+/* 522 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 523 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_hints *)
+/* 524 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_hints *
+/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 526 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_layout *)
+/* 527 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_layout *
+/* 528 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_mckp *)
+/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 531 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 532 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan *)
+/* 533 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_plan *
+/* 534 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 536 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 537 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 538 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 539 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 540 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 541 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 542 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 543 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 544 */ _CFFI_OP(_CFFI_OP_NOOP, 258),
+/* 545 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 546 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_rawtrace *)
+/* 547 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 548 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 549 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_sanitizer *)
+/* 550 */ _CFFI_OP(_CFFI_OP_NOOP, 456),
+/* 551 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 552 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_schedule *)
+/* 553 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 555 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_stats *)
+/* 556 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_stats *
+/* 557 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 558 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_trace *)
+/* 559 */ _CFFI_OP(_CFFI_OP_NOOP, 471),
+/* 560 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 561 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap *)
+/* 562 */ _CFFI_OP(_CFFI_OP_POINTER, 623), // mpiio_ext_typemap *
+/* 563 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 564 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 565 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 566 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 567 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 568 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 569 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 570 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 571 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 572 */ _CFFI_OP(_CFFI_OP_NOOP, 184),
-/* 573 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 574 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 575 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 576 */ _CFFI_OP(_CFFI_OP_NOOP, 353),
-/* 577 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 578 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 579 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 580 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 581 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 582 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 583 */ _CFFI_OP(_CFFI_OP_NOOP, 353),
-/* 584 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 585 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 586 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 587 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 588 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 589 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 590 */ _CFFI_OP(_CFFI_OP_FUNCTION, 625), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 591 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
-/* 592 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 593 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 594 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 595 */ _CFFI_OP(_CFFI_OP_NOOP, 353),
-/* 596 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 597 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 598 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 599 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // int16_t const *
-/* 600 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 601 */ _CFFI_OP(_CFFI_OP_POINTER, 107), // int64_t const * const *
-/* 602 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 603 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 604 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 606 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
-/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
-/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
-/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
-/* 610 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
-/* 611 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
-/* 612 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
-/* 613 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
-/* 614 */ _CFFI_OP(_CFFI_OP_POINTER, 615), // mpiio_ext_rawtrace_row const *
-/* 615 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
-/* 616 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
-/* 617 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
-/* 618 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
-/* 619 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
-/* 620 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
-/* 621 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
-/* 622 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
-/* 623 */ _CFFI_OP(_CFFI_OP_POINTER, 624), // unsigned char const *
-/* 624 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 625 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 572 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 573 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 575 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 576 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 577 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 578 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 579 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 580 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 581 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 582 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 583 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 584 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 585 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 586 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 587 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 588 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 589 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 591 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 592 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 593 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 594 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 595 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 596 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 597 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 598 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 599 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 600 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 601 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // int16_t const *
+/* 602 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 603 */ _CFFI_OP(_CFFI_OP_POINTER, 109), // int64_t const * const *
+/* 604 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 606 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
+/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
+/* 610 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
+/* 611 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
+/* 612 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
+/* 613 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
+/* 614 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
+/* 615 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
+/* 616 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // mpiio_ext_rawtrace_row const *
+/* 617 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
+/* 618 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
+/* 619 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
+/* 620 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
+/* 621 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
+/* 622 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
+/* 623 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
+/* 624 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 625 */ _CFFI_OP(_CFFI_OP_POINTER, 626), // unsigned char const *
+/* 626 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 627 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1350,7 +1352,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(317));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(319));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1455,10 +1457,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(390), arg0, (char **)&x0);
+      _cffi_type(392), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(390), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1512,10 +1514,10 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(142), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(142), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1577,10 +1579,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(390), arg0, (char **)&x0);
+      _cffi_type(392), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(390), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1676,10 +1678,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(519), arg0, (char **)&x0);
+      _cffi_type(521), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(519), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(521), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1845,10 +1847,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(148), arg1, (char **)&x1);
+      _cffi_type(150), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(150), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1893,10 +1895,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(148), arg1, (char **)&x1);
+      _cffi_type(150), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(150), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1947,10 +1949,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(171), arg2, (char **)&x2);
+      _cffi_type(173), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(171), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1993,10 +1995,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(398), arg0, (char **)&x0);
+      _cffi_type(400), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(398), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(400), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2066,10 +2068,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg0, (char **)&x0);
+      _cffi_type(180), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2079,10 +2081,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg2, (char **)&x2);
+      _cffi_type(180), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2100,19 +2102,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(184), arg6, (char **)&x6);
+      _cffi_type(186), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(184), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(184), arg7, (char **)&x7);
+      _cffi_type(186), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(184), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2457,10 +2459,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2470,10 +2472,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(353), arg2, (char **)&x2);
+      _cffi_type(355), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(353), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2822,10 +2824,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(522), arg0, (char **)&x0);
+      _cffi_type(524), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(522), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(524), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2860,10 +2862,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2875,7 +2877,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(522));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(524));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2951,7 +2953,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(522));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(524));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3361,10 +3363,10 @@ _cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(525), arg0, (char **)&x0);
+      _cffi_type(527), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(525), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(527), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3434,10 +3436,10 @@ _cffi_f_mpiio_ext_layout_inspect(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(115), arg4, (char **)&x4);
+      _cffi_type(117), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(115), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(117), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3722,19 +3724,19 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg6, (char **)&x6);
+      _cffi_type(127), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(127), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(126), arg7, (char **)&x7);
+      _cffi_type(128), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_run const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(126), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3758,10 +3760,10 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(129), arg10, (char **)&x10);
+      _cffi_type(131), arg10, (char **)&x10);
   if (datasize != 0) {
     x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_totals *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(129), arg10, (char **)&x10,
+    if (_cffi_convert_array_argument(_cffi_type(131), arg10, (char **)&x10,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3811,10 +3813,10 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(152), arg1, (char **)&x1);
+      _cffi_type(154), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(152), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(154), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3861,10 +3863,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3878,19 +3880,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg3, (char **)&x3);
+      _cffi_type(180), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(200), arg4, (char **)&x4);
+      _cffi_type(202), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(200), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3939,10 +3941,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3952,28 +3954,28 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg3, (char **)&x3);
+      _cffi_type(180), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(200), arg4, (char **)&x4);
+      _cffi_type(202), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(200), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4027,10 +4029,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(240), arg1, (char **)&x1);
+      _cffi_type(242), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(240), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(242), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4063,10 +4065,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4099,10 +4101,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4145,10 +4147,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(403), arg0, (char **)&x0);
+      _cffi_type(405), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(403), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(405), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4220,28 +4222,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg2, (char **)&x2);
+      _cffi_type(180), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(200), arg3, (char **)&x3);
+      _cffi_type(202), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(200), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4255,10 +4257,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(178), arg6, (char **)&x6);
+      _cffi_type(180), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(178), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4268,10 +4270,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(171), arg8, (char **)&x8);
+      _cffi_type(173), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(171), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4312,10 +4314,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4360,10 +4362,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4414,19 +4416,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(255), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(256), arg1, (char **)&x1);
+      _cffi_type(258), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(256), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4436,10 +4438,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(171), arg3, (char **)&x3);
+      _cffi_type(173), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(171), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4609,9 +4611,9 @@ _cffi_f_mpiio_ext_partition_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_partition_count _cffi_d_mpiio_ext_partition_count
 #endif
 
-static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, int64_t * x14, char const * * x15, char * x16, int64_t x17)
+static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, char const * x14, int64_t x15, int64_t * x16, char const * * x17, char * x18, int64_t x19)
 {
-  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17);
+  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19);
 }
 #ifndef PYPY_VERSION
 static PyObject *
@@ -4631,10 +4633,12 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
   int64_t x11;
   int32_t x12;
   int x13;
-  int64_t * x14;
-  char const * * x15;
-  char * x16;
-  int64_t x17;
+  char const * x14;
+  int64_t x15;
+  int64_t * x16;
+  char const * * x17;
+  char * x18;
+  int64_t x19;
   Py_ssize_t datasize;
   struct _cffi_freeme_s *large_args_free = NULL;
   int result;
@@ -4657,8 +4661,10 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
   PyObject *arg15;
   PyObject *arg16;
   PyObject *arg17;
+  PyObject *arg18;
+  PyObject *arg19;
 
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 18, 18, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17))
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 20, 20, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17, &arg18, &arg19))
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
@@ -4728,39 +4734,52 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(40), arg14, (char **)&x14);
+      _cffi_type(1), arg14, (char **)&x14);
   if (datasize != 0) {
-    x14 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(40), arg14, (char **)&x14,
+    x14 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg14, (char **)&x14,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x15 = _cffi_to_c_int(arg15, int64_t);
+  if (x15 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg16, (char **)&x16);
+  if (datasize != 0) {
+    x16 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg16, (char **)&x16,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(8), arg15, (char **)&x15);
+      _cffi_type(8), arg17, (char **)&x17);
   if (datasize != 0) {
-    x15 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(8), arg15, (char **)&x15,
+    x17 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg17, (char **)&x17,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(82), arg16, (char **)&x16);
+      _cffi_type(82), arg18, (char **)&x18);
   if (datasize != 0) {
-    x16 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(82), arg16, (char **)&x16,
+    x18 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(82), arg18, (char **)&x18,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
-  x17 = _cffi_to_c_int(arg17, int64_t);
-  if (x17 == (int64_t)-1 && PyErr_Occurred())
+  x19 = _cffi_to_c_int(arg19, int64_t);
+  if (x19 == (int64_t)-1 && PyErr_Occurred())
     return NULL;
 
   Py_BEGIN_ALLOW_THREADS
   _cffi_restore_errno();
-  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17); }
+  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19); }
   _cffi_save_errno();
   Py_END_ALLOW_THREADS
 
@@ -4950,10 +4969,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5033,10 +5052,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg6, (char **)&x6);
+      _cffi_type(140), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5081,10 +5100,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5142,10 +5161,10 @@ _cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5196,10 +5215,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(531), arg0, (char **)&x0);
+      _cffi_type(533), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(531), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(533), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5242,19 +5261,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5264,10 +5283,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(256), arg3, (char **)&x3);
+      _cffi_type(258), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(256), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5302,10 +5321,10 @@ _cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5350,10 +5369,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5413,10 +5432,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5431,10 +5450,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(256), arg2, (char **)&x2);
+      _cffi_type(258), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(256), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5483,10 +5502,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5554,10 +5573,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5606,10 +5625,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(281), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(281), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5654,10 +5673,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5759,10 +5778,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5871,7 +5890,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(286));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(288));
   return pyresult;
 }
 #else
@@ -5903,10 +5922,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5970,10 +5989,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6039,10 +6058,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6085,19 +6104,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg1, (char **)&x1);
+      _cffi_type(319), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6134,10 +6153,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6204,10 +6223,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(447), arg3, (char **)&x3);
+      _cffi_type(449), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(447), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(449), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6399,19 +6418,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg1, (char **)&x1);
+      _cffi_type(315), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(315), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6456,19 +6475,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(286), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(286), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(435), arg1, (char **)&x1);
+      _cffi_type(437), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(435), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(437), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6527,19 +6546,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(454), arg0, (char **)&x0);
+      _cffi_type(456), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(454), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(456), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(455), arg1, (char **)&x1);
+      _cffi_type(457), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(455), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(457), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6572,10 +6591,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(454), arg0, (char **)&x0);
+      _cffi_type(456), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(454), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(456), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6614,7 +6633,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(454));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(456));
   return pyresult;
 }
 #else
@@ -6646,19 +6665,19 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6668,10 +6687,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(324), arg3, (char **)&x3);
+      _cffi_type(326), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(324), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(326), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6712,10 +6731,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6760,10 +6779,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(458), arg0, (char **)&x0);
+      _cffi_type(460), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(458), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(460), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6849,19 +6868,19 @@ _cffi_f_mpiio_ext_schedule_create(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(108), arg2, (char **)&x2);
+      _cffi_type(110), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(108), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(110), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6896,10 +6915,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(458), arg0, (char **)&x0);
+      _cffi_type(460), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(458), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(460), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6940,10 +6959,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6980,10 +6999,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7030,10 +7049,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(321), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(321), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7047,10 +7066,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(324), arg3, (char **)&x3);
+      _cffi_type(326), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(324), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(326), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7264,10 +7283,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(554), arg0, (char **)&x0);
+      _cffi_type(556), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(554), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(556), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7362,10 +7381,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7377,7 +7396,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(554));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(556));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7640,7 +7659,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(554));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(556));
   return pyresult;
 }
 #else
@@ -7852,28 +7871,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg0, (char **)&x0);
+      _cffi_type(109), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(200), arg1, (char **)&x1);
+      _cffi_type(202), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(200), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(200), arg2, (char **)&x2);
+      _cffi_type(202), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(200), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7883,28 +7902,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(171), arg4, (char **)&x4);
+      _cffi_type(173), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(171), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(171), arg5, (char **)&x5);
+      _cffi_type(173), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(171), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(205), arg6, (char **)&x6);
+      _cffi_type(207), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(205), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7937,10 +7956,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(469), arg0, (char **)&x0);
+      _cffi_type(471), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(469), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(471), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8000,7 +8019,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(107));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(109));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -8282,10 +8301,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(469), arg0, (char **)&x0);
+      _cffi_type(471), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(469), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(471), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8339,10 +8358,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(156), arg1, (char **)&x1);
+      _cffi_type(158), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(156), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8750,10 +8769,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8798,10 +8817,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg1, (char **)&x1);
+      _cffi_type(198), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8850,19 +8869,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(353), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(353), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8872,19 +8891,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg3, (char **)&x3);
+      _cffi_type(197), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg4, (char **)&x4);
+      _cffi_type(319), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8945,10 +8964,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8966,10 +8985,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg4, (char **)&x4);
+      _cffi_type(197), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9022,19 +9041,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg1, (char **)&x1);
+      _cffi_type(197), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9067,10 +9086,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(560), arg0, (char **)&x0);
+      _cffi_type(562), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(560), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(562), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9113,10 +9132,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9126,10 +9145,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg2, (char **)&x2);
+      _cffi_type(198), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9170,19 +9189,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg1, (char **)&x1);
+      _cffi_type(198), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9233,37 +9252,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg3, (char **)&x3);
+      _cffi_type(197), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg4, (char **)&x4);
+      _cffi_type(198), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9310,10 +9329,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9335,10 +9354,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(184), arg5, (char **)&x5);
+      _cffi_type(186), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(184), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9379,10 +9398,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9431,19 +9450,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg1, (char **)&x1);
+      _cffi_type(319), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9457,10 +9476,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(353), arg4, (char **)&x4);
+      _cffi_type(355), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(353), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9509,10 +9528,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9583,10 +9602,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9643,19 +9662,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg2, (char **)&x2);
+      _cffi_type(197), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg3, (char **)&x3);
+      _cffi_type(198), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9698,10 +9717,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9760,37 +9779,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(222), arg3, (char **)&x3);
+      _cffi_type(224), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(222), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(224), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg4, (char **)&x4);
+      _cffi_type(198), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9845,28 +9864,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg3, (char **)&x3);
+      _cffi_type(109), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9876,19 +9895,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg5, (char **)&x5);
+      _cffi_type(197), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg6, (char **)&x6);
+      _cffi_type(198), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9927,10 +9946,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9982,19 +10001,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(353), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(353), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10043,19 +10062,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(353), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(353), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10069,10 +10088,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg4, (char **)&x4);
+      _cffi_type(319), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10125,19 +10144,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(195), arg2, (char **)&x2);
+      _cffi_type(197), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(195), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg3, (char **)&x3);
+      _cffi_type(198), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10302,186 +10321,186 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 386), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 510), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 388), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 512), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 515), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 140), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 389), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 517), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 391), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 518), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 520), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 168), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 397), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 148), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 175), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 170), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 399), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 179), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 158), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 158), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 158), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 386), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 388), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 356), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 79), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 79), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 521), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 498), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 523), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 500), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 495), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 497), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 249), (void *)_cffi_d_mpiio_ext_layout_component },
-  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 246), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 251), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 248), (void *)_cffi_d_mpiio_ext_layout_component_count },
   { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_component_text },
-  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_layout_fact_count },
   { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
   { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
   { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
-  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 524), (void *)_cffi_d_mpiio_ext_layout_free },
-  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 110), (void *)_cffi_d_mpiio_ext_layout_inspect },
-  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 246), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 526), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_layout_inspect },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 248), (void *)_cffi_d_mpiio_ext_layout_is_folder },
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_value },
-  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 118), (void *)_cffi_d_mpiio_ext_locks_simulate },
-  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_locks_system_of },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 273), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 265), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 238), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 527), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 527), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 207), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 254), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 120), (void *)_cffi_d_mpiio_ext_locks_simulate },
+  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_locks_system_of },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 275), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 240), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 529), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 529), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 209), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 256), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 85), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 161), (void *)_cffi_d_mpiio_ext_partition_rule },
-  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_partition_rule_count },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 372), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 131), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 410), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 533), (void *)_cffi_d_mpiio_ext_plan_flat },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 530), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 538), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 407), (void *)_cffi_d_mpiio_ext_plan_set_count },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 410), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 280), (void *)_cffi_d_mpiio_ext_plan_totals },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 416), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 429), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 288), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 449), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 299), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 439), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 501), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 305), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 292), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 285), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 315), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 544), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 443), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 412), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 535), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 532), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 540), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 409), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 412), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 282), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 423), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 418), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 290), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 451), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 301), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 503), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 294), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 287), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 317), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 546), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 37), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 311), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 433), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 453), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 547), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 503), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 320), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 326), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 460), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 313), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 435), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 455), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 549), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 505), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 462), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
-  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 457), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 326), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 550), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 375), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 107), (void *)_cffi_d_mpiio_ext_schedule_create },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 459), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 552), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 377), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 464), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 553), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 555), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 505), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 507), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 464), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 370), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 508), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 510), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
   { "mpiio_ext_stats_way_partition", (void *)_cffi_f_mpiio_ext_stats_way_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_stats_way_partition },
   { "mpiio_ext_stats_way_reason", (void *)_cffi_f_mpiio_ext_stats_way_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_stats_way_reason },
-  { "mpiio_ext_stats_way_stripe_size_io", (void *)_cffi_f_mpiio_ext_stats_way_stripe_size_io, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 330), (void *)_cffi_d_mpiio_ext_stats_way_stripe_size_io },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 198), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 556), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 382), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_stats_way_stripe_size_io", (void *)_cffi_f_mpiio_ext_stats_way_stripe_size_io, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 332), (void *)_cffi_d_mpiio_ext_stats_way_stripe_size_io },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 558), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 384), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 57), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 57), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 468), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 154), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 334), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 334), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 334), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 472), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 475), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 581), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 337), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 347), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 559), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 361), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 366), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 225), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 566), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 478), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 590), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 487), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 478), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 232), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 482), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 218), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 189), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 562), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 351), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 574), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 232), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 477), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 244), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 583), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 561), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 368), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 568), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 480), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 592), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 489), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 480), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 484), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 191), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 564), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 353), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 576), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_version },
 };
 
@@ -10506,7 +10525,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "seed", offsetof(mpiio_ext_locks_run, seed),
             sizeof(((mpiio_ext_locks_run *)0)->seed),
-            _CFFI_OP(_CFFI_OP_NOOP, 622) },
+            _CFFI_OP(_CFFI_OP_NOOP, 624) },
   { "protocol", offsetof(mpiio_ext_locks_system, protocol),
                 sizeof(((mpiio_ext_locks_system *)0)->protocol),
                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
@@ -10527,25 +10546,25 @@ static const struct _cffi_field_s _cffi_fields[] = {
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
                     sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
-                    _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                    _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
                  sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
-                 _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
                       sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
-                      _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                      _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
                           sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
-                          _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                          _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "commit_s", offsetof(mpiio_ext_locks_system, commit_s),
                 sizeof(((mpiio_ext_locks_system *)0)->commit_s),
-                _CFFI_OP(_CFFI_OP_NOOP, 393) },
+                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "dirty_server_bytes", offsetof(mpiio_ext_locks_system, dirty_server_bytes),
                           sizeof(((mpiio_ext_locks_system *)0)->dirty_server_bytes),
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10554,7 +10573,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
               sizeof(((mpiio_ext_locks_totals *)0)->time_s),
-              _CFFI_OP(_CFFI_OP_NOOP, 393) },
+              _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
               sizeof(((mpiio_ext_locks_totals *)0)->rounds),
               _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10569,28 +10588,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 200) },
+             _CFFI_OP(_CFFI_OP_NOOP, 202) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 200) },
+           _CFFI_OP(_CFFI_OP_NOOP, 202) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 107) },
+            _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 107) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 107) },
+               _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 597) },
+             _CFFI_OP(_CFFI_OP_NOOP, 599) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 601) },
+               _CFFI_OP(_CFFI_OP_NOOP, 603) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10635,61 +10654,61 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 623) },
+            _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 623) },
+             _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 599) },
+             _CFFI_OP(_CFFI_OP_NOOP, 601) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 178) },
+            _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 178) },
+              _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 107) },
+            _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 107) },
+             _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 107) },
+                _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 107) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 107) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 107) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 107) },
+             _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 178) },
+                _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 623) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 256) },
+             _CFFI_OP(_CFFI_OP_NOOP, 258) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 184) },
+            _CFFI_OP(_CFFI_OP_NOOP, 186) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 40) },
@@ -10699,63 +10718,63 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 603, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 605, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 604, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 606, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 605, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 607, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_layout", 606, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 608, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_locks_run", 607, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_run", 609, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 7 },
-  { "mpiio_ext_locks_system", 608, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_system", 610, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 7, 15 },
-  { "mpiio_ext_locks_totals", 609, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_totals", 611, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 22, 4 },
-  { "mpiio_ext_mckp", 610, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 612, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 611, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 613, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 612, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 614, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 613, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_columns", 615, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 26, 9 },
-  { "mpiio_ext_rawtrace_row", 615, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 617, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 35, 13 },
-  { "mpiio_ext_rows", 616, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 618, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 48, 22 },
-  { "mpiio_ext_sanitizer", 617, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 619, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 618, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 620, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 619, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 621, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 620, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 622, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 621, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 623, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 603 },
-  { "mpiio_ext_delegates", 604 },
-  { "mpiio_ext_hints", 605 },
-  { "mpiio_ext_layout", 606 },
-  { "mpiio_ext_locks_run", 607 },
-  { "mpiio_ext_locks_system", 608 },
-  { "mpiio_ext_locks_totals", 609 },
-  { "mpiio_ext_mckp", 610 },
-  { "mpiio_ext_plan", 611 },
-  { "mpiio_ext_rawtrace", 612 },
-  { "mpiio_ext_rawtrace_columns", 613 },
-  { "mpiio_ext_rawtrace_row", 615 },
-  { "mpiio_ext_rows", 616 },
-  { "mpiio_ext_sanitizer", 617 },
-  { "mpiio_ext_schedule", 618 },
-  { "mpiio_ext_stats", 619 },
-  { "mpiio_ext_trace", 620 },
-  { "mpiio_ext_typemap", 621 },
+  { "mpiio_ext_darshan", 605 },
+  { "mpiio_ext_delegates", 606 },
+  { "mpiio_ext_hints", 607 },
+  { "mpiio_ext_layout", 608 },
+  { "mpiio_ext_locks_run", 609 },
+  { "mpiio_ext_locks_system", 610 },
+  { "mpiio_ext_locks_totals", 611 },
+  { "mpiio_ext_mckp", 612 },
+  { "mpiio_ext_plan", 613 },
+  { "mpiio_ext_rawtrace", 614 },
+  { "mpiio_ext_rawtrace_columns", 615 },
+  { "mpiio_ext_rawtrace_row", 617 },
+  { "mpiio_ext_rows", 618 },
+  { "mpiio_ext_sanitizer", 619 },
+  { "mpiio_ext_schedule", 620 },
+  { "mpiio_ext_stats", 621 },
+  { "mpiio_ext_trace", 622 },
+  { "mpiio_ext_typemap", 623 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -10770,7 +10789,7 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   0,  /* num_enums */
   18,  /* num_typenames */
   NULL,  /* no includes */
-  626,  /* num_types */
+  628,  /* num_types */
   0,  /* flags */
 };
 
