@@ -21,7 +21,11 @@ __all__ = ["FileStats", "Number", "RunStats", "calls", "numbers", "of", "total"]
 
 _BUCKETS = 48
 #: Fields that are neither counters nor times.
-_OTHERS = ("request_size_log2", "partition", "reason", "delegation")
+_WAYS = ("write", "read")
+_OTHERS = (
+    "request_size_log2", "partition", "reason",
+    *(f"{way}_{what}" for way in _WAYS for what in ("partition", "stripe_size_io", "reason")), "delegation",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +83,12 @@ class _Stats:
     delegated_s : of those, seconds inside accesses through delegates.
     fence_s : seconds until what was written through delegates was in the file: sync, close, other ways of access.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
-    partition : file-domain method of the last collective.
-    reason : why that method and that path.
+    partition : file-domain method of the last collective that had file domains, whether it wrote or read.
+    reason : why the last collective had that method and that path.
+    write_partition, read_partition : method of the last collective that wrote, and of the last one that read; "" when
+        it had no file domains, or there was none.
+    write_stripe_size_io, read_stripe_size_io : whether its requests were no larger than a stripe.
+    write_reason, read_reason : why it had that method and that path; "" when there was none.
     delegation : which delegates, or why there are none; "" when none were asked for.
     """
 
@@ -141,6 +149,12 @@ class _Stats:
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str
+    write_partition: str
+    write_stripe_size_io: bool
+    write_reason: str
+    read_partition: str
+    read_stripe_size_io: bool
+    read_reason: str
     delegation: str
 
 
@@ -208,6 +222,11 @@ def _fields(handle: object) -> dict[str, Any]:
     values["request_size_log2"] = tuple(int(lib.mpiio_ext_stats_requests(handle, power)) for power in range(_BUCKETS))
     values["partition"] = _text(lib.mpiio_ext_stats_partition(handle))
     values["reason"] = _text(lib.mpiio_ext_stats_reason(handle))
+    for way in _WAYS:
+        write = int(way == "write")
+        values[f"{way}_partition"] = _text(lib.mpiio_ext_stats_way_partition(handle, write))
+        values[f"{way}_stripe_size_io"] = bool(lib.mpiio_ext_stats_way_stripe_size_io(handle, write))
+        values[f"{way}_reason"] = _text(lib.mpiio_ext_stats_way_reason(handle, write))
     values["delegation"] = _text(lib.mpiio_ext_stats_delegation(handle))
     return values
 

@@ -41,7 +41,7 @@ class Choice:
     stripe_size_io : bool
         Whether no request is larger than a stripe or crosses a stripe's end.
     reason : str
-        One line.
+        One line: the numbers it was decided for, the rule's reason and source, and times where methods were compared.
     source : str
         Where the rule that chose the method comes from.
     """
@@ -62,7 +62,7 @@ class Rule:
 
     Parameters
     ----------
-    topic : {"aggregators", "window", "method", "estimate", "trial", "requests"}
+    topic : {"aggregators", "window", "method", "again", "estimate", "trial", "requests"}
         What it decides.
     when : str
         When it holds: S servers, A aggregators.
@@ -98,7 +98,7 @@ def rules_markdown() -> str:
     return head + "".join(f"| {r.topic} | {r.when} | {r.takes} | {r.reason} | {r.source} |\n" for r in rules())
 
 
-def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | None) -> None:
+def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | None, held: str | None) -> None:
     if lock not in LOCKS:
         raise ArgumentError(f"unknown lock protocol {lock!r}: choose from {', '.join(LOCKS)}")
     if operation not in ("write", "read"):
@@ -106,6 +106,8 @@ def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | 
     names = [m.name for m in methods()]
     if method not in ("auto", *names):
         raise ArgumentError(f"unknown partition method {method!r}: choose from auto, {', '.join(names)}")
+    if held is not None and held not in names:
+        raise ArgumentError(f"unknown partition method {held!r} for held: choose from {', '.join(names)}")
     if stripe_size_io not in _WISHES:
         raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
 
@@ -115,6 +117,19 @@ def _check_code(code: int, geometry: Geometry) -> None:
         raise MpiioExtError(f"not enough memory to decide for {geometry}")
     if code != 0:
         raise ArgumentError(f"the library refuses to decide for {geometry}")
+
+
+def _choice(numbers: Any, texts: Any, reason: Any) -> Choice:
+    return Choice(
+        method=_text(texts[0]),
+        aggregators=numbers[0],
+        aggregators_used=numbers[1],
+        window_bytes=numbers[2],
+        alignment_bytes=numbers[3],
+        stripe_size_io=bool(numbers[4]),
+        reason=_text(reason),
+        source=_text(texts[1]),
+    )
 
 
 def choose(
@@ -129,6 +144,8 @@ def choose(
     window_bytes: int = 0,
     aggregators: int = 0,
     stripe_size_io: bool | None = None,
+    held: str | None = None,
+    held_bytes: int = 0,
 ) -> Choice:
     """Return what the library decides where hints leave it open.
 
@@ -149,30 +166,26 @@ def choose(
     method, window_bytes, aggregators, stripe_size_io
         What the hints ``mpiox_partition``, ``cb_buffer_size``, ``cb_nodes`` (counts with nodes > 0) and
         ``mpiox_stripe_size_io`` ask for; "auto", 0 and None leave it open.
+    held : str or None
+        Method of the collective before on the same open file; None: this is the first one.
+    held_bytes : int
+        Bytes of the region that were written under it.
 
     Raises
     ------
     ArgumentError, MpiioExtError
         An argument is unknown or out of range; there is not enough memory for the lock model.
     """
-    _check_words(lock, operation, method, stripe_size_io)
+    _check_words(lock, operation, method, stripe_size_io, held)
     for name, number in (("nodes", nodes), ("aggregators", aggregators)):
         _check(name, number, 0, 2**31 - 1)
-    _check("window_bytes", window_bytes, 0, MAX_OFFSET_BYTES)
+    for name, number in (("window_bytes", window_bytes), ("held_bytes", held_bytes)):
+        _check(name, number, 0, MAX_OFFSET_BYTES)
     numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
     code = lib.mpiio_ext_partition_decide(
         lock.encode(), int(coherent), int(stripe_known), *_numbers(geometry), nodes, int(operation == "write"),
         ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
-        numbers, texts, reason, _LINE_BYTES,
+        ffi.NULL if held is None else held.encode(), held_bytes, numbers, texts, reason, _LINE_BYTES,
     )  # fmt: skip
     _check_code(code, geometry)
-    return Choice(
-        method=_text(texts[0]),
-        aggregators=numbers[0],
-        aggregators_used=numbers[1],
-        window_bytes=numbers[2],
-        alignment_bytes=numbers[3],
-        stripe_size_io=bool(numbers[4]),
-        reason=_text(reason),
-        source=_text(texts[1]),
-    )
+    return _choice(numbers, texts, reason)

@@ -185,7 +185,7 @@ def main(
             click.echo(json.dumps(_as_json(plans, choice), indent=2))
             return
         if choice is not None:
-            click.echo(f"auto takes {choice.method}: {choice.reason} ({choice.source})")
+            click.echo(f"auto takes {choice.reason}")
             requests = "stripe-size I/O" if choice.stripe_size_io else f"windows of {choice.window_bytes} bytes"
             click.echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
         if plot is None:

@@ -62,7 +62,8 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
 int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
                                int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
                                const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
-                               int64_t *numbers, const char **texts, char *reason, int64_t reason_bytes)
+                               const char *held, int64_t held_bytes, int64_t *numbers, const char **texts, char *reason,
+                               int64_t reason_bytes)
 {
     mpiox_partition_facts facts = {.start = start,
                                    .end = end,
@@ -71,12 +72,15 @@ int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known,
                                    .nodes = nodes,
                                    .aggregators_asked = aggregators_asked,
                                    .window_asked = window_bytes,
-                                   .method = mpiox_partition_find(method)};
+                                   .method = mpiox_partition_find(method),
+                                   .held = mpiox_partition_find(held),
+                                   .held_bytes = held_bytes};
     mpiox_partition_decision decision;
     facts.layout = (mpiox_layout){
         .stripe_size = stripe_size, .servers = servers, .stripe_known = stripe_known != 0, .coherent = coherent != 0};
-    if ((method != NULL && facts.method == NULL) || stripe_size_io < MPIOX_PARTITION_NO ||
-        stripe_size_io > MPIOX_PARTITION_OPEN || mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
+    if ((method != NULL && facts.method == NULL) || (held != NULL && facts.held == NULL) ||
+        stripe_size_io < MPIOX_PARTITION_NO || stripe_size_io > MPIOX_PARTITION_OPEN ||
+        mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
         return MPIOX_E_ARG;
     facts.stripe_size_io = (mpiox_partition_wish)stripe_size_io;
     const int code = mpiox_partition_decide(&facts, &decision);

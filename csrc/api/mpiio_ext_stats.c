@@ -123,6 +123,21 @@ const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats)
     return stats->values.reason;
 }
 
+const char *mpiio_ext_stats_way_partition(const mpiio_ext_stats *stats, int write)
+{
+    return stats->values.ways[write != 0].partition;
+}
+
+const char *mpiio_ext_stats_way_reason(const mpiio_ext_stats *stats, int write)
+{
+    return stats->values.ways[write != 0].reason;
+}
+
+int mpiio_ext_stats_way_stripe_size_io(const mpiio_ext_stats *stats, int write)
+{
+    return stats->values.ways[write != 0].stripe_size_io;
+}
+
 const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats)
 {
     return stats->values.delegation;

@@ -12,8 +12,7 @@
  *             A region and the same one further on, by as much as everything repeats after, are decided alike.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "mpiox_partition_auto.h"
 #include "mpiox_partition_methods.h"
@@ -85,6 +84,7 @@ static uint32_t cases_of(const mpiox_partition_facts *facts, int32_t aggregators
         stripes < aggregators ? MPIOX_CASE_FEW_STRIPES : MPIOX_CASE_ENOUGH_STRIPES,
         large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
         layout->hashed ? MPIOX_CASE_HASHED : MPIOX_CASE_ROUND_ROBIN,
+        facts->held != NULL ? MPIOX_CASE_HELD : MPIOX_CASE_FIRST,
     };
     uint32_t cases = 0;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
@@ -135,20 +135,10 @@ static int64_t window_of(const mpiox_partition_facts *facts, uint32_t cases)
     return facts->layout.stripe_size < LARGEST_WINDOW ? facts->layout.stripe_size : LARGEST_WINDOW;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* The least common multiple, or 0 where that is beyond the limits of offsets. */
 static int64_t common_multiple(int64_t a, int64_t b)
 {
-    const int64_t times = b / common_divisor(a, b);
+    const int64_t times = b / mpiox_partition_common_divisor(a, b);
     return a > MPIOX_PARTITION_MAX_OFFSET / times ? 0 : a * times;
 }
 
@@ -167,11 +157,12 @@ static void move_down(mpiox_geometry *geometry, int64_t window_bytes)
 typedef struct choice { /* of a collective's file domains and requests */
     const mpiox_partition_facts *facts;
     mpiox_geometry geometry;
-    const mpiox_partition_rule *rule, *estimate, *trial, *requests;
+    const mpiox_partition_rule *rule, *again, *estimate, *trial, *requests;
     const mpiox_partition_method *preferred;
+    double change; /* from the owners before to others */
     mpiox_partition_cost_case cost;
     mpiox_partition_candidate candidates[MOST_CANDIDATES];
-    int n;
+    int n, found; /* left, and at first */
     bool tried;
 } choice;
 
@@ -200,9 +191,11 @@ static bool stripes_are_open(const choice *c, const mpiox_partition_method *meth
 
 static void add_candidate(choice *c, const mpiox_partition_method *method, bool stripe_size_io)
 {
+    const double change = method == c->preferred ? 0 : c->change;
     const mpiox_partition_candidate new = {.method = method,
                                            .stripe_size_io = stripe_size_io,
-                                           .time = mpiox_partition_cost(&c->cost, method, stripe_size_io)};
+                                           .time = mpiox_partition_cost(&c->cost, method, stripe_size_io) + change,
+                                           .change = change};
     int at = c->n++;
     for (; at > 0 && c->candidates[at - 1].time > new.time; at--) /* ascending, equal ones as they come */
         c->candidates[at] = c->candidates[at - 1];
@@ -261,6 +254,45 @@ static const mpiox_partition_candidate *best_of(const choice *c)
     return blocks != NULL && CLEARLY * blocks->time <= best->time ? blocks : best;
 }
 
+/* What the best one is compared with: what the rules say, or else the fastest other method of those whose times have
+ * one origin; NULL: there is none. */
+static const mpiox_partition_candidate *other_of(const choice *c, const mpiox_partition_candidate *best)
+{
+    const mpiox_partition_candidate *other = NULL;
+    for (int i = 0; i < (c->tried ? c->n : c->found); i++) {
+        const mpiox_partition_candidate *candidate = &c->candidates[i];
+        if (candidate->method == best->method)
+            continue;
+        if (candidate->method == c->preferred)
+            return candidate;
+        other = other == NULL || candidate->time < other->time ? candidate : other;
+    }
+    return other;
+}
+
+static void take(const choice *c, const mpiox_partition_candidate *best, mpiox_partition_decision *out)
+{
+    const mpiox_partition_candidate *other = other_of(c, best);
+    out->method = best->method;
+    out->stripe_size_io = best->stripe_size_io;
+    out->tried = c->tried;
+    out->changes = c->change > 0;
+    if (c->found > 1 || c->estimate->take == MPIOX_TAKE_FASTEST)
+        out->time = best->time;
+    if (other != NULL) {
+        out->other = other->method;
+        out->other_time = other->time;
+    }
+    if (best->method != c->preferred) {
+        out->instead_of = c->preferred;
+        out->instead_of_held = c->facts->method == NULL && c->again->take == MPIOX_TAKE_KEPT;
+    }
+    if (c->facts->method != NULL || best->method == c->rule->method)
+        return;
+    out->reason = out->instead_of == NULL ? c->again->reason : c->estimate->reason;
+    out->source = out->instead_of == NULL ? c->again->source : c->tried ? c->trial->source : c->estimate->source;
+}
+
 /* Domains and requests of a collective: the rules' method, or one that is found clearly faster. */
 static int choose(const mpiox_partition_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
                   mpiox_partition_decision *out)
@@ -268,14 +300,16 @@ static int choose(const mpiox_partition_facts *facts, const mpiox_geometry *geom
     choice c = {.facts = facts,
                 .geometry = *geometry,
                 .rule = mpiox_partition_rule_find(MPIOX_TOPIC_METHOD, cases),
+                .again = mpiox_partition_rule_find(MPIOX_TOPIC_AGAIN, cases),
                 .estimate = mpiox_partition_rule_find(MPIOX_TOPIC_ESTIMATE, cases),
                 .trial = mpiox_partition_rule_find(MPIOX_TOPIC_TRIAL, cases),
                 .requests = mpiox_partition_rule_find(MPIOX_TOPIC_REQUESTS, cases)};
+    const bool kept = facts->method == NULL && c.again->take == MPIOX_TAKE_KEPT && geometry->start < geometry->end;
     c.cost = (mpiox_partition_cost_case){.geometry = &c.geometry,
                                          .system = mpiox_locks_system_of(c.estimate->system),
                                          .window_bytes = out->window_bytes,
                                          .write = facts->write};
-    c.preferred = facts->method != NULL ? facts->method : c.rule->method;
+    c.preferred = facts->method != NULL ? facts->method : kept ? facts->held : c.rule->method;
     out->method = c.preferred;
     out->stripe_size_io = facts->stripe_size_io == MPIOX_PARTITION_YES;
     if (facts->method == NULL) {
@@ -285,27 +319,25 @@ static int choose(const mpiox_partition_facts *facts, const mpiox_geometry *geom
     if (geometry->start == geometry->end)
         return MPIOX_OK;
     move_down(&c.geometry, out->window_bytes);
+    if (kept)
+        c.change = mpiox_partition_cost_of_change(&c.cost, facts->held, facts->held_bytes);
     find_candidates(&c);
+    c.found = c.n;
     if (c.n > 1 && try_candidates(&c) != MPIOX_OK)
         return MPIOX_E_NOMEM;
-    const mpiox_partition_candidate *best = best_of(&c);
-    out->stripe_size_io = best->stripe_size_io;
-    if (best->method == c.preferred)
-        return MPIOX_OK;
-    out->method = best->method;
-    out->instead_of = c.preferred;
-    out->tried = c.tried;
-    out->reason = c.estimate->reason;
-    out->source = c.tried ? c.trial->source : c.estimate->source;
+    take(&c, best_of(&c), out);
     return MPIOX_OK;
 }
 
 int mpiox_partition_decide(const mpiox_partition_facts *facts, mpiox_partition_decision *out)
 {
     mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
-    *out = (mpiox_partition_decision){.reason = "asked for by hint", .source = "hint"};
+    *out = (mpiox_partition_decision){.reason = "asked for by hint",
+                                      .source = "hint",
+                                      .layout = facts->layout,
+                                      .locks = mpiox_partition_case_text(locks_of(&facts->layout))};
     if (!mpiox_geometry_is_valid(&geometry) || facts->nodes < 0 || facts->aggregators_asked < 0 ||
-        facts->window_asked < 0 || facts->window_asked > MPIOX_PARTITION_MAX_OFFSET)
+        facts->window_asked < 0 || facts->window_asked > MPIOX_PARTITION_MAX_OFFSET || facts->held_bytes < 0)
         return MPIOX_E_ARG;
     geometry.aggregators = out->aggregators = number_of_aggregators(facts);
     const uint32_t cases = cases_of(facts, out->aggregators);
@@ -323,8 +355,9 @@ static bool same_facts(const mpiox_partition_facts *a, const mpiox_partition_fac
     return a->start == b->start && a->end == b->end && a->write == b->write && a->aggregators == b->aggregators &&
            a->nodes == b->nodes && a->aggregators_asked == b->aggregators_asked && a->window_asked == b->window_asked &&
            a->method == b->method && a->stripe_size_io == b->stripe_size_io && a->layout.lock == b->layout.lock &&
-           a->layout.coherent == b->layout.coherent && a->layout.stripe_known == b->layout.stripe_known &&
-           a->layout.stripe_size == b->layout.stripe_size && a->layout.servers == b->layout.servers;
+           a->held == b->held && a->held_bytes == b->held_bytes && a->layout.coherent == b->layout.coherent &&
+           a->layout.stripe_known == b->layout.stripe_known && a->layout.stripe_size == b->layout.stripe_size &&
+           a->layout.servers == b->layout.servers;
 }
 
 int mpiox_partition_decide_again(mpiox_partition_memory *memory, const mpiox_partition_facts *facts,
@@ -352,16 +385,34 @@ int mpiox_partition_decide_again(mpiox_partition_memory *memory, const mpiox_par
     return MPIOX_OK;
 }
 
-void mpiox_partition_explain(const mpiox_partition_decision *decision, char *text, int64_t text_bytes)
+static int64_t greater(int64_t a, int64_t b)
 {
-    const size_t size = (size_t)text_bytes;
-    size_t used = (size_t)snprintf(text, size, "%s", decision->reason);
-    if (used < size && decision->instead_of != NULL)
-        used += (size_t)snprintf(text + used, size - used, "; %s faster than %s",
-                                 decision->tried ? "in the lock model" : "estimated", decision->instead_of->name);
-    if (used < size && decision->aggregators_use < decision->aggregators)
-        used += (size_t)snprintf(text + used, size - used, "; %d of %d aggregators", (int)decision->aggregators_use,
-                                 (int)decision->aggregators);
-    if (used < size && decision->stripe_size_io)
-        snprintf(text + used, size - used, "; one stripe a request");
+    return a > b ? a : b;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void mpiox_partition_hold(mpiox_partition_held *held, const mpiox_partition_facts *facts,
+                          const mpiox_partition_method *method)
+{
+    if (held->method != method)
+        *held = (mpiox_partition_held){.method = method};
+    if (!facts->write || facts->start >= facts->end)
+        return;
+    if (held->start < held->end) {
+        held->start = lesser(held->start, facts->start);
+        held->end = greater(held->end, facts->end);
+    } else {
+        held->start = facts->start;
+        held->end = facts->end;
+    }
+}
+
+void mpiox_partition_tell_held(const mpiox_partition_held *held, mpiox_partition_facts *facts)
+{
+    facts->held = held->method;
+    facts->held_bytes = greater(0, lesser(held->end, facts->end) - greater(held->start, facts->start));
 }

@@ -19,10 +19,13 @@ typedef enum mpiox_partition_wish {
 
 typedef struct mpiox_partition_facts {
     mpiox_layout layout;
-    int64_t start, end;  /* half-open access region; start == end: none yet, a file is being opened */
-    bool write;          /* false: the access reads */
-    int32_t aggregators; /* as many as there may be; with nodes == 0 as many as there are */
-    int32_t nodes;       /* nodes they may lie on; 0: their number is settled */
+    int64_t start, end; /* half-open access region; start == end: none yet, a file is being opened */
+    bool write;         /* false: the access reads */
+    /* What the file's collectives have left, see mpiox_partition_held. */
+    const mpiox_partition_method *held; /* NULL: nothing */
+    int64_t held_bytes;                 /* of the access, written under it */
+    int32_t aggregators;                /* as many as there may be; with nodes == 0 as many as there are */
+    int32_t nodes;                      /* nodes they may lie on; 0: their number is settled */
     /* hints */
     int32_t aggregators_asked;            /* cb_nodes; 0: open */
     int64_t window_asked;                 /* cb_buffer_size, or the window in force; 0: open */
@@ -37,11 +40,32 @@ typedef struct mpiox_partition_decision {
     int64_t window_bytes;                     /* of one collective buffer */
     int64_t alignment_bytes;                  /* no file domain begins inside such a unit: the stripe size, or 1 */
     bool stripe_size_io;                      /* no request larger than a stripe or across a stripe's end */
-    const mpiox_partition_method *instead_of; /* what the rule says, where another one is found faster; else NULL */
-    bool tried;                               /* ... by the lock model, not by the estimate alone */
+    const mpiox_partition_method *instead_of; /* what the rules say, where another one is found faster; else NULL */
+    bool instead_of_held;                     /* ... it is that of the collectives before */
     const char *reason;                       /* of the method; static text */
     const char *source;                       /* where the rule comes from; static text */
+    /* to explain it */
+    bool tried;                          /* times are the lock model's, not the estimate's */
+    double time;                         /* of the method, seconds; 0: none was looked for */
+    const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: there was none */
+    double other_time;                   /* with what a change of owners costs, if there were other ones */
+    bool changes;                        /* ... there were */
+    mpiox_layout layout;
+    const char *locks; /* whose they are; static text */
 } mpiox_partition_decision;
+
+/* Whose locks and cached pages a file handle's collectives have left. Zero-filled: nobody's. It depends on what is the
+ * same on all ranks only: the regions and methods of collectives with file domains, not what a rank does alone. */
+typedef struct mpiox_partition_held {
+    const mpiox_partition_method *method; /* of the last one */
+    int64_t start, end;                   /* hull of what was written since that is the method; start == end: nothing */
+} mpiox_partition_held;
+
+/* A collective accesses the region of the facts in this way. */
+void mpiox_partition_hold(mpiox_partition_held *held, const mpiox_partition_facts *facts,
+                          const mpiox_partition_method *method);
+/* Tell the facts, whose region is set, what is held. */
+void mpiox_partition_tell_held(const mpiox_partition_held *held, mpiox_partition_facts *facts);
 
 /* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window; MPIOX_E_NOMEM. Microseconds, or
  * what the rules of topic "trial" allow; the latter not for start == end. */
@@ -60,7 +84,8 @@ typedef struct mpiox_partition_memory {
 int mpiox_partition_decide_again(mpiox_partition_memory *memory, const mpiox_partition_facts *facts,
                                  mpiox_partition_decision *out);
 
-/* One line for the statistics: the reason, and what differs from the usual. Cut off at text_bytes. */
+/* One line for the statistics: the method, aggregators, servers, stripe and window; the reason and its source; how long
+ * that takes and the best other method, if that was looked for. Cut off at text_bytes, which is 1 or more. */
 void mpiox_partition_explain(const mpiox_partition_decision *decision, char *text, int64_t text_bytes);
 
 #endif

@@ -336,3 +336,22 @@ double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_part
         d = deal_in_turn(&j, most);
     return dealt(&j, &d, in_turn, transposed);
 }
+
+double mpiox_partition_cost_of_change(const mpiox_partition_cost_case *c, const mpiox_partition_method *held,
+                                      int64_t unwritten)
+{
+    const mpiox_geometry *g = c->geometry;
+    const mpiox_locks_system *system = c->system;
+    const int64_t used = held->adjust != NULL ? held->adjust(g) : g->aggregators;
+    const int64_t stripes = mpiox_partition_stripes(g);
+    const int64_t writers = stripes < g->servers ? stripes : g->servers; /* servers that take what is written */
+    int64_t holders = used < stripes ? used : stripes; /* that one server, or the token manager, has to call back */
+    if (system->protocol == MPIOX_LOCKS_SERVER && !mpiox_partition_is_contiguous(held, g)) {
+        const int64_t share = used / mpiox_partition_common_divisor(used, g->servers); /* as s mod A and s mod S meet */
+        holders = share < holders ? share : holders;
+    }
+    if (system->protocol == MPIOX_LOCKS_NONE)
+        return 0;
+    return (double)holders * (system->round_trip + system->lock_service) +
+           (double)unwritten / ((double)writers * system->server_bandwidth);
+}

@@ -24,11 +24,26 @@ static inline int64_t mpiox_partition_stripes(const mpiox_geometry *geometry)
     return (geometry->end - 1) / geometry->stripe_size - geometry->start / geometry->stripe_size + 1;
 }
 
+static inline int64_t mpiox_partition_common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 /* Is a domain one part of the file, or a few, so that its requests may span stripes? */
 bool mpiox_partition_is_contiguous(const mpiox_partition_method *method, const mpiox_geometry *geometry);
 
 /* Seconds, in the order of magnitude. stripe_size_io: with requests of one stripe at most. */
 double mpiox_partition_cost(const mpiox_partition_cost_case *c, const mpiox_partition_method *method,
                             bool stripe_size_io);
+
+/* Seconds until those who hold locks and pages under another method have given them back, `unwritten` bytes of the
+ * region first being written. An upper bound: pages may have been written long ago. */
+double mpiox_partition_cost_of_change(const mpiox_partition_cost_case *c, const mpiox_partition_method *held,
+                                      int64_t unwritten);
 
 #endif

@@ -23,6 +23,7 @@
 #define AGGREGATORS(when, what, why, from) {RULE(AGGREGATORS, when, MPIOX_TAKE_##what, why, from)}
 #define WINDOW(when, what, why, from) {RULE(WINDOW, when, MPIOX_TAKE_##what, why, from)}
 #define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
+#define AGAIN(when, what, why, from) {RULE(AGAIN, when, MPIOX_TAKE_##what, why, from)}
 #define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
 #define ESTIMATE(when, what, why, from, locks)                                                                         \
     {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = MPIOX_LOCKS_##locks}
@@ -61,14 +62,21 @@ static const mpiox_partition_rule rules[] = {
     METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
+    AGAIN(BIT(SERVER) | BIT(HELD), KEPT,
+          "server locks: the owners before have locks and cached pages, which others would have called back", "SDCI"),
+    AGAIN(BIT(TOKEN) | BIT(HELD), KEPT,
+          "distributed tokens: the owners before have tokens and cached pages, which others would have called back",
+          "SC08"),
+    AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
+
     ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NONE),
     ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", NONE),
-    ESTIMATE(BIT(SERVER), FASTEST, "busiest servers and waiting for locks, as on the Cray XT4 of SC08", "model",
+    ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",
              SERVER),
-    ESTIMATE(BIT(TOKEN), FASTEST, "busiest servers and waiting for tokens, as on the IA-64 cluster of SC08", "model",
-             TOKEN),
-    ESTIMATE(BIT(UNLOCKED), FASTEST, "busiest servers, as on the Cray XT4 of SC08; never parts of a block", "model",
-             NONE),
+    ESTIMATE(BIT(TOKEN), FASTEST, "distributed tokens: least time by busiest servers, links and token requests",
+             "model", TOKEN),
+    ESTIMATE(BIT(UNLOCKED), FASTEST,
+             "no client locks: least time by busiest servers and links, but no parts of a block", "model", NONE),
     ESTIMATE(0, RULE, "nothing is known of servers", "measured", NONE),
 
     TRIAL(BIT(HASHED), ESTIMATED, "nobody can say which server has which stripe", "CephFS", .within = 1),
@@ -85,7 +93,7 @@ static const mpiox_partition_rule rules[] = {
 
 #define RULES ((int)(sizeof rules / sizeof rules[0]))
 
-static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method",
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method",  "again",
                                                       "estimate",    "trial",  "requests"};
 static const char *const take_names[MPIOX_TAKES] = {
     "two a node",
@@ -97,6 +105,9 @@ static const char *const take_names[MPIOX_TAKES] = {
     "whole windows",
     "writes: stripe-size I/O, if 3 % faster",
     "the rule's method",
+    "the method of the collective before in place of the rule's; charged to others: message and answer and a lock for "
+    "each aggregator that one server or the token manager calls back, and writing what of the region that method wrote",
+    "the rule's method, at no charge",
     "the method of the lowest estimated time, if 3 % below that of the rule's",
     "the method that is fastest in the lock model, if 3 % below the rule's",
     "what is estimated",
@@ -121,6 +132,11 @@ const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topi
             return &rules[i];
     }
     return NULL;
+}
+
+const char *mpiox_partition_case_text(mpiox_partition_case which)
+{
+    return case_texts[which];
 }
 
 int mpiox_partition_rule_count(void)

@@ -17,6 +17,7 @@ typedef enum mpiox_partition_topic { /* what a rule decides, in the order in whi
                                      MPIOX_TOPIC_AGGREGATORS = 0,
                                      MPIOX_TOPIC_WINDOW,
                                      MPIOX_TOPIC_METHOD,
+                                     MPIOX_TOPIC_AGAIN,
                                      MPIOX_TOPIC_ESTIMATE,
                                      MPIOX_TOPIC_TRIAL,
                                      MPIOX_TOPIC_REQUESTS,
@@ -42,7 +43,9 @@ typedef enum mpiox_partition_topic { /* what a rule decides, in the order in whi
     X(LARGE_STRIPES, STRIPE_SIZE, "stripes known, larger than 1 MiB")                                                  \
     X(OTHER_STRIPES, STRIPE_SIZE, "stripes unknown, or of 1 MiB or less")                                              \
     X(HASHED, PLACES, "stripes placed by a hash")                                                                      \
-    X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")
+    X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")                                                               \
+    X(HELD, HISTORY, "not the first collective with file domains since the file was opened")                           \
+    X(FIRST, HISTORY, "the first collective with file domains since the file was opened")
 
 typedef enum mpiox_partition_question {
     MPIOX_QUESTION_LOCKS,
@@ -51,6 +54,7 @@ typedef enum mpiox_partition_question {
     MPIOX_QUESTION_STRIPES,
     MPIOX_QUESTION_STRIPE_SIZE,
     MPIOX_QUESTION_PLACES,
+    MPIOX_QUESTION_HISTORY,
     MPIOX_QUESTIONS
 } mpiox_partition_question;
 
@@ -68,6 +72,8 @@ typedef enum mpiox_partition_take {
     MPIOX_TAKE_WHOLE,
     MPIOX_TAKE_STRIPES,
     MPIOX_TAKE_RULE,
+    MPIOX_TAKE_KEPT,
+    MPIOX_TAKE_ANEW,
     MPIOX_TAKE_FASTEST,
     MPIOX_TAKE_TRIED,
     MPIOX_TAKE_ESTIMATED,
@@ -98,6 +104,9 @@ typedef struct mpiox_partition_rule {
 
 /* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
 const mpiox_partition_rule *mpiox_partition_rule_find(mpiox_partition_topic topic, uint32_t cases);
+
+/* The text of a case; static. */
+const char *mpiox_partition_case_text(mpiox_partition_case which);
 
 /* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
  * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */

@@ -87,7 +87,7 @@ int mpiox_partition_try(const mpiox_partition_cost_case *c, int64_t requests, in
                                      .collectives = 1,
                                      .requests_max = share > 1 ? share : 1};
         rc = mpiox_locks_simulate(candidates[i].method, g, c->system, &run, &outcome);
-        candidates[i].time = extrapolated(g, &outcome);
+        candidates[i].time = candidates[i].change + extrapolated(g, &outcome);
         requests -= outcome.data_requests + set_up(g);
     }
     free(outcome.servers);

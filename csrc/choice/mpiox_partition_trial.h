@@ -11,7 +11,8 @@
 typedef struct mpiox_partition_candidate {
     const mpiox_partition_method *method;
     bool stripe_size_io;
-    double time; /* seconds: estimated, or predicted by the model */
+    double time;   /* seconds: estimated, or predicted by the model; with */
+    double change; /* what the change from the owners before costs, 0 if they stay */
 } mpiox_partition_candidate;
 
 /* Replace the times of candidates, which come in ascending order of them, by those of the lock model. requests: data

@@ -131,7 +131,7 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
     } else {
         direct = direct_wins(call, &reason);
     }
-    snprintf(b->file->stats.reason, sizeof b->file->stats.reason, "%s", reason);
+    mpiox_stats_say(&b->file->stats, call->write, NULL, false, reason);
     return direct;
 }
 
@@ -203,16 +203,23 @@ static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_pa
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
     facts.method = collective->forced;
-    return mpiox_partition_decide_again(&collective->decisions, &facts, decision);
+    mpiox_partition_tell_held(&collective->held, &facts);
+    const int code = mpiox_partition_decide_again(&collective->decisions, &facts, decision);
+    if (code == MPIOX_OK)
+        mpiox_partition_hold(&collective->held, &facts, decision->method);
+    return code;
 }
 
-static void explain(mpiox_stats *stats, const mpiox_partition_decision *decision)
+/* Into the statistics: why two-phase, which is there already, and why this method. */
+static void explain(mpiox_stats *stats, bool write, const mpiox_partition_decision *decision, bool forced)
 {
-    const size_t used = strlen(stats->reason), left = sizeof stats->reason - used;
-    if (left > 2) {
-        memcpy(stats->reason + used, "; ", 3);
-        mpiox_partition_explain(decision, stats->reason + used + 2, (int64_t)left - 2);
+    char reason[sizeof stats->reason];
+    const size_t used = (size_t)snprintf(reason, sizeof reason, "%s", stats->reason), left = sizeof reason - used;
+    if (!forced && left > 2) {
+        memcpy(reason + used, "; ", 3);
+        mpiox_partition_explain(decision, reason + used + 2, (int64_t)left - 2);
     }
+    mpiox_stats_say(stats, write, decision->method->name, decision->stripe_size_io, reason);
 }
 
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
@@ -239,9 +246,7 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
     }
     if (grow_scratch(b) != MPIOX_OK)
         return MPIOX_E_NOMEM;
-    snprintf(b->file->stats.partition, sizeof b->file->stats.partition, "%s", method->name);
-    if (!collective->forced)
-        explain(&b->file->stats, &decision);
+    explain(&b->file->stats, call->write, &decision, collective->forced != NULL);
     call->rounds = 0;
     for (int a = 0; a < b->n_aggregators; a++) {
         const int64_t windows = mpiox_plan_windows(b->plan, a, b->window_bytes);

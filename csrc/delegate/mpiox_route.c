@@ -44,7 +44,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
         stats->direct_bytes_read += outcome->bytes;
     }
     stats->errors += outcome->error.code != MPIOX_OK;
-    snprintf(stats->reason, sizeof stats->reason, "through delegates: accesses of this file are cached there");
+    mpiox_stats_say(stats, request->write, NULL, false, "through delegates: accesses of this file are cached there");
     return outcome->error.code;
 }
 

@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -604,17 +604,17 @@ static void *_cffi_types[] = {
 /* 16 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 17 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 18 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_darshan const *)
-/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_darshan const *
+/* 19 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_darshan const *
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 21 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_hints const *
+/* 22 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_hints const *
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 25 */ _CFFI_OP(_CFFI_OP_NOOP, 22),
 /* 26 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
-/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_layout const *
+/* 29 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_layout const *
 /* 30 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
@@ -623,7 +623,7 @@ static void *_cffi_types[] = {
 /* 35 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rawtrace const *
+/* 38 */ _CFFI_OP(_CFFI_OP_POINTER, 614), // mpiio_ext_rawtrace const *
 /* 39 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 40 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t *
 /* 41 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
@@ -636,573 +636,583 @@ static void *_cffi_types[] = {
 /* 48 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_stats const *
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_stats const *
 /* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
-/* 54 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_trace const *
-/* 55 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
-/* 57 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 58 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 59 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
-/* 62 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 174), // int32_t const * *
+/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *, int)
+/* 54 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 55 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 56 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 57 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *)
+/* 58 */ _CFFI_OP(_CFFI_OP_POINTER, 622), // mpiio_ext_trace const *
+/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 60 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int, int64_t *)
+/* 61 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 62 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 63 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 64 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
-/* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 67 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 65 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int32_t const * *)
+/* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 180), // int32_t const * *
 /* 68 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
-/* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 385), // double()(mpiio_ext_stats const *, int)
-/* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 73 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 69 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_trace const *, int64_t)
+/* 70 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 71 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 72 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 73 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
-/* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 77 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 78 */ _CFFI_OP(_CFFI_OP_POINTER, 590), // char *
-/* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 80 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, int64_t *, char const * *, char *, int64_t)
-/* 82 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 84 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 91 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 93 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 395), // double()(mpiio_ext_stats const *, int)
+/* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 78 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 79 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
+/* 80 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 82 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // char *
+/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 84 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, char const *, int64_t, int64_t *, char const * *, char *, int64_t)
+/* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 91 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 92 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 93 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 94 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 96 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 100 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 101 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
-/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 103 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 104 */ _CFFI_OP(_CFFI_OP_POINTER, 317), // mpiio_ext_schedule * *
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
-/* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 108 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 109 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 110 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 517), // mpiio_ext_layout * *
-/* 112 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
-/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 118 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 119 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 121 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_locks_system const *
-/* 122 */ _CFFI_OP(_CFFI_OP_POINTER, 599), // mpiio_ext_locks_run const *
-/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 125 */ _CFFI_OP(_CFFI_OP_POINTER, 601), // mpiio_ext_locks_totals *
-/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 130 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 131 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 134 */ _CFFI_OP(_CFFI_OP_POINTER, 523), // mpiio_ext_plan * *
-/* 135 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 136 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 382), // mpiio_ext_darshan * *
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 140 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 96 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 105 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 107 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
+/* 108 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 109 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
+/* 110 */ _CFFI_OP(_CFFI_OP_POINTER, 323), // mpiio_ext_schedule * *
+/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
+/* 113 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 115 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 117 */ _CFFI_OP(_CFFI_OP_POINTER, 527), // mpiio_ext_layout * *
+/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 120 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
+/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 122 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 124 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 126 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 127 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_locks_system const *
+/* 128 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_locks_run const *
+/* 129 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 131 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_locks_totals *
+/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 133 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
+/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 135 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 138 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 139 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 533), // mpiio_ext_plan * *
 /* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
 /* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 511), // mpiio_ext_delegates * *
-/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
-/* 147 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 148 */ _CFFI_OP(_CFFI_OP_POINTER, 600), // mpiio_ext_locks_system *
-/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 152 */ _CFFI_OP(_CFFI_OP_POINTER, 461), // mpiio_ext_trace * *
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 155 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 157 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
-/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 162 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // double *
-/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 144),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 174 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
-/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 180 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // unsigned char *
-/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
-/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 183 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
-/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 191 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_typemap const *
-/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 552), // mpiio_ext_typemap * *
-/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 196 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // double const *
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 199 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
-/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
-/* 201 */ _CFFI_OP(_CFFI_OP_POINTER, 594), // int8_t *
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 392), // mpiio_ext_darshan * *
+/* 145 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 146 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 148 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 150 */ _CFFI_OP(_CFFI_OP_POINTER, 521), // mpiio_ext_delegates * *
+/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 152 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
+/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 154 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_locks_system *
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_trace * *)
+/* 157 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 158 */ _CFFI_OP(_CFFI_OP_POINTER, 471), // mpiio_ext_trace * *
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 161 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 165 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 166 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 167 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 169 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 172 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 173 */ _CFFI_OP(_CFFI_OP_POINTER, 395), // double *
+/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 175 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 176 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 177 */ _CFFI_OP(_CFFI_OP_NOOP, 150),
+/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 180 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t const *
+/* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 184 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 185 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 186 */ _CFFI_OP(_CFFI_OP_POINTER, 626), // unsigned char *
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 16),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 194 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 197 */ _CFFI_OP(_CFFI_OP_POINTER, 623), // mpiio_ext_typemap const *
+/* 198 */ _CFFI_OP(_CFFI_OP_POINTER, 562), // mpiio_ext_typemap * *
+/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 202 */ _CFFI_OP(_CFFI_OP_POINTER, 395), // double const *
+/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
 /* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 208 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 209 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 210 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 211 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 207 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // int8_t *
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 210 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 212 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 213 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 214 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 218 */ _CFFI_OP(_CFFI_OP_POINTER, 191), // mpiio_ext_typemap const * const *
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 222 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 226 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 228 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 229 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 230 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 217 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 224 */ _CFFI_OP(_CFFI_OP_POINTER, 197), // mpiio_ext_typemap const * const *
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 228 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
 /* 233 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
 /* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 236 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_mckp * *
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 238 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 240 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
-/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
-/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
-/* 247 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 248 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 251 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_mckp *
-/* 252 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 167),
-/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
-/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
+/* 236 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 237 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_mckp * *)
+/* 241 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 242 */ _CFFI_OP(_CFFI_OP_POINTER, 257), // mpiio_ext_mckp * *
+/* 243 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 251 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 252 */ _CFFI_OP(_CFFI_OP_NOOP, 29),
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 254 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 255 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 257 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_mckp *
+/* 258 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
 /* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
-/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 265 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 267 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 269 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
-/* 271 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 272 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 274 */ _CFFI_OP(_CFFI_OP_NOOP, 196),
-/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
-/* 277 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_plan const *
-/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
-/* 280 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
-/* 282 */ _CFFI_OP(_CFFI_OP_POINTER, 604), // mpiio_ext_rawtrace *
-/* 283 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
-/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 292 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 293 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 295 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 296 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
+/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 173),
+/* 261 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 262 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 263 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t)
+/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 270 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 271 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 272 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 275 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 276 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 277 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 278 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
+/* 280 */ _CFFI_OP(_CFFI_OP_NOOP, 202),
+/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 282 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 283 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_plan const *
+/* 284 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 285 */ _CFFI_OP(_CFFI_OP_NOOP, 258),
+/* 286 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *)
+/* 288 */ _CFFI_OP(_CFFI_OP_POINTER, 614), // mpiio_ext_rawtrace *
+/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *)
+/* 291 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 296 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 297 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 298 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 298 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 300 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 303 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 304 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 305 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 302 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 303 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 304 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 305 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 306 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 309 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_rawtrace_columns const *
-/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 312 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 313 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // void const *
-/* 314 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 317 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_schedule *
-/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 319 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 320 */ _CFFI_OP(_CFFI_OP_POINTER, 324), // uint32_t *
+/* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 308 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 309 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 311 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 315 */ _CFFI_OP(_CFFI_OP_POINTER, 615), // mpiio_ext_rawtrace_columns const *
+/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 317 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 318 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 319 */ _CFFI_OP(_CFFI_OP_POINTER, 627), // void const *
+/* 320 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 323 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 324 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 326 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
-/* 327 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 331 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 332 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 335 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 336 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 323 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_schedule *
+/* 324 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 325 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 326 */ _CFFI_OP(_CFFI_OP_POINTER, 330), // uint32_t *
+/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 329 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 330 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_stats const *, int)
+/* 333 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_trace const *)
+/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
 /* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 343 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 344 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 345 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // void *
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 340 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 341 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 342 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 344 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 345 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 346 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 350 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
+/* 347 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 352 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 355 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 356 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
+/* 353 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 354 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 355 */ _CFFI_OP(_CFFI_OP_POINTER, 627), // void *
+/* 356 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 360 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 361 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 366 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 369 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 370 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 371 */ _CFFI_OP(_CFFI_OP_NOOP, 320),
-/* 372 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 358 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 364 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 365 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 367 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 368 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 370 */ _CFFI_OP(_CFFI_OP_NOOP, 198),
+/* 371 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
 /* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 103), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 376 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 378 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 379 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 380 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 381 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 382 */ _CFFI_OP(_CFFI_OP_POINTER, 595), // mpiio_ext_darshan *
-/* 383 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 384 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 385 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 386 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 387 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 389 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 390 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_delegates const *
-/* 391 */ _CFFI_OP(_CFFI_OP_NOOP, 78),
-/* 392 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 393 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 394 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 395 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // mpiio_ext_mckp const *
-/* 396 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 374 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 376 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 377 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 378 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 379 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 381 */ _CFFI_OP(_CFFI_OP_NOOP, 326),
+/* 382 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 383 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 384 */ _CFFI_OP(_CFFI_OP_FUNCTION, 109), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 385 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 386 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 387 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 388 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 389 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 390 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 391 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 392 */ _CFFI_OP(_CFFI_OP_POINTER, 605), // mpiio_ext_darshan *
+/* 393 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 394 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 395 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 396 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 397 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 398 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
-/* 400 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 401 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 402 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 403 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 404 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 405 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 406 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 407 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 409 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 410 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 411 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 413 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 414 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 415 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 399 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 400 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_delegates const *
+/* 401 */ _CFFI_OP(_CFFI_OP_NOOP, 82),
+/* 402 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 403 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 404 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 405 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_mckp const *
+/* 406 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 407 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 408 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 409 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 410 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 411 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 412 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 413 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 414 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 415 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 416 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 417 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 418 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 419 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 420 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 421 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 422 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 423 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 424 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 425 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 426 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 427 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_rawtrace_row const * *
-/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 429 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
+/* 417 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 418 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 419 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 420 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 421 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 422 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 423 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 424 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 425 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 426 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 427 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 428 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 429 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 430 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 431 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 432 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 433 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 434 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 437 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 435 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 436 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 437 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // mpiio_ext_rawtrace_row const * *
 /* 438 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 439 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * *
+/* 439 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
 /* 440 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 441 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int)
 /* 442 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
-/* 443 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 443 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 444 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 446 */ _CFFI_OP(_CFFI_OP_POINTER, 609), // mpiio_ext_sanitizer *
-/* 447 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_rows const *
-/* 448 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 449 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 450 */ _CFFI_OP(_CFFI_OP_POINTER, 610), // mpiio_ext_schedule const *
-/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 452 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 453 */ _CFFI_OP(_CFFI_OP_NOOP, 450),
-/* 454 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 456 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 457 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 458 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 460 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 461 */ _CFFI_OP(_CFFI_OP_POINTER, 612), // mpiio_ext_trace *
-/* 462 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 463 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 464 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
-/* 465 */ _CFFI_OP(_CFFI_OP_NOOP, 54),
-/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 467 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 468 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 445 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 446 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 447 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 448 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 449 */ _CFFI_OP(_CFFI_OP_POINTER, 109), // int64_t const * *
+/* 450 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 451 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 452 */ _CFFI_OP(_CFFI_OP_NOOP, 38),
+/* 453 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 454 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 455 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
+/* 456 */ _CFFI_OP(_CFFI_OP_POINTER, 619), // mpiio_ext_sanitizer *
+/* 457 */ _CFFI_OP(_CFFI_OP_POINTER, 618), // mpiio_ext_rows const *
+/* 458 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 459 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 460 */ _CFFI_OP(_CFFI_OP_POINTER, 620), // mpiio_ext_schedule const *
+/* 461 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 462 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 463 */ _CFFI_OP(_CFFI_OP_NOOP, 460),
+/* 464 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 465 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 466 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 467 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 468 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 469 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 471 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 470 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 471 */ _CFFI_OP(_CFFI_OP_POINTER, 622), // mpiio_ext_trace *
 /* 472 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 473 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 476 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 477 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 478 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 480 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 481 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 474 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_trace const *)
+/* 475 */ _CFFI_OP(_CFFI_OP_NOOP, 58),
+/* 476 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 477 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 478 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 479 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 480 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 481 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 482 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 483 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 484 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 485 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 486 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 487 */ _CFFI_OP(_CFFI_OP_FUNCTION, 514), // mpiio_ext_hints *()(char const *)
-/* 488 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 490 */ _CFFI_OP(_CFFI_OP_FUNCTION, 514), // mpiio_ext_hints *()(void const *)
-/* 491 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 492 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 493 */ _CFFI_OP(_CFFI_OP_FUNCTION, 282), // mpiio_ext_rawtrace *()(void)
-/* 494 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 495 */ _CFFI_OP(_CFFI_OP_FUNCTION, 446), // mpiio_ext_sanitizer *()(void)
+/* 483 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 484 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 485 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 486 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 487 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 488 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 489 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 490 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 491 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 492 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 493 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 494 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 495 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
 /* 496 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 546), // mpiio_ext_stats *()(void const *)
-/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 497 */ _CFFI_OP(_CFFI_OP_FUNCTION, 524), // mpiio_ext_hints *()(char const *)
+/* 498 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 499 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION, 546), // mpiio_ext_stats *()(void)
-/* 501 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION, 313), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 503 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
-/* 504 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 505 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 500 */ _CFFI_OP(_CFFI_OP_FUNCTION, 524), // mpiio_ext_hints *()(void const *)
+/* 501 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 502 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 503 */ _CFFI_OP(_CFFI_OP_FUNCTION, 288), // mpiio_ext_rawtrace *()(void)
+/* 504 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 505 */ _CFFI_OP(_CFFI_OP_FUNCTION, 456), // mpiio_ext_sanitizer *()(void)
 /* 506 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_darshan *)
-/* 508 */ _CFFI_OP(_CFFI_OP_NOOP, 382),
+/* 507 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // mpiio_ext_stats *()(void const *)
+/* 508 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
 /* 509 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_delegates *)
-/* 511 */ _CFFI_OP(_CFFI_OP_POINTER, 596), // mpiio_ext_delegates *
-/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 513 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_hints *)
-/* 514 */ _CFFI_OP(_CFFI_OP_POINTER, 597), // mpiio_ext_hints *
-/* 515 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_layout *)
-/* 517 */ _CFFI_OP(_CFFI_OP_POINTER, 598), // mpiio_ext_layout *
-/* 518 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 519 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_mckp *)
-/* 520 */ _CFFI_OP(_CFFI_OP_NOOP, 251),
-/* 521 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 522 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan *)
-/* 523 */ _CFFI_OP(_CFFI_OP_POINTER, 603), // mpiio_ext_plan *
-/* 524 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
-/* 526 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 527 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 528 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
-/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 530 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 531 */ _CFFI_OP(_CFFI_OP_NOOP, 277),
-/* 532 */ _CFFI_OP(_CFFI_OP_NOOP, 103),
-/* 533 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 534 */ _CFFI_OP(_CFFI_OP_NOOP, 252),
-/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 536 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_rawtrace *)
-/* 537 */ _CFFI_OP(_CFFI_OP_NOOP, 282),
-/* 538 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 539 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_sanitizer *)
-/* 540 */ _CFFI_OP(_CFFI_OP_NOOP, 446),
-/* 541 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 542 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_schedule *)
-/* 543 */ _CFFI_OP(_CFFI_OP_NOOP, 317),
-/* 544 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 545 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_stats *)
-/* 546 */ _CFFI_OP(_CFFI_OP_POINTER, 611), // mpiio_ext_stats *
-/* 547 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 548 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_trace *)
-/* 549 */ _CFFI_OP(_CFFI_OP_NOOP, 461),
-/* 550 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 551 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap *)
-/* 552 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_typemap *
-/* 553 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 555 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 556 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 510 */ _CFFI_OP(_CFFI_OP_FUNCTION, 556), // mpiio_ext_stats *()(void)
+/* 511 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 512 */ _CFFI_OP(_CFFI_OP_FUNCTION, 319), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 513 */ _CFFI_OP(_CFFI_OP_NOOP, 19),
+/* 514 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 515 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 516 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 517 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_darshan *)
+/* 518 */ _CFFI_OP(_CFFI_OP_NOOP, 392),
+/* 519 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 520 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_delegates *)
+/* 521 */ _CFFI_OP(_CFFI_OP_POINTER, 606), // mpiio_ext_delegates *
+/* 522 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 523 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_hints *)
+/* 524 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_hints *
+/* 525 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 526 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_layout *)
+/* 527 */ _CFFI_OP(_CFFI_OP_POINTER, 608), // mpiio_ext_layout *
+/* 528 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 529 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_mckp *)
+/* 530 */ _CFFI_OP(_CFFI_OP_NOOP, 257),
+/* 531 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 532 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan *)
+/* 533 */ _CFFI_OP(_CFFI_OP_POINTER, 613), // mpiio_ext_plan *
+/* 534 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 535 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 536 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 537 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 538 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 539 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 540 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 541 */ _CFFI_OP(_CFFI_OP_NOOP, 283),
+/* 542 */ _CFFI_OP(_CFFI_OP_NOOP, 109),
+/* 543 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 544 */ _CFFI_OP(_CFFI_OP_NOOP, 258),
+/* 545 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 546 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_rawtrace *)
+/* 547 */ _CFFI_OP(_CFFI_OP_NOOP, 288),
+/* 548 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 549 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_sanitizer *)
+/* 550 */ _CFFI_OP(_CFFI_OP_NOOP, 456),
+/* 551 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 552 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_schedule *)
+/* 553 */ _CFFI_OP(_CFFI_OP_NOOP, 323),
+/* 554 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 555 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_stats *)
+/* 556 */ _CFFI_OP(_CFFI_OP_POINTER, 621), // mpiio_ext_stats *
 /* 557 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 558 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 559 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 560 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 561 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 562 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 563 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 564 */ _CFFI_OP(_CFFI_OP_NOOP, 180),
-/* 565 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 566 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 567 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 568 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
-/* 569 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 558 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_trace *)
+/* 559 */ _CFFI_OP(_CFFI_OP_NOOP, 471),
+/* 560 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 561 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap *)
+/* 562 */ _CFFI_OP(_CFFI_OP_POINTER, 623), // mpiio_ext_typemap *
+/* 563 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 564 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 565 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 566 */ _CFFI_OP(_CFFI_OP_NOOP, 40),
+/* 567 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 568 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 569 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
 /* 570 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 571 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 572 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 573 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 575 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
-/* 576 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 577 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 578 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
+/* 571 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 572 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 573 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 574 */ _CFFI_OP(_CFFI_OP_NOOP, 186),
+/* 575 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 576 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 577 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 578 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
 /* 579 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 580 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 581 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 582 */ _CFFI_OP(_CFFI_OP_FUNCTION, 617), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 583 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
-/* 584 */ _CFFI_OP(_CFFI_OP_NOOP, 313),
-/* 585 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 581 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 582 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 583 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 584 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 585 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
 /* 586 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 587 */ _CFFI_OP(_CFFI_OP_NOOP, 345),
-/* 588 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 589 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
-/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 591 */ _CFFI_OP(_CFFI_OP_POINTER, 592), // int16_t const *
-/* 592 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 593 */ _CFFI_OP(_CFFI_OP_POINTER, 103), // int64_t const * const *
-/* 594 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 595 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 596 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
-/* 597 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
-/* 598 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
-/* 599 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
-/* 600 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
-/* 601 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
-/* 602 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
-/* 603 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
-/* 604 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
-/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
-/* 606 */ _CFFI_OP(_CFFI_OP_POINTER, 607), // mpiio_ext_rawtrace_row const *
-/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
-/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
-/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
-/* 610 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
-/* 611 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
-/* 612 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
-/* 613 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
-/* 614 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
-/* 615 */ _CFFI_OP(_CFFI_OP_POINTER, 616), // unsigned char const *
-/* 616 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 617 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 587 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 588 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 589 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 590 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 591 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 592 */ _CFFI_OP(_CFFI_OP_FUNCTION, 627), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 593 */ _CFFI_OP(_CFFI_OP_NOOP, 197),
+/* 594 */ _CFFI_OP(_CFFI_OP_NOOP, 319),
+/* 595 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 596 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 597 */ _CFFI_OP(_CFFI_OP_NOOP, 355),
+/* 598 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 599 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // char const * const *
+/* 600 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 601 */ _CFFI_OP(_CFFI_OP_POINTER, 602), // int16_t const *
+/* 602 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 603 */ _CFFI_OP(_CFFI_OP_POINTER, 109), // int64_t const * const *
+/* 604 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 605 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 606 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_delegates
+/* 607 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_hints
+/* 608 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_layout
+/* 609 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_run
+/* 610 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_system
+/* 611 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_locks_totals
+/* 612 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_mckp
+/* 613 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_plan
+/* 614 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rawtrace
+/* 615 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_rawtrace_columns
+/* 616 */ _CFFI_OP(_CFFI_OP_POINTER, 617), // mpiio_ext_rawtrace_row const *
+/* 617 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 11), // mpiio_ext_rawtrace_row
+/* 618 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 12), // mpiio_ext_rows
+/* 619 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 13), // mpiio_ext_sanitizer
+/* 620 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 14), // mpiio_ext_schedule
+/* 621 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 15), // mpiio_ext_stats
+/* 622 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 16), // mpiio_ext_trace
+/* 623 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 17), // mpiio_ext_typemap
+/* 624 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 625 */ _CFFI_OP(_CFFI_OP_POINTER, 626), // unsigned char const *
+/* 626 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 627 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1342,7 +1352,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(313));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(319));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1447,10 +1457,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(382), arg0, (char **)&x0);
+      _cffi_type(392), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1504,19 +1514,19 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg1, (char **)&x1);
+      _cffi_type(144), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg2, (char **)&x2);
+      _cffi_type(82), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1569,10 +1579,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(382), arg0, (char **)&x0);
+      _cffi_type(392), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(382), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(392), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1668,10 +1678,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(511), arg0, (char **)&x0);
+      _cffi_type(521), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(511), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(521), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1837,10 +1847,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(144), arg1, (char **)&x1);
+      _cffi_type(150), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(150), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1885,10 +1895,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(144), arg1, (char **)&x1);
+      _cffi_type(150), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(150), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1939,10 +1949,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg2, (char **)&x2);
+      _cffi_type(173), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1985,19 +1995,19 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(390), arg0, (char **)&x0);
+      _cffi_type(400), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(390), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(400), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg1, (char **)&x1);
+      _cffi_type(82), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2058,10 +2068,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(180), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2071,10 +2081,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg2, (char **)&x2);
+      _cffi_type(180), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2092,19 +2102,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(180), arg6, (char **)&x6);
+      _cffi_type(186), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(180), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(180), arg7, (char **)&x7);
+      _cffi_type(186), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(180), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2449,10 +2459,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2462,10 +2472,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(345), arg2, (char **)&x2);
+      _cffi_type(355), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(345), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2528,10 +2538,10 @@ _cffi_f_mpiio_ext_hint_canonical(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg2, (char **)&x2);
+      _cffi_type(82), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2598,10 +2608,10 @@ _cffi_f_mpiio_ext_hint_check(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg2, (char **)&x2);
+      _cffi_type(82), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2814,10 +2824,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(514), arg0, (char **)&x0);
+      _cffi_type(524), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(514), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(524), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2852,10 +2862,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2867,7 +2877,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(514));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(524));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2943,7 +2953,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(514));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(524));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3353,10 +3363,10 @@ _cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(517), arg0, (char **)&x0);
+      _cffi_type(527), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(517), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(527), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3426,10 +3436,10 @@ _cffi_f_mpiio_ext_layout_inspect(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(111), arg4, (char **)&x4);
+      _cffi_type(117), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(111), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(117), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3714,19 +3724,19 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(121), arg6, (char **)&x6);
+      _cffi_type(127), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(121), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(127), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(122), arg7, (char **)&x7);
+      _cffi_type(128), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_run const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(122), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3750,10 +3760,10 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(125), arg10, (char **)&x10);
+      _cffi_type(131), arg10, (char **)&x10);
   if (datasize != 0) {
     x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_totals *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(125), arg10, (char **)&x10,
+    if (_cffi_convert_array_argument(_cffi_type(131), arg10, (char **)&x10,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3803,10 +3813,10 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(148), arg1, (char **)&x1);
+      _cffi_type(154), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(148), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(154), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3853,10 +3863,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3870,19 +3880,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg3, (char **)&x3);
+      _cffi_type(180), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg4, (char **)&x4);
+      _cffi_type(202), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3931,10 +3941,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3944,28 +3954,28 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg3, (char **)&x3);
+      _cffi_type(180), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg4, (char **)&x4);
+      _cffi_type(202), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4019,10 +4029,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(236), arg1, (char **)&x1);
+      _cffi_type(242), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(236), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(242), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4055,10 +4065,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4091,10 +4101,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4137,10 +4147,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(395), arg0, (char **)&x0);
+      _cffi_type(405), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(395), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(405), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4212,28 +4222,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg2, (char **)&x2);
+      _cffi_type(180), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg3, (char **)&x3);
+      _cffi_type(202), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4247,10 +4257,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg6, (char **)&x6);
+      _cffi_type(180), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4260,10 +4270,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg8, (char **)&x8);
+      _cffi_type(173), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4304,10 +4314,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4352,10 +4362,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4406,19 +4416,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(251), arg0, (char **)&x0);
+      _cffi_type(257), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(251), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(257), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(252), arg1, (char **)&x1);
+      _cffi_type(258), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(252), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4428,10 +4438,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg3, (char **)&x3);
+      _cffi_type(173), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4601,9 +4611,9 @@ _cffi_f_mpiio_ext_partition_count(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_partition_count _cffi_d_mpiio_ext_partition_count
 #endif
 
-static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, int64_t * x14, char const * * x15, char * x16, int64_t x17)
+static int _cffi_d_mpiio_ext_partition_decide(char const * x0, int x1, int x2, int64_t x3, int64_t x4, int64_t x5, int32_t x6, int32_t x7, int32_t x8, int x9, char const * x10, int64_t x11, int32_t x12, int x13, char const * x14, int64_t x15, int64_t * x16, char const * * x17, char * x18, int64_t x19)
 {
-  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17);
+  return mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19);
 }
 #ifndef PYPY_VERSION
 static PyObject *
@@ -4623,10 +4633,12 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
   int64_t x11;
   int32_t x12;
   int x13;
-  int64_t * x14;
-  char const * * x15;
-  char * x16;
-  int64_t x17;
+  char const * x14;
+  int64_t x15;
+  int64_t * x16;
+  char const * * x17;
+  char * x18;
+  int64_t x19;
   Py_ssize_t datasize;
   struct _cffi_freeme_s *large_args_free = NULL;
   int result;
@@ -4649,8 +4661,10 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
   PyObject *arg15;
   PyObject *arg16;
   PyObject *arg17;
+  PyObject *arg18;
+  PyObject *arg19;
 
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 18, 18, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17))
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_partition_decide", 20, 20, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10, &arg11, &arg12, &arg13, &arg14, &arg15, &arg16, &arg17, &arg18, &arg19))
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
@@ -4720,39 +4734,52 @@ _cffi_f_mpiio_ext_partition_decide(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(40), arg14, (char **)&x14);
+      _cffi_type(1), arg14, (char **)&x14);
   if (datasize != 0) {
-    x14 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(40), arg14, (char **)&x14,
+    x14 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(1), arg14, (char **)&x14,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x15 = _cffi_to_c_int(arg15, int64_t);
+  if (x15 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(40), arg16, (char **)&x16);
+  if (datasize != 0) {
+    x16 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(40), arg16, (char **)&x16,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(8), arg15, (char **)&x15);
+      _cffi_type(8), arg17, (char **)&x17);
   if (datasize != 0) {
-    x15 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(8), arg15, (char **)&x15,
+    x17 = ((size_t)datasize) <= 640 ? (char const * *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(8), arg17, (char **)&x17,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg16, (char **)&x16);
+      _cffi_type(82), arg18, (char **)&x18);
   if (datasize != 0) {
-    x16 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg16, (char **)&x16,
+    x18 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(82), arg18, (char **)&x18,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
-  x17 = _cffi_to_c_int(arg17, int64_t);
-  if (x17 == (int64_t)-1 && PyErr_Occurred())
+  x19 = _cffi_to_c_int(arg19, int64_t);
+  if (x19 == (int64_t)-1 && PyErr_Occurred())
     return NULL;
 
   Py_BEGIN_ALLOW_THREADS
   _cffi_restore_errno();
-  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17); }
+  { result = mpiio_ext_partition_decide(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19); }
   _cffi_save_errno();
   Py_END_ALLOW_THREADS
 
@@ -4856,10 +4883,10 @@ _cffi_f_mpiio_ext_partition_rule(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(78), arg1, (char **)&x1);
+      _cffi_type(82), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(78), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4942,10 +4969,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5025,10 +5052,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(134), arg6, (char **)&x6);
+      _cffi_type(140), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(134), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(140), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5073,10 +5100,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5134,10 +5161,10 @@ _cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5188,10 +5215,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(523), arg0, (char **)&x0);
+      _cffi_type(533), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(523), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(533), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5234,19 +5261,19 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5256,10 +5283,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(252), arg3, (char **)&x3);
+      _cffi_type(258), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(252), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5294,10 +5321,10 @@ _cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5342,10 +5369,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5405,10 +5432,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5423,10 +5450,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(252), arg2, (char **)&x2);
+      _cffi_type(258), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(252), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(258), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5475,10 +5502,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5546,10 +5573,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5598,10 +5625,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(277), arg0, (char **)&x0);
+      _cffi_type(283), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(277), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(283), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5646,10 +5673,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5751,10 +5778,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5863,7 +5890,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(282));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(288));
   return pyresult;
 }
 #else
@@ -5895,10 +5922,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5962,10 +5989,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6031,10 +6058,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6077,19 +6104,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg1, (char **)&x1);
+      _cffi_type(319), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6126,10 +6153,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6196,10 +6223,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(439), arg3, (char **)&x3);
+      _cffi_type(449), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(439), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(449), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6391,19 +6418,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(309), arg1, (char **)&x1);
+      _cffi_type(315), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(309), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(315), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6448,19 +6475,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(282), arg0, (char **)&x0);
+      _cffi_type(288), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(282), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(288), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(427), arg1, (char **)&x1);
+      _cffi_type(437), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(427), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(437), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6475,10 +6502,10 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg3, (char **)&x3);
+      _cffi_type(67), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6519,19 +6546,19 @@ _cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(446), arg0, (char **)&x0);
+      _cffi_type(456), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(456), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(447), arg1, (char **)&x1);
+      _cffi_type(457), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(447), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(457), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6564,10 +6591,10 @@ _cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(446), arg0, (char **)&x0);
+      _cffi_type(456), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(446), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(456), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6606,7 +6633,7 @@ _cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(446));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(456));
   return pyresult;
 }
 #else
@@ -6638,19 +6665,19 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6660,10 +6687,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(320), arg3, (char **)&x3);
+      _cffi_type(326), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(320), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(326), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6704,10 +6731,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6752,10 +6779,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(450), arg0, (char **)&x0);
+      _cffi_type(460), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(450), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(460), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6841,19 +6868,19 @@ _cffi_f_mpiio_ext_schedule_create(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(104), arg2, (char **)&x2);
+      _cffi_type(110), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(104), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(110), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6888,10 +6915,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(450), arg0, (char **)&x0);
+      _cffi_type(460), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(450), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(460), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6932,10 +6959,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6972,10 +6999,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7022,10 +7049,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7039,10 +7066,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(320), arg3, (char **)&x3);
+      _cffi_type(326), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(320), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(326), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7256,10 +7283,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(546), arg0, (char **)&x0);
+      _cffi_type(556), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(546), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(556), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7354,10 +7381,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7369,7 +7396,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(546));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(556));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7632,7 +7659,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(546));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(556));
   return pyresult;
 }
 #else
@@ -7669,6 +7696,150 @@ _cffi_f_mpiio_ext_stats_unit(PyObject *self, PyObject *arg0)
 #  define _cffi_f_mpiio_ext_stats_unit _cffi_d_mpiio_ext_stats_unit
 #endif
 
+static char const * _cffi_d_mpiio_ext_stats_way_partition(mpiio_ext_stats const * x0, int x1)
+{
+  return mpiio_ext_stats_way_partition(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_stats_way_partition(PyObject *self, PyObject *args)
+{
+  mpiio_ext_stats const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_stats_way_partition", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_stats_way_partition(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_stats_way_partition _cffi_d_mpiio_ext_stats_way_partition
+#endif
+
+static char const * _cffi_d_mpiio_ext_stats_way_reason(mpiio_ext_stats const * x0, int x1)
+{
+  return mpiio_ext_stats_way_reason(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_stats_way_reason(PyObject *self, PyObject *args)
+{
+  mpiio_ext_stats const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  char const * result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_stats_way_reason", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_stats_way_reason(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(1));
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_stats_way_reason _cffi_d_mpiio_ext_stats_way_reason
+#endif
+
+static int _cffi_d_mpiio_ext_stats_way_stripe_size_io(mpiio_ext_stats const * x0, int x1)
+{
+  return mpiio_ext_stats_way_stripe_size_io(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_stats_way_stripe_size_io(PyObject *self, PyObject *args)
+{
+  mpiio_ext_stats const * x0;
+  int x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_stats_way_stripe_size_io", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int);
+  if (x1 == (int)-1 && PyErr_Occurred())
+    return NULL;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_stats_way_stripe_size_io(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_stats_way_stripe_size_io _cffi_d_mpiio_ext_stats_way_stripe_size_io
+#endif
+
 static int _cffi_d_mpiio_ext_sweep(int64_t const * x0, double const * x1, double const * x2, int64_t x3, double * x4, double * x5, int8_t * x6)
 {
   return mpiio_ext_sweep(x0, x1, x2, x3, x4, x5, x6);
@@ -7700,28 +7871,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg0, (char **)&x0);
+      _cffi_type(109), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg1, (char **)&x1);
+      _cffi_type(202), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(196), arg2, (char **)&x2);
+      _cffi_type(202), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(196), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(202), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7731,28 +7902,28 @@ _cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg4, (char **)&x4);
+      _cffi_type(173), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg5, (char **)&x5);
+      _cffi_type(173), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(201), arg6, (char **)&x6);
+      _cffi_type(207), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(201), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(207), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7785,10 +7956,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(461), arg0, (char **)&x0);
+      _cffi_type(471), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(471), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7829,10 +8000,10 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7848,7 +8019,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(103));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(109));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -7871,10 +8042,10 @@ _cffi_f_mpiio_ext_trace_command(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7915,19 +8086,19 @@ _cffi_f_mpiio_ext_trace_extras(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg1, (char **)&x1);
+      _cffi_type(67), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(67), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -7968,10 +8139,10 @@ _cffi_f_mpiio_ext_trace_file(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8010,10 +8181,10 @@ _cffi_f_mpiio_ext_trace_host(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8048,10 +8219,10 @@ _cffi_f_mpiio_ext_trace_lost(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8086,10 +8257,10 @@ _cffi_f_mpiio_ext_trace_missing(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8130,10 +8301,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(461), arg0, (char **)&x0);
+      _cffi_type(471), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(461), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(471), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8187,10 +8358,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(152), arg1, (char **)&x1);
+      _cffi_type(158), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(152), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(158), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8231,10 +8402,10 @@ _cffi_f_mpiio_ext_trace_operation(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8273,10 +8444,10 @@ _cffi_f_mpiio_ext_trace_pid(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8319,10 +8490,10 @@ _cffi_f_mpiio_ext_trace_problem(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8370,10 +8541,10 @@ _cffi_f_mpiio_ext_trace_rank(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8408,10 +8579,10 @@ _cffi_f_mpiio_ext_trace_ranks(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8446,10 +8617,10 @@ _cffi_f_mpiio_ext_trace_records(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8484,10 +8655,10 @@ _cffi_f_mpiio_ext_trace_started(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8522,10 +8693,10 @@ _cffi_f_mpiio_ext_trace_truncated(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8560,10 +8731,10 @@ _cffi_f_mpiio_ext_trace_unread(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(54), arg0, (char **)&x0);
+      _cffi_type(58), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(54), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(58), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8598,10 +8769,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8646,10 +8817,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg1, (char **)&x1);
+      _cffi_type(198), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8698,19 +8869,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(345), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8720,19 +8891,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg3, (char **)&x3);
+      _cffi_type(197), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg4, (char **)&x4);
+      _cffi_type(319), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8793,10 +8964,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8814,10 +8985,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg4, (char **)&x4);
+      _cffi_type(197), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8870,19 +9041,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg1, (char **)&x1);
+      _cffi_type(197), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8915,10 +9086,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(552), arg0, (char **)&x0);
+      _cffi_type(562), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(552), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(562), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8961,10 +9132,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -8974,10 +9145,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg2, (char **)&x2);
+      _cffi_type(198), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9018,19 +9189,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg0, (char **)&x0);
+      _cffi_type(319), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg1, (char **)&x1);
+      _cffi_type(198), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9081,37 +9252,37 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg3, (char **)&x3);
+      _cffi_type(197), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg4, (char **)&x4);
+      _cffi_type(198), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9158,10 +9329,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9183,10 +9354,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(180), arg5, (char **)&x5);
+      _cffi_type(186), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(180), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9227,10 +9398,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9279,19 +9450,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg1, (char **)&x1);
+      _cffi_type(319), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9305,10 +9476,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(345), arg4, (char **)&x4);
+      _cffi_type(355), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(345), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9357,10 +9528,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9431,10 +9602,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9491,19 +9662,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg2, (char **)&x2);
+      _cffi_type(197), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg3, (char **)&x3);
+      _cffi_type(198), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9546,10 +9717,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9608,37 +9779,37 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(218), arg3, (char **)&x3);
+      _cffi_type(224), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(218), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(224), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg4, (char **)&x4);
+      _cffi_type(198), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9693,28 +9864,28 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg1, (char **)&x1);
+      _cffi_type(109), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg3, (char **)&x3);
+      _cffi_type(109), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9724,19 +9895,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg5, (char **)&x5);
+      _cffi_type(197), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg6, (char **)&x6);
+      _cffi_type(198), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9775,10 +9946,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9830,19 +10001,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(345), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9891,19 +10062,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg0, (char **)&x0);
+      _cffi_type(197), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(345), arg1, (char **)&x1);
+      _cffi_type(355), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(345), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(355), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9917,10 +10088,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(313), arg4, (char **)&x4);
+      _cffi_type(319), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(313), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(319), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -9973,19 +10144,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(191), arg2, (char **)&x2);
+      _cffi_type(197), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(191), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(197), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg3, (char **)&x3);
+      _cffi_type(198), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -10152,184 +10323,187 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 378), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 502), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 388), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 512), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 13), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 507), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 136), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 381), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 517), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 391), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 18), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 510), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 520), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 169), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 164), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 389), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 148), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 175), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 170), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 399), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 179), (void *)_cffi_d_mpiio_ext_diff },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
-  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_is_serving },
-  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 154), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 378), (void *)_cffi_d_mpiio_ext_group_pid },
-  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 348), (void *)_cffi_d_mpiio_ext_group_split },
-  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_canonical },
-  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_id },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_mode },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 388), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_group_reason },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 79), (void *)_cffi_d_mpiio_ext_hint_canonical },
+  { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 79), (void *)_cffi_d_mpiio_ext_hint_check },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 513), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 490), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 523), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 500), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 21), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 487), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 497), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 245), (void *)_cffi_d_mpiio_ext_layout_component },
-  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 242), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 251), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 248), (void *)_cffi_d_mpiio_ext_layout_component_count },
   { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_component_text },
-  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_layout_fact_count },
   { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
   { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
   { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
-  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 516), (void *)_cffi_d_mpiio_ext_layout_free },
-  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_layout_inspect },
-  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 242), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 526), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 112), (void *)_cffi_d_mpiio_ext_layout_inspect },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 248), (void *)_cffi_d_mpiio_ext_layout_is_folder },
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 28), (void *)_cffi_d_mpiio_ext_layout_value },
-  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 114), (void *)_cffi_d_mpiio_ext_locks_simulate },
-  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 146), (void *)_cffi_d_mpiio_ext_locks_system_of },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 269), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 519), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 519), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 394), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 203), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 250), (void *)_cffi_d_mpiio_ext_mckp_solve },
-  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_mpi_family },
+  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 120), (void *)_cffi_d_mpiio_ext_locks_simulate },
+  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 152), (void *)_cffi_d_mpiio_ext_locks_system_of },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 275), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 240), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 529), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 529), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 404), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 209), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 263), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 256), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_partition_count },
-  { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 81), (void *)_cffi_d_mpiio_ext_partition_decide },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 85), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 157), (void *)_cffi_d_mpiio_ext_partition_rule },
-  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_partition_rule_count },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 364), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 127), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 525), (void *)_cffi_d_mpiio_ext_plan_flat },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 522), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 530), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 399), (void *)_cffi_d_mpiio_ext_plan_set_count },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 402), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 276), (void *)_cffi_d_mpiio_ext_plan_totals },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 413), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 408), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 421), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 284), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 295), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 493), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 301), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 288), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 281), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 311), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 536), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 435), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 374), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 133), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 412), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 535), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 532), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 540), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 409), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 412), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 282), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 423), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 418), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 431), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 290), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 451), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 301), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 441), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 503), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 294), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 287), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 317), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 546), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 44), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 37), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 307), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 425), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 445), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 539), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 495), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 316), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 452), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 313), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 435), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 455), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
+  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 549), (void *)_cffi_d_mpiio_ext_sanitizer_free },
+  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 505), (void *)_cffi_d_mpiio_ext_sanitizer_new },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 462), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
-  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 101), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 449), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 322), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 542), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 367), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 107), (void *)_cffi_d_mpiio_ext_schedule_create },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 459), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 552), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 377), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 545), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 555), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 497), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 507), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 50), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 456), (void *)_cffi_d_mpiio_ext_stats_requests },
-  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 362), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 500), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 466), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_stats_time },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 372), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 510), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_sweep },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 548), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 374), (void *)_cffi_d_mpiio_ext_trace_column },
-  { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_command },
-  { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 61), (void *)_cffi_d_mpiio_ext_trace_extras },
-  { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_file },
-  { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 53), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 460), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_trace_open },
-  { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_pid },
-  { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 56), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 326), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 464), (void *)_cffi_d_mpiio_ext_trace_unread },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 467), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 238), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 573), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 329), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 551), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 353), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 358), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 221), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 558), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 582), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 479), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 228), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 474), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 214), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 185), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 554), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 343), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 566), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 228), (void *)_cffi_d_mpiio_ext_typemap_vector },
-  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 69), (void *)_cffi_d_mpiio_ext_version },
+  { "mpiio_ext_stats_way_partition", (void *)_cffi_f_mpiio_ext_stats_way_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_stats_way_partition },
+  { "mpiio_ext_stats_way_reason", (void *)_cffi_f_mpiio_ext_stats_way_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_stats_way_reason },
+  { "mpiio_ext_stats_way_stripe_size_io", (void *)_cffi_f_mpiio_ext_stats_way_stripe_size_io, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 332), (void *)_cffi_d_mpiio_ext_stats_way_stripe_size_io },
+  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 558), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 384), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 57), (void *)_cffi_d_mpiio_ext_trace_command },
+  { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 65), (void *)_cffi_d_mpiio_ext_trace_extras },
+  { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_trace_file },
+  { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 57), (void *)_cffi_d_mpiio_ext_trace_host },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 470), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 69), (void *)_cffi_d_mpiio_ext_trace_operation },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 60), (void *)_cffi_d_mpiio_ext_trace_problem },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 474), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 477), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 244), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 583), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 339), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 561), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 363), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 368), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 227), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 568), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 480), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 592), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 489), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 480), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 484), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 220), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 191), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 564), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 353), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 576), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 234), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 73), (void *)_cffi_d_mpiio_ext_version },
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
@@ -10353,10 +10527,10 @@ static const struct _cffi_field_s _cffi_fields[] = {
                _CFFI_OP(_CFFI_OP_NOOP, 6) },
   { "seed", offsetof(mpiio_ext_locks_run, seed),
             sizeof(((mpiio_ext_locks_run *)0)->seed),
-            _CFFI_OP(_CFFI_OP_NOOP, 614) },
+            _CFFI_OP(_CFFI_OP_NOOP, 624) },
   { "stop", offsetof(mpiio_ext_locks_run, stop),
             sizeof(((mpiio_ext_locks_run *)0)->stop),
-            _CFFI_OP(_CFFI_OP_NOOP, 103) },
+            _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "done_bytes", offsetof(mpiio_ext_locks_run, done_bytes),
                   sizeof(((mpiio_ext_locks_run *)0)->done_bytes),
                   _CFFI_OP(_CFFI_OP_NOOP, 40) },
@@ -10380,25 +10554,25 @@ static const struct _cffi_field_s _cffi_fields[] = {
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
                     sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
-                    _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                    _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
                  sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
-                 _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
                       sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
-                      _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                      _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
                           sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
-                          _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                          _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
                                 sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "commit_s", offsetof(mpiio_ext_locks_system, commit_s),
                 sizeof(((mpiio_ext_locks_system *)0)->commit_s),
-                _CFFI_OP(_CFFI_OP_NOOP, 385) },
+                _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "dirty_server_bytes", offsetof(mpiio_ext_locks_system, dirty_server_bytes),
                           sizeof(((mpiio_ext_locks_system *)0)->dirty_server_bytes),
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10407,7 +10581,7 @@ static const struct _cffi_field_s _cffi_fields[] = {
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
               sizeof(((mpiio_ext_locks_totals *)0)->time_s),
-              _CFFI_OP(_CFFI_OP_NOOP, 385) },
+              _CFFI_OP(_CFFI_OP_NOOP, 395) },
   { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
               sizeof(((mpiio_ext_locks_totals *)0)->rounds),
               _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10422,28 +10596,28 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 196) },
+             _CFFI_OP(_CFFI_OP_NOOP, 202) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 196) },
+           _CFFI_OP(_CFFI_OP_NOOP, 202) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 103) },
+            _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 103) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 103) },
+               _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 589) },
+             _CFFI_OP(_CFFI_OP_NOOP, 599) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 593) },
+               _CFFI_OP(_CFFI_OP_NOOP, 603) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
@@ -10488,61 +10662,61 @@ static const struct _cffi_field_s _cffi_fields[] = {
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 615) },
+            _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 615) },
+             _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 591) },
+             _CFFI_OP(_CFFI_OP_NOOP, 601) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 174) },
+            _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 174) },
+              _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 103) },
+            _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 103) },
+             _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 103) },
+                _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 103) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 103) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 103) },
+              _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 103) },
+             _CFFI_OP(_CFFI_OP_NOOP, 109) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 174) },
+                _CFFI_OP(_CFFI_OP_NOOP, 180) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 615) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 625) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 2) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 252) },
+             _CFFI_OP(_CFFI_OP_NOOP, 258) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 40) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 180) },
+            _CFFI_OP(_CFFI_OP_NOOP, 186) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 40) },
@@ -10552,63 +10726,63 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 595, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 605, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_delegates", 596, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 606, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 597, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 607, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_layout", 598, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 608, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_locks_run", 599, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_run", 609, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 9 },
-  { "mpiio_ext_locks_system", 600, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_system", 610, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 9, 15 },
-  { "mpiio_ext_locks_totals", 601, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_locks_totals", 611, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 24, 4 },
-  { "mpiio_ext_mckp", 602, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 612, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_plan", 603, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 613, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 604, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 614, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 605, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_columns", 615, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 28, 9 },
-  { "mpiio_ext_rawtrace_row", 607, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 617, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 37, 13 },
-  { "mpiio_ext_rows", 608, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 618, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 50, 22 },
-  { "mpiio_ext_sanitizer", 609, _CFFI_F_OPAQUE,
+  { "mpiio_ext_sanitizer", 619, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 610, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 620, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 611, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 621, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_trace", 612, _CFFI_F_OPAQUE,
+  { "mpiio_ext_trace", 622, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 613, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 623, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 595 },
-  { "mpiio_ext_delegates", 596 },
-  { "mpiio_ext_hints", 597 },
-  { "mpiio_ext_layout", 598 },
-  { "mpiio_ext_locks_run", 599 },
-  { "mpiio_ext_locks_system", 600 },
-  { "mpiio_ext_locks_totals", 601 },
-  { "mpiio_ext_mckp", 602 },
-  { "mpiio_ext_plan", 603 },
-  { "mpiio_ext_rawtrace", 604 },
-  { "mpiio_ext_rawtrace_columns", 605 },
-  { "mpiio_ext_rawtrace_row", 607 },
-  { "mpiio_ext_rows", 608 },
-  { "mpiio_ext_sanitizer", 609 },
-  { "mpiio_ext_schedule", 610 },
-  { "mpiio_ext_stats", 611 },
-  { "mpiio_ext_trace", 612 },
-  { "mpiio_ext_typemap", 613 },
+  { "mpiio_ext_darshan", 605 },
+  { "mpiio_ext_delegates", 606 },
+  { "mpiio_ext_hints", 607 },
+  { "mpiio_ext_layout", 608 },
+  { "mpiio_ext_locks_run", 609 },
+  { "mpiio_ext_locks_system", 610 },
+  { "mpiio_ext_locks_totals", 611 },
+  { "mpiio_ext_mckp", 612 },
+  { "mpiio_ext_plan", 613 },
+  { "mpiio_ext_rawtrace", 614 },
+  { "mpiio_ext_rawtrace_columns", 615 },
+  { "mpiio_ext_rawtrace_row", 617 },
+  { "mpiio_ext_rows", 618 },
+  { "mpiio_ext_sanitizer", 619 },
+  { "mpiio_ext_schedule", 620 },
+  { "mpiio_ext_stats", 621 },
+  { "mpiio_ext_trace", 622 },
+  { "mpiio_ext_typemap", 623 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -10618,12 +10792,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  178,  /* num_globals */
+  181,  /* num_globals */
   18,  /* num_struct_unions */
   0,  /* num_enums */
   18,  /* num_typenames */
   NULL,  /* no includes */
-  618,  /* num_types */
+  628,  /* num_types */
   0,  /* flags */
 };
 

@@ -46,16 +46,19 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
 
 /* All that "auto" decides, for a coming access to [start, end) (start == end: none yet). aggregators: as many as
  * there may be; nodes: that they may lie on, 0: all of them are aggregators. write: 1 or 0. What hints ask for:
- * method (NULL: open), window_bytes and aggregators_asked (0: open), stripe_size_io (0: no, 1: yes, 2: open). The
+ * method (NULL: open), window_bytes and aggregators_asked (0: open), stripe_size_io (0: no, 1: yes, 2: open). What the
+ * file's collectives before have left: held, their method (NULL: there were none), and held_bytes of the region that
+ * were written under it. The
  * decision: numbers[0] aggregators, [1] of them after the method's own adjustment, [2] bytes of a window, [3]
  * bytes of alignment, [4] 1: no request larger than a stripe; texts[0] the method, texts[1] where its rule comes
  * from; reason, with room for reason_bytes, one line that explains. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
                                int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int write,
                                const char *method, int64_t window_bytes, int32_t aggregators_asked, int stripe_size_io,
-                               int64_t *numbers, const char **texts, char *reason, int64_t reason_bytes);
+                               const char *held, int64_t held_bytes, int64_t *numbers, const char **texts, char *reason,
+                               int64_t reason_bytes);
 /* The rules of "auto", in the order in which they are tried: their number; then of rule `index` what it decides
- * ("aggregators", "window", "method", "requests"), when it holds, what it takes, why, and its source. The first
+ * ("aggregators", "window", "method", "again", ...), when it holds, what it takes, why, and its source. The first
  * three are written to text, one a line. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_rule_count(void);
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source);
@@ -209,8 +212,14 @@ int64_t mpiio_ext_stats_counter(const mpiio_ext_stats *stats, int index); /* ind
 double mpiio_ext_stats_time(const mpiio_ext_stats *stats, int index);     /* seconds; index 0 .. times-1 */
 /* Requests of [2^power, 2^(power+1)) bytes; 0 for a power out of range. */
 int64_t mpiio_ext_stats_requests(const mpiio_ext_stats *stats, int power);
+/* The method of the last collective that had file domains, and why the last collective was carried out as it was. */
 const char *mpiio_ext_stats_partition(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_reason(const mpiio_ext_stats *stats);
+/* The same of the last collective that wrote (write: 1) or read (0): its method ("": no file domains, or there was
+ * none), why ("": there was none), and 1 where no request was larger than a stripe. */
+const char *mpiio_ext_stats_way_partition(const mpiio_ext_stats *stats, int write);
+const char *mpiio_ext_stats_way_reason(const mpiio_ext_stats *stats, int write);
+int mpiio_ext_stats_way_stripe_size_io(const mpiio_ext_stats *stats, int write);
 /* Which delegates, or why there are none; "": none were asked for. */
 const char *mpiio_ext_stats_delegation(const mpiio_ext_stats *stats);
 const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats); /* name of the file; "" for the total */

@@ -4,6 +4,7 @@
 #include "mpiox_stats.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mpiox_text.h"
@@ -22,8 +23,23 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from)
         memcpy(into->partition, from->partition, sizeof into->partition);
     if (from->reason[0] != '\0')
         memcpy(into->reason, from->reason, sizeof into->reason);
+    for (int way = 0; way < 2; way++)
+        if (from->ways[way].reason[0] != '\0')
+            into->ways[way] = from->ways[way];
     if (from->delegation[0] != '\0')
         memcpy(into->delegation, from->delegation, sizeof into->delegation);
+}
+
+void mpiox_stats_say(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io, const char *reason)
+{
+    mpiox_stats_way *way = &stats->ways[write];
+
+    snprintf(way->partition, sizeof way->partition, "%s", method != NULL ? method : "");
+    way->stripe_size_io = stripe_size_io;
+    snprintf(way->reason, sizeof way->reason, "%s", reason);
+    memcpy(stats->reason, way->reason, sizeof stats->reason);
+    if (method != NULL)
+        memcpy(stats->partition, way->partition, sizeof stats->partition);
 }
 
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from)
@@ -106,6 +122,20 @@ static void put_text(mpiox_text *out, const char *name, const char *text)
         mpiox_text_put(out, "null");
 }
 
+static void put_ways(mpiox_text *out, const mpiox_stats *stats)
+{
+    static const char *const names[] = {"read", "write"};
+
+    for (int way = 1; way >= 0; way--) {
+        mpiox_text_put(out, ", \"%s_partition\": ", names[way]);
+        mpiox_text_put_json(out, stats->ways[way].partition);
+        mpiox_text_put(out, ", \"%s_stripe_size_io\": %s", names[way],
+                       stats->ways[way].stripe_size_io ? "true" : "false");
+        mpiox_text_put(out, ", \"%s_reason\": ", names[way]);
+        mpiox_text_put_json(out, stats->ways[way].reason);
+    }
+}
+
 static void put_identity(mpiox_text *out, const mpiox_stats_identity *identity)
 {
     put_text(out, "run", identity->run);
@@ -153,6 +183,7 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
     mpiox_text_put_json(&out, stats->partition);
     mpiox_text_put(&out, ", \"reason\": ");
     mpiox_text_put_json(&out, stats->reason);
+    put_ways(&out, stats);
     mpiox_text_put(&out, ", \"delegation\": ");
     mpiox_text_put_json(&out, stats->delegation);
     if (about->path != NULL)
@@ -212,6 +243,33 @@ static void put_delegates(mpiox_text *out, const mpiox_stats_delegates *delegate
     put_sizes(out, "write request sizes", delegates->flush_size_log2);
 }
 
+static void put_line(mpiox_text *out, const char *title, const char *text, const char *more)
+{
+    if (text[0] != '\0')
+        mpiox_text_put(out, "  %-20s %s%s\n", title, text, more);
+}
+
+/* Methods and reasons: of writes and reads apart where there were both, since they may differ. */
+static void put_method(mpiox_text *out, const mpiox_stats *stats)
+{
+    static const char *const partitions[] = {"partition, reads", "partition, writes"};
+    static const char *const reasons[] = {"reason, reads", "reason, writes"};
+    const mpiox_stats_way *ways = stats->ways;
+
+    if (ways[0].reason[0] == '\0' || ways[1].reason[0] == '\0') {
+        put_line(out, "partition", stats->partition, "");
+        put_line(out, "reason", stats->reason, "");
+        return;
+    }
+    for (int way = 1; way >= 0; way--) {
+        put_line(out, partitions[way], ways[way].partition,
+                 ways[way].stripe_size_io ? ", one stripe a request" : ", whole windows");
+        put_line(out, reasons[way], ways[way].reason, "");
+    }
+    if (strcmp(stats->reason, ways[0].reason) != 0 && strcmp(stats->reason, ways[1].reason) != 0)
+        put_line(out, "reason", stats->reason, "");
+}
+
 int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes)
 {
     mpiox_text out = {text, text_bytes, 0};
@@ -225,12 +283,8 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
     MPIOX_STATS_TIMES(X)
 #undef X
     put_sizes(&out, "request sizes", stats->request_size_log2);
-    if (stats->partition[0] != '\0')
-        mpiox_text_put(&out, "  %-20s %s\n", "partition", stats->partition);
-    if (stats->reason[0] != '\0')
-        mpiox_text_put(&out, "  %-20s %s\n", "reason", stats->reason);
-    if (stats->delegation[0] != '\0')
-        mpiox_text_put(&out, "  %-20s %s\n", "delegates", stats->delegation);
+    put_method(&out, stats);
+    put_line(&out, "delegates", stats->delegation, "");
     for (int i = 0; i < about->hint_count; i++)
         mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
                        about->hints[i].source);

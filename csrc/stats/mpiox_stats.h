@@ -10,6 +10,7 @@
 #define MPIOX_STATS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "mpiox_stats_identity.h"
@@ -81,6 +82,12 @@
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
+typedef struct mpiox_stats_way { /* how the last collective that read, or that wrote, was carried out */
+    char partition[24];          /* method; empty: without file domains, or there was none */
+    bool stripe_size_io;         /* no request larger than a stripe or across a stripe's end */
+    char reason[512];            /* why; empty: there was none */
+} mpiox_stats_way;
+
 typedef struct mpiox_stats {
 #define X(name, unit, over_ranks, meaning) int64_t name;
     MPIOX_STATS_COUNTERS(X)
@@ -89,8 +96,9 @@ typedef struct mpiox_stats {
     MPIOX_STATS_TIMES(X)
 #undef X
     int64_t request_size_log2[MPIOX_STATS_SIZE_BUCKETS]; /* requests of [2^k, 2^(k+1)) bytes */
-    char partition[24];                                  /* method of the last collective */
-    char reason[256];                                    /* why that method and that path */
+    char partition[24];                                  /* method of the last collective that had file domains */
+    char reason[512];                                    /* of the last collective: why that method and that path */
+    mpiox_stats_way ways[2];                             /* reads, writes */
     char delegation[448];                                /* which delegates, or why none; empty: none were asked for */
 } mpiox_stats;
 
@@ -100,6 +108,10 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
 #undef X
     atomic_int_least64_t nanoseconds, fence_nanoseconds; /* delegated_s, fence_s */
 } mpiox_stats_delegated;
+
+/* Say how a collective is carried out: in `partition`, unless method is NULL, in `reason` and in what is known of its
+ * direction. Texts that do not fit are cut off. */
+void mpiox_stats_say(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io, const char *reason);
 
 /* Take the values over into the counters of the same names. */
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from);

@@ -47,7 +47,7 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    found = [str(CSRC / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c")]
+    found = [str(CSRC / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
     for module in modules:
         found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
     return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]

@@ -7,6 +7,7 @@ import itertools
 import math
 import os
 import pathlib
+import re
 from typing import Any
 
 import pytest
@@ -42,9 +43,9 @@ def test_documentation_has_the_rules() -> None:
 def test_rules_are_complete_and_have_sources() -> None:
     found = rules()
     assert [t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t] == [
-        "aggregators", "window", "method", "estimate", "trial", "requests",
+        "aggregators", "window", "method", "again", "estimate", "trial", "requests",
     ]  # fmt: skip
-    for topic in ("aggregators", "window", "method", "estimate", "trial", "requests"):
+    for topic in ("aggregators", "window", "method", "again", "estimate", "trial", "requests"):
         assert [r.when for r in found if r.topic == topic][-1] == "otherwise"
         assert [r.when for r in found if r.topic == topic].count("otherwise") == 1
     assert all(r.reason and r.source and r.takes for r in found)
@@ -109,8 +110,103 @@ def test_hints_win() -> None:
 def test_explains_itself_in_one_line() -> None:
     choice = choose(Geometry.of_stripes(1000, servers=8, aggregators=17), lock="server", stripe_size_io=True)
     assert (choice.method, choice.aggregators, choice.aggregators_used) == ("group_cyclic", 17, 16)
-    assert choice.reason.endswith("; 16 of 17 aggregators; one stripe a request")
+    assert choice.reason.startswith(
+        "group_cyclic: 16 of 17 aggregators for 8 servers (multiple), stripe 1 MiB, window 1 MiB, "
+        "one stripe a request; server locks, few aggregators too many: idle ones cost less than lock conflicts (SDCI); "
+        "in the lock model "
+    )
     assert "\n" not in choice.reason
+
+
+def described(lock: str, **facts: Any) -> str:
+    """The line of a decision for 4 servers, 4 aggregators, 64 stripes of 64 KiB and windows of one."""
+    geometry = Geometry.of_stripes(64, servers=4, aggregators=4, stripe_size_bytes=65536)
+    return choose(geometry, lock=lock, window_bytes=65536, **facts).reason
+
+
+def test_the_line_says_what_is_known_and_no_more() -> None:
+    """Numbers always; times where methods were compared; locks where there are some; no machine of a paper."""
+    head = "static_cyclic: 4 of 4 aggregators for 4 servers (factor), stripe 64 KiB, window 64 KiB; "
+    line = described("server")
+    assert re.fullmatch(
+        re.escape(f"{head}server locks, aggregators divide servers: every server serves one aggregator (SDCI); ")
+        + r"in the lock model [\d.]+ ms, transpose [\d.]+ ms", line,
+    ), line  # fmt: skip
+    line = described("token")
+    assert line.startswith(f"{head}distributed tokens: least time by busiest servers, links and token requests (model)")
+    assert re.search(r"; in the lock model [\d.]+ ms, the rules' aligned [\d.]+ ms$", line), line
+    for operation in ("read", "write"):
+        line = described("none", operation=operation)
+        assert "no client locks" in line and "waiting" not in line and "token" not in line, line
+        for lock in LOCKS:
+            assert "XT4" not in described(lock, operation=operation) and "IA-64" not in described(lock)
+    line = described("local", coherent=True)
+    assert line.endswith("; one page cache, no lock traffic: contiguous whole blocks (measured)"), line
+    assert described("token", method="even").endswith("; tokens, asked for by hint")
+    assert "stripe 64 KiB (assumed), " in described("none", stripe_known=False)
+    odd = Geometry(end_bytes=10**6, stripe_size_bytes=65537, servers=5, aggregators=3)
+    assert "(neither factor nor multiple), stripe 65537 bytes, window 5 KiB" in choose(
+        odd, lock="server", method="transpose", window_bytes=5120).reason  # fmt: skip
+    assert ": 1 of 1 aggregator for 1 server, stripe 1 MiB" in choose(
+        Geometry.of_stripes(3, servers=1, aggregators=1), lock="server").reason  # fmt: skip
+
+
+def test_the_line_fits_its_buffer() -> None:
+    """Cut off with a zero at its end, whatever the room; the longest there is fits the statistics' 512 bytes."""
+    numbers, texts = ffi.new("int64_t[5]"), ffi.new("char const *[2]")
+
+    def line(room: int) -> str:
+        buffer = ffi.new("char[]", b"\xff" * 1024)
+        code = lib.mpiio_ext_partition_decide(
+            b"token", 0, 1, 0, 10**9 + 1, 65537, 2**23, 2**23, 0, 1, ffi.NULL, 65536, 0, 1, b"transpose", 10**9,
+            numbers, texts, buffer, room,
+        )  # fmt: skip
+        assert code == 0
+        assert bytes(ffi.buffer(buffer))[room:1024] == b"\xff" * (1024 - room)
+        return str(ffi.string(buffer).decode())
+
+    whole = line(1000)
+    assert 200 < len(whole) < 400
+    for room in (1, 2, 17, 100, len(whole), len(whole) + 1):
+        assert line(room) == whole[: room - 1]
+
+
+def test_what_a_file_holds_is_kept() -> None:
+    """Reads keep the method of the writes where a change of owners costs more than it brings; else they do not."""
+    geometry = Geometry(end_bytes=4_000_000, stripe_size_bytes=65536, servers=4, aggregators=4)
+    facts: dict[str, Any] = {"lock": "server", "window_bytes": MIB}
+    assert choose(geometry, **facts).method == "static_cyclic"
+    assert choose(geometry, operation="read", **facts).method == "aligned"
+    kept = choose(geometry, operation="read", held="static_cyclic", held_bytes=4_000_000, **facts)
+    assert kept.method == "static_cyclic"
+    assert re.search(r"; in the lock model [\d.]+ ms, aligned [\d.]+ ms with a change of owners$", kept.reason)
+    elsewhere = choose(geometry, operation="read", held="static_cyclic", **facts)  # nothing of it was written
+    assert elsewhere.method == "aligned" and "the earlier static_cyclic" in elsewhere.reason
+    geometry, facts["window_bytes"] = Geometry.of_stripes(512, servers=4, aggregators=4, stripe_size_bytes=65536), 65536
+    left = choose(geometry, operation="read", held="even", held_bytes=512 * 65536, **facts)
+    assert left.method == "static_cyclic" and "the earlier even" in left.reason  # several times as fast
+    token = choose(geometry, lock="token", window_bytes=MIB, held="static_cyclic", held_bytes=4_000_000)
+    assert (token.method, token.source) == ("static_cyclic", "SC08")
+    assert "owners before have tokens and cached pages" in token.reason
+
+
+def test_what_a_file_holds_never_drives_its_method_away() -> None:
+    """What is chosen without a history stays with it; without locks a history changes nothing."""
+    kept = 0
+    for geometry, lock, window, operation in itertools.islice(draw(SEED + 3), 300):
+        written = choose(geometry, lock=lock, window_bytes=window).method
+        first = choose(geometry, lock=lock, window_bytes=window, operation=operation)
+        length = geometry.end_bytes - geometry.start_bytes
+        again = choose(
+            geometry, lock=lock, window_bytes=window, operation=operation, held=written, held_bytes=length
+        )  # fmt: skip
+        if lock == "none":
+            assert again == first
+        elif first.method == written:
+            assert again.method == written
+        elif again.method == written:
+            kept += 1
+    assert kept > 10
 
 
 def test_command_line() -> None:
@@ -130,6 +226,8 @@ def test_command_line() -> None:
         ({"nodes": -1}, "nodes must be from 0"),
         ({"window_bytes": -1}, "window_bytes must be from 0"),
         ({"aggregators": 1.5}, "aggregators must be a whole number"),
+        ({"held": "cyclic"}, "unknown partition method 'cyclic' for held: choose from even"),
+        ({"held_bytes": -1}, "held_bytes must be from 0"),
         ({"stripe_size_io": "maybe"}, "stripe_size_io must be True, False or None"),
     ],
 )
@@ -179,7 +277,8 @@ def test_the_model_of_a_decision_is_that_of_python() -> None:
 
 def test_says_that_the_lock_model_found_it_faster() -> None:
     choice = choose(Geometry.of_stripes(1000, servers=8, aggregators=12), lock="server")
-    assert choice.reason.endswith("; in the lock model faster than transpose; 8 of 12 aggregators")
+    assert re.search(r"; in the lock model [\d.]+ m?s, the rules' transpose [\d.]+ m?s$", choice.reason), choice.reason
+    assert choice.reason.startswith("group_cyclic: 8 of 12 aggregators for 8 servers (factor), ")
     assert (choice.method, choice.source) == ("group_cyclic", "model")
 
 

@@ -39,7 +39,10 @@ def test_total_without_files() -> None:
     assert dataclasses.is_dataclass(total)
     assert {getattr(total, number.name) for number in stats.numbers()} == {0}
     assert total.request_size_log2 == (0,) * 48
-    assert total.partition == total.reason == ""
+    texts = [field.name for field in dataclasses.fields(total) if field.type == "str"]
+    assert len(texts) == 7
+    assert {getattr(total, name) for name in texts} == {""}
+    assert (total.write_stripe_size_io, total.read_stripe_size_io) == (False, False)
     assert total.calls == {}
 
 

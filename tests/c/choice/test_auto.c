@@ -45,6 +45,8 @@ static mpiox_partition_facts random_facts(void)
     facts.method = random_below(4) == 0 ? mpiox_partition_get((int)random_below(mpiox_partition_count())) : NULL;
     facts.end = random_size(any ? 62 : 16);
     facts.start = random_below(facts.end + 1);
+    facts.held = facts.end % 2 != 0 ? mpiox_partition_get((int)(facts.start % mpiox_partition_count())) : NULL;
+    facts.held_bytes = (facts.end - facts.start) / (1 + facts.layout.servers % 3);
     return facts;
 }
 
@@ -93,7 +95,7 @@ static void test_hashed(int rounds)
         mpiox_partition_facts facts = random_facts();
         mpiox_partition_decision placed, hashed;
         facts.layout.lock = MPIOX_LOCK_NONE;
-        facts.method = NULL;
+        facts.method = facts.held = NULL;
         facts.stripe_size_io = MPIOX_PARTITION_OPEN;
         CHECK_EQUAL(mpiox_partition_decide(&facts, &placed), MPIOX_OK);
         facts.layout.hashed = true;
@@ -102,6 +104,35 @@ static void test_hashed(int rounds)
         differ += hashed.method != placed.method || hashed.stripe_size_io != placed.stripe_size_io;
     }
     CHECK(differ > 0);
+}
+
+/* What a handle holds: the last method, and the hull of what was written since that came. */
+static void test_held(int rounds)
+{
+    const mpiox_partition_method *const methods[] = {mpiox_partition_get(0), mpiox_partition_get(1)};
+    mpiox_partition_held held = {.method = NULL};
+    bool written[64] = {false}; /* by the held method; blocks of 10 bytes */
+    for (int i = 0; i < rounds; i++) {
+        mpiox_partition_facts facts = {.start = 10 * random_below(64), .write = random_below(2) != 0};
+        facts.end = facts.start + 10 * random_below(65 - facts.start / 10);
+        const mpiox_partition_method *method = methods[random_below(8) == 0], *before = held.method;
+        int first = 64, last = -1, common = 0;
+        for (int k = 0; k < 64; k++) {
+            first = written[k] && first == 64 ? k : first;
+            last = written[k] ? k : last;
+        }
+        for (int k = (int)(facts.start / 10); k < facts.end / 10; k++)
+            common += k >= first && k <= last;
+        mpiox_partition_tell_held(&held, &facts);
+        CHECK(facts.held == before);
+        CHECK_EQUAL(facts.held_bytes, 10 * common);
+        mpiox_partition_hold(&held, &facts, method);
+        CHECK(held.method == method);
+        if (method != before)
+            memset(written, 0, sizeof written);
+        for (int k = (int)(facts.start / 10); facts.write && k < facts.end / 10; k++)
+            written[k] = true;
+    }
 }
 
 /* A run with a budget is the beginning of the whole run: it ends behind the round that exceeds it. */
@@ -139,5 +170,6 @@ int main(int argc, char **argv)
     test_decisions(1000);
     test_hashed(300);
     test_budget(500);
+    test_held(1000);
     return check_exit();
 }
