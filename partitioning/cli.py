@@ -140,7 +140,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
 )  # fmt: skip
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="For --method auto.")
 @click.option(
-    "--nodes", type=click.IntRange(0), default=0,
+    "--nodes", type=click.IntRange(0, MAX_PARTIES), default=0,
     help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
 )
 @click.option("--window", type=Size(), default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")

@@ -1,9 +1,8 @@
 /*
  * mpiox_partition_cost.h - a closed-form estimate of how long a collective takes under a method. Pure: no MPI, no I/O.
  *
- * In O(log servers) per method, whatever the numbers of stripes and aggregators. It is for comparing methods, not for
- * predicting times: mpiio_ext.partitioning.locks does that, and judges the decisions by this estimate
- * (tests/unit/test_partition_auto.py).
+ * In O(log servers) per method, whatever the numbers of stripes and aggregators. It finds the candidates among
+ * methods; the lock model decides between them (mpiox_partition_trial.h), and predicts times.
  */
 #ifndef MPIOX_PARTITION_COST_H
 #define MPIOX_PARTITION_COST_H

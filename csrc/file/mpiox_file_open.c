@@ -64,8 +64,12 @@ static bool can_be_ours(mpiox_file *file)
 static void pretend_locks(mpiox_layout *layout)
 {
     const char *name = mpiox_testing_variable("MPIOX_LOCKS");
-    if (name != NULL && mpiox_layout_lock_find(name, &layout->lock) == MPIOX_OK)
+    if (name == NULL)
+        return;
+    if (mpiox_layout_lock_find(name, &layout->lock) == MPIOX_OK)
         layout->coherent = layout->lock == MPIOX_LOCK_LOCAL;
+    else
+        fprintf(stderr, "mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
 }
 
 /* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by

@@ -332,7 +332,7 @@ static const mpiox_hint_spec specs[] = {
      "which ranks of a node issue the file-system requests of an aggregator on it", parse_io_rank, format_io_rank},
     {"mpiox_coherence", "choice", "auto | refresh | native", "auto",
      "files of several nodes on NFS, FUSE and the like: refresh flushes and drops caches as MPI's rules need it, "
-     "native leaves them to the MPI library; auto refreshes on GlusterFS, ceph-fuse and MooseFS",
+     "native leaves them to the MPI library; auto refreshes on GlusterFS without shards, ceph-fuse and MooseFS",
      parse_coherence, format_coherence},
     {"mpiox_buffers", "integer", "2 .. 64", "2",
      "collective buffers per aggregator: one is filled while another is written", parse_buffers, format_buffers},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -21,17 +22,16 @@ _EXPECTED = ("stripe_count", "servers")
 
 
 class _Bytes(click.ParamType[int]):
-    """A size as hints are written: 65536, 64k, 1M."""
+    """A size as hints are written: 65536, 64k, 1M, 1MiB."""
 
     name = "size"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        text = str(value).strip().lower()
-        shift = {"k": 10, "m": 20, "g": 30, "t": 40}.get(text[-1:], 0)
-        digits = text[:-1] if shift else text
-        if not digits.isdecimal() or not 0 < int(digits) << shift <= 2**62:
-            self.fail(f"{value!r} is no size: give bytes, or k, m, g, t for powers of 1024", param, ctx)
-        return int(digits) << shift
+        found = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", str(value).strip().lower())
+        count = int(found[1]) << 10 * " kmgtp".index(found[2] or " ") if found is not None else 0
+        if not 0 < count <= 2**62:
+            self.fail(f"{value!r} is no size: give bytes, or k, m, g, t, p for powers of 1024", param, ctx)
+        return count
 
 
 def size(count: int) -> str:

@@ -142,8 +142,9 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
             _draw_panel(axis, outcomes, panel)
         region_bytes = one.geometry.end_bytes - one.geometry.start_bytes
         figure.suptitle(
-            f"{one.file_system.name}, {one.geometry.servers} servers, {one.operation} of "
-            f"{size_text(region_bytes)} by lock model", fontsize=11,
+            f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
+            f"{one.operation} of {size_text(region_bytes)} in stripes of {size_text(one.geometry.stripe_size_bytes)}, "
+            f"windows of {size_text(one.window_bytes)}, by lock model", fontsize=11,
         )  # fmt: skip
         _legend(figure, outcomes)
         part = path.with_name(f".{path.name}.part{path.suffix}")

@@ -76,6 +76,11 @@ class FileSystem:
     dirty_server_bytes: int = 0
     dirty_client_bytes: int = 0
 
+    @property
+    def caches(self) -> bool:
+        """Clients write behind: there is a limit of what they may."""
+        return self.dirty_server_bytes > 0 or self.dirty_client_bytes > 0
+
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise ArgumentError(f"unknown lock protocol {self.protocol!r}: choose from {', '.join(PROTOCOLS)}")

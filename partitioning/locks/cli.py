@@ -148,7 +148,7 @@ def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
     caption = "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
     if without:
         caption += f"Left out, for the terminal is narrow: {', '.join(' '.join(name.split()) for name in without)}.\n"
-    caption += "Latencies and bandwidths: --json, docs/locks.md."
+    caption += "Latencies and bandwidths: --json -."
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0 if without else (0, 1, 0, 0),
                   caption_justify="left", caption=caption)  # fmt: skip
     before = None
@@ -177,7 +177,7 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     console.width = max(console.width, measuring.measure(table).maximum)
     collectives = "1 collective" if one.collectives == 1 else f"{one.collectives:,} collectives"
     head = (
-        f"{one.file_system.name}: {one.geometry.servers} servers, {one.operation}, window "
+        f"{one.file_system.name}{', caches' if one.file_system.caches else ''}: {one.geometry.servers} servers, {one.operation}, window "
         f"{size_text(one.window_bytes)}, {collectives} of "
         f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes)} in stripes of "
         f"{size_text(one.geometry.stripe_size_bytes)}"
@@ -253,8 +253,8 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 )  # fmt: skip
 @click.option("--dirty-per-client", "dirty_client_bytes", type=Size(), help="Bytes of it for all; both 0: no cache.")
 @click.option(
-    "--commit-s", "commit_s", type=click.FloatRange(0),
-    help="Seconds until a server answers what it has written; 0.",
+    "--commit", "--commit-s", "commit_s", type=_Time,
+    help="A server's time to answer what it has written, as 10ms; 0.",
 )  # fmt: skip
 @click.option("--round-trip", "round_trip_s", type=_Time, help="A small message and its answer, as 20us, 0.1ms.")
 @click.option("--enqueue", "enqueue_s", type=_Time, help="A client's time to send one lock request.")
@@ -299,6 +299,8 @@ def locks(
                                  param_hint="--region")  # fmt: skip
     if per_server and json_path is None:
         raise click.UsageError("--per-server adds to what --json writes: give --json FILE, or --json -")
+    if cache is False and (of_system["dirty_server_bytes"] or of_system["dirty_client_bytes"]):
+        raise click.UsageError("--no-cache leaves nothing for --dirty-per-server and --dirty-per-client to limit")
     try:
         geometries = [
             Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,

@@ -137,6 +137,9 @@ def test_options_reach_the_model() -> None:
     )
     assert rows("--no-cache")[0]["time_s"] == off != on == rows("--cache")[0]["time_s"]
     assert rows("--cache", "--dirty-per-server", "0")[0]["time_s"] == off
+    assert rows("--commit", "500ms") == rows("--commit-s", "0.5") != rows()
+    refused = run(*SMALL, "--aggregators", "4", "--no-cache", "--dirty-per-server", "4M")
+    assert refused.exit_code == 2 and "--no-cache leaves nothing" in refused.output
 
 
 def test_table_has_each_method_and_marks_the_fastest() -> None:
@@ -145,6 +148,8 @@ def test_table_has_each_method_and_marks_the_fastest() -> None:
     for word in ("co-prime", "neither", "equal", "aligned + stripe-size", "group_cyclic", "transpose", "requests"):
         assert (word in result.output) == (word != "co-prime")
     assert result.output.count(" *\n") + result.output.count(" * \n") >= 2
+    assert result.output.startswith("Lustre: ")
+    assert run(*SMALL, "--aggregators", "4", "--cache").output.startswith("Lustre, caches: ")
 
 
 def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
