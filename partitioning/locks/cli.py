@@ -177,7 +177,8 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     console.width = max(console.width, measuring.measure(table).maximum)
     collectives = "1 collective" if one.collectives == 1 else f"{one.collectives:,} collectives"
     head = (
-        f"{one.file_system.name}{', caches' if one.file_system.caches else ''}: {one.geometry.servers} servers, {one.operation}, window "
+        f"{one.file_system.name}{', caches' if one.file_system.caches else ''}: {one.geometry.servers} servers, "
+        f"{one.operation}, window "
         f"{size_text(one.window_bytes)}, {collectives} of "
         f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes)} in stripes of "
         f"{size_text(one.geometry.stripe_size_bytes)}"

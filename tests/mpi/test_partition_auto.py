@@ -182,3 +182,10 @@ def test_the_table_tells_writes_and_reads_apart(tmp_path: pathlib.Path) -> None:
     assert "partition" not in lines and "reason" not in lines
     assert "\n  partition            " in reopened and "\n  reason               two-phase: " in reopened
     assert "reason, reads" not in reopened
+
+
+def test_an_unknown_protocol_of_a_test_is_told(tmp_path: pathlib.Path) -> None:
+    """A test that means Lustre must not go on with the real file system in silence."""
+    environment = {"MPIOX_LOCKS": "lustre", "MPIOX_TESTING": "1"}
+    done = python_run(["-c", PROGRAM, tmp_path, "10"], 2, env=environment)
+    assert "MPIOX_LOCKS=lustre is ignored: server, token, none or local" in done.stderr
