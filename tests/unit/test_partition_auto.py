@@ -465,3 +465,19 @@ def test_the_line_says_whether_runs_were_whole() -> None:
             origins["differs"] += 1
     assert origins["in the lock model"] == 100 and origins["by the lock model's first rounds"] > 5, origins
     assert origins["differs"] > 0, origins
+
+
+def test_the_short_call_of_c_decides_alike() -> None:
+    """mpiio_ext_partition_choose() is choose() of a write whose windows and requests are open."""
+    methods_seen = set()
+    for geometry, lock, _, _ in itertools.islice(draw(SEED + 9), 400):
+        reason = ffi.new("char const **")
+        method = lib.mpiio_ext_partition_choose(
+            lock.encode(), 0, geometry.start_bytes, geometry.end_bytes, geometry.stripe_size_bytes, geometry.servers,
+            geometry.aggregators, reason,
+        )  # fmt: skip
+        choice = choose(geometry, lock=lock)
+        methods_seen.add(choice.method)
+        assert ffi.string(method).decode() == choice.method, choice.reason
+        assert f"; {ffi.string(reason[0]).decode()} (" in choice.reason
+    assert len(methods_seen) > 3
