@@ -50,7 +50,8 @@ const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t s
     mpiox_partition_facts facts = {
         .start = start, .end = end, .aggregators = aggregators, .write = true, .stripe_size_io = MPIOX_PARTITION_OPEN};
     mpiox_partition_decision decision;
-    facts.layout = (mpiox_layout){.stripe_size = stripe_size, .servers = servers, .coherent = coherent != 0};
+    facts.layout = (mpiox_layout){
+        .stripe_size = stripe_size, .servers = servers, .stripe_known = true, .coherent = coherent != 0};
     if (mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK ||
         mpiox_partition_decide(&facts, &decision) != MPIOX_OK)
         return NULL;

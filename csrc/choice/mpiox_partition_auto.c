@@ -22,8 +22,10 @@
 /* One in so many aggregators may idle for the sake of a number that matches the servers. */
 #define IDLE_TOLERATED 8
 
-/* What is clearly faster takes at most this share of the other's time. */
+/* What is clearly faster takes at most this share of the other's time: in the lock model, and by the estimate alone,
+ * which errs by more. */
 #define CLEARLY 0.97
+#define CLEARLY_ESTIMATED 0.9
 
 #define COUNT(name) +1
 enum { MOST_CANDIDATES = 2 * (MPIOX_PARTITION_METHODS(COUNT)) }; /* each method, with stripe-size I/O and without */
@@ -162,7 +164,7 @@ typedef struct choice { /* of a collective's file domains and requests */
     double change; /* from the owners before to others */
     mpiox_partition_cost_case cost;
     mpiox_partition_candidate candidates[MOST_CANDIDATES];
-    int n, found; /* left, and at first */
+    int n, found; /* those whose times have one origin, and at first */
     bool tried;
 } choice;
 
@@ -192,8 +194,10 @@ static bool stripes_are_open(const choice *c, const mpiox_partition_method *meth
 static void add_candidate(choice *c, const mpiox_partition_method *method, bool stripe_size_io)
 {
     const double change = method == c->preferred ? 0 : c->change;
+    const bool whole = !stripe_size_io || c->facts->stripe_size_io == MPIOX_PARTITION_YES;
     const mpiox_partition_candidate new = {.method = method,
                                            .stripe_size_io = stripe_size_io,
+                                           .keep = method == c->preferred && whole,
                                            .time = mpiox_partition_cost(&c->cost, method, stripe_size_io) + change,
                                            .change = change};
     int at = c->n++;
@@ -214,6 +218,20 @@ static void find_candidates(choice *c)
     }
 }
 
+/* Leave out candidates that take longer by the estimate, but for the one that the others are compared with. */
+static void leave_out(choice *c, double longest)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_partition_candidate candidate = c->candidates[i];
+        if (!candidate.keep && candidate.time > longest)
+            continue;
+        c->candidates[i] = c->candidates[n]; /* none is lost: where nothing is tried, all count */
+        c->candidates[n++] = candidate;
+    }
+    c->n = n;
+}
+
 /* Run the lock model on the candidates that the estimate cannot tell from the fastest. 0 or MPIOX_E_NOMEM. */
 static int try_candidates(choice *c)
 {
@@ -221,23 +239,24 @@ static int try_candidates(choice *c)
     const double lowest = c->candidates[0].time, most = (double)budget->requests_max;
     if (c->trial->take != MPIOX_TAKE_TRIED)
         return MPIOX_OK;
-    while (c->n > 1 && c->candidates[c->n - 1].time > budget->within * lowest)
-        c->n--;
+    leave_out(c, budget->within * lowest);
     const double asked = fmax((double)budget->requests, (double)budget->each_aggregator * c->geometry.aggregators);
     const double requests = fmin(most, fmax(asked, budget->share * lowest * budget->rate));
     const int64_t few_rounds = budget->times * (int64_t)requests;
     const int n = mpiox_partition_try(&c->cost, (int64_t)requests, few_rounds, c->candidates, c->n);
     if (n < 0)
         return n;
-    c->n = n;
     c->tried = n > 1;
+    c->n = c->tried ? n : c->found;
     return MPIOX_OK;
 }
 
-/* The fastest candidate; but the rule's method with whole requests, or else whole blocks, unless they are clearly
- * slower than that: what is slightly slower by a model of another machine may well be faster here. */
+/* The fastest candidate; but whole blocks unless they are clearly slower than that; but the rule's method, with whole
+ * requests or else of one stripe each, unless it is clearly slower than these: what is slightly slower by a model of
+ * another machine may well be faster here. */
 static const mpiox_partition_candidate *best_of(const choice *c)
 {
+    const double clearly = c->tried ? CLEARLY : CLEARLY_ESTIMATED;
     const mpiox_partition_candidate *best = &c->candidates[0], *blocks = NULL;
     for (int i = 0; i < c->n; i++) {
         const mpiox_partition_candidate *candidate = &c->candidates[i];
@@ -245,13 +264,15 @@ static const mpiox_partition_candidate *best_of(const choice *c)
         if (candidate->method != &mpiox_partition_even && (blocks == NULL || candidate->time < blocks->time))
             blocks = candidate;
     }
-    for (int i = 0; i < c->n; i++) {
-        const mpiox_partition_candidate *candidate = &c->candidates[i];
-        const bool whole = !candidate->stripe_size_io || c->facts->stripe_size_io == MPIOX_PARTITION_YES;
-        if (candidate->method == c->preferred && whole && CLEARLY * candidate->time <= best->time)
-            return candidate;
-    }
-    return blocks != NULL && CLEARLY * blocks->time <= best->time ? blocks : best;
+    if (blocks != NULL && clearly * blocks->time <= best->time)
+        best = blocks;
+    for (int i = 0; i < c->n; i++)
+        if (c->candidates[i].keep && clearly * c->candidates[i].time <= best->time)
+            return &c->candidates[i];
+    for (int i = 0; i < c->n; i++)
+        if (c->candidates[i].method == c->preferred && clearly * c->candidates[i].time <= best->time)
+            return &c->candidates[i];
+    return best;
 }
 
 /* What the best one is compared with: what the rules say, or else the fastest other method of those whose times have
@@ -259,7 +280,7 @@ static const mpiox_partition_candidate *best_of(const choice *c)
 static const mpiox_partition_candidate *other_of(const choice *c, const mpiox_partition_candidate *best)
 {
     const mpiox_partition_candidate *other = NULL;
-    for (int i = 0; i < (c->tried ? c->n : c->found); i++) {
+    for (int i = 0; i < c->n; i++) {
         const mpiox_partition_candidate *candidate = &c->candidates[i];
         if (candidate->method == best->method)
             continue;
@@ -282,6 +303,7 @@ static void take(const choice *c, const mpiox_partition_candidate *best, mpiox_p
     if (other != NULL) {
         out->other = other->method;
         out->other_time = other->time;
+        out->whole = best->whole && other->whole;
     }
     if (best->method != c->preferred) {
         out->instead_of = c->preferred;

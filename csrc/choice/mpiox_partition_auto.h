@@ -46,6 +46,7 @@ typedef struct mpiox_partition_decision {
     const char *source;                       /* where the rule comes from; static text */
     /* to explain it */
     bool tried;                          /* times are the lock model's, not the estimate's */
+    bool whole;                          /* ... of all of the region, not extrapolated from first rounds */
     double time;                         /* of the method, seconds; 0: none was looked for */
     const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: there was none */
     double other_time;                   /* with what a change of owners costs, if there were other ones */

@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpiox_locks.h"
 
@@ -62,15 +63,34 @@ static double extrapolated(const mpiox_geometry *geometry, const mpiox_locks_out
     return sqrt(by_bytes * by_rounds);
 }
 
+/* Leave out candidates from the end until the first rounds of the others, *few requests, are within the budget. */
+static int cut(const mpiox_partition_cost_case *c, int64_t most, mpiox_partition_candidate *candidates, int n,
+               int64_t *few)
+{
+    *few = 0;
+    for (int i = 0; i < n; i++)
+        *few += few_rounds(c, candidates[i].method);
+    while (n > 1 && *few > most) {
+        int out = n - 1;
+        while (out > 0 && candidates[out].keep)
+            out--;
+        if (out == 0) /* the fastest one is compared with what is kept, or with nothing */
+            return 1;
+        const mpiox_partition_candidate left = candidates[out];
+        *few -= few_rounds(c, left.method);
+        n--;
+        memmove(&candidates[out], &candidates[out + 1], (size_t)(n - out) * sizeof *candidates);
+        candidates[n] = left;
+    }
+    return n;
+}
+
 int mpiox_partition_try(const mpiox_partition_cost_case *c, int64_t requests, int64_t most,
                         mpiox_partition_candidate *candidates, int n)
 {
     const mpiox_geometry *g = c->geometry;
-    int64_t few = 0;
-    for (int i = 0; i < n; i++)
-        few += few_rounds(c, candidates[i].method);
-    for (; n > 1 && few > most; n--)
-        few -= few_rounds(c, candidates[n - 1].method);
+    int64_t few;
+    n = cut(c, most, candidates, n, &few);
     if (n <= 1)
         return n;
     requests = requests > few ? requests : few;
@@ -88,6 +108,7 @@ int mpiox_partition_try(const mpiox_partition_cost_case *c, int64_t requests, in
                                      .requests_max = share > 1 ? share : 1};
         rc = mpiox_locks_simulate(candidates[i].method, g, c->system, &run, &outcome);
         candidates[i].time = candidates[i].change + extrapolated(g, &outcome);
+        candidates[i].whole = outcome.rounds == outcome.rounds_wanted;
         requests -= outcome.data_requests + set_up(g);
     }
     free(outcome.servers);

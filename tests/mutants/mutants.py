@@ -343,6 +343,22 @@ MUTANTS = (
         tests=AUTO,
     ),
     Mutant(
+        name="auto_cut",
+        what="the rules' method is left out of the trial as any other",
+        file="mpiox_partition_trial.c",
+        old="while (out > 0 && candidates[out].keep)",
+        new="while (out > 0 && false)",
+        tests=(f"{DECISIONS}::test_the_rules_method_is_never_cut_off",),
+    ),
+    Mutant(
+        name="auto_blocks",
+        what="the fastest method is taken though it is `even`",
+        file="mpiox_partition_auto.c",
+        old="if (blocks != NULL && clearly * blocks->time <= best->time)",
+        new="if (false)",
+        tests=(f"{DECISIONS}::test_even_is_passed_over_for_blocks",),
+    ),
+    Mutant(
         name="auto_estimate",
         what="candidates that are estimated at the lowest time alone are tried",
         file="mpiox_partition_rules.c",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 import math
 import os
 import pathlib
+import random
 import re
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +20,7 @@ from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import LOCKS, Choice, Geometry, choose, methods, rules, rules_markdown
 from mpiio_ext.partitioning.cli import main
+from mpiio_ext.partitioning.locks import simulate
 from mpiio_ext.partitioning.locks._simulate import _system
 from support.partition_grid import FILE_SYSTEMS, Point, Verdict, draw, judge
 
@@ -310,3 +314,170 @@ def test_parts_of_a_block_are_never_chosen_where_nobody_locks() -> None:
     points = (p for p in draw(SEED + 1) if p.lock == "none")
     for geometry, lock, window, operation in itertools.islice(points, 500):
         assert choose(geometry, lock=lock, window_bytes=window, operation=operation).method != "even"
+
+
+TIMES = re.compile(
+    r"; (in the lock model|by the lock model's first rounds|estimated) "
+    r"([\d.e+]+) (us|ms|s), (?:(the rules') )?(\w+) ([\d.e+]+) (us|ms|s)$"
+)
+UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+ROUNDED = 1.011  # two times of three digits each
+
+
+class Times(NamedTuple):
+    """The end of a decision's line: where times come from, this one's, the other method and its time."""
+
+    origin: str
+    time_s: float
+    other_is_rules: bool
+    other: str
+    other_s: float
+
+    @property
+    def clearly(self) -> float:
+        """The share of the other's time that is clearly faster."""
+        return 0.9 if self.origin == "estimated" else 0.97
+
+
+def times_of(choice: Choice) -> Times | None:
+    """Return the times that a line tells; None: methods were not compared."""
+    found = TIMES.search(choice.reason)
+    if found is None:
+        return None
+    origin, number, unit, rules_method, other, other_number, other_unit = found.groups()
+    return Times(
+        origin, float(number) * UNIT_S[unit], bool(rules_method), other, float(other_number) * UNIT_S[other_unit]
+    )
+
+
+def of_the_rules(point: Point) -> str:
+    """Return the method of docs/partitioning.md's table where servers or tokens lock, or nobody."""
+    g = point.geometry
+    if point.lock != "server":
+        return "aligned"
+    stripes = (g.end_bytes - 1) // g.stripe_size_bytes - g.start_bytes // g.stripe_size_bytes + 1
+    if stripes < g.aggregators or g.servers % g.aggregators == 0:
+        return "static_cyclic"
+    if g.aggregators > g.servers:
+        used = g.aggregators // g.servers * g.servers
+    else:
+        used = max(d for d in range(1, g.aggregators + 1) if g.servers % d == 0)
+    return "group_cyclic" if 8 * (g.aggregators - used) <= g.aggregators else "transpose"
+
+
+def wide(seed: int) -> Iterator[Point]:
+    """Yield points with more aggregators or stripes than the trial can run with all candidates, or at all."""
+    rng = random.Random(seed)
+    while True:
+        servers = rng.choice((97, 480, 1344, 5000, 20_000))
+        aggregators = max(1, servers * rng.choice((1, 1, 2, 4, 7)) + rng.choice((0, 0, 0, 2, -servers // 9)))
+        size = rng.choice((2**16, 2**18, 2**20))
+        stripes = aggregators * rng.choice((1, 1, 4, 16, 64))
+        start = rng.choice((0, 12345))
+        geometry = Geometry(
+            start_bytes=start, end_bytes=start + stripes * size, stripe_size_bytes=size, servers=servers,
+            aggregators=aggregators,
+        )  # fmt: skip
+        window = size * rng.choice((1, 1, 4, 16))
+        yield Point(geometry, rng.choice(("server", "server", "token", "none")), window, rng.choice(("write", "read")))
+
+
+def decided(point: Point) -> Choice:
+    return choose(point.geometry, lock=point.lock, window_bytes=point.window_bytes, operation=point.operation)
+
+
+def predicted(point: Point, method: str, stripe_size_io: bool) -> float:
+    """Return what the lock model, run whole, says."""
+    return simulate(
+        point.geometry, method, file_system=FILE_SYSTEMS[point.lock], window_bytes=point.window_bytes,
+        stripe_size_io=stripe_size_io, operation=point.operation,
+    ).time_s  # fmt: skip
+
+
+def test_the_rules_method_stays_unless_another_is_clearly_faster() -> None:
+    """3 % in the lock model, 10 % by the estimate alone; the line names what it was compared with."""
+    others = collections.Counter[str]()
+    for point in [*itertools.islice(draw(SEED + 4), 300), *itertools.islice(wide(SEED + 5), 150)]:
+        choice, expected = decided(point), of_the_rules(point)
+        if choice.method == expected:
+            continue
+        times = times_of(choice)
+        assert times is not None, choice.reason
+        assert times.other_is_rules and times.other == expected, f"{point}: {choice.reason}"
+        assert times.time_s <= times.clearly * times.other_s * ROUNDED, f"{point}: {choice.reason}"
+        others[times.origin] += 1
+    assert len(others) == 3, others
+
+
+def test_even_is_passed_over_for_blocks() -> None:
+    """Where there are locks, equal parts are taken only where whole blocks are clearly slower."""
+    even = 0
+    for point in [*itertools.islice(draw(SEED + 6), 500), *itertools.islice(wide(SEED + 7), 150)]:
+        choice = decided(point)
+        if choice.method != "even":
+            continue
+        even += 1
+        times = times_of(choice)
+        assert times is not None and times.time_s <= times.clearly * times.other_s * ROUNDED, choice.reason
+        if times.origin == "in the lock model":
+            blocks = min(predicted(point, m.name, s) for m in methods() if m.name != "even" for s in (False, True))
+            assert times.time_s <= 0.97 * blocks * ROUNDED, f"{point}: {choice.reason}"
+    assert even > 0
+
+
+@pytest.mark.parametrize(
+    ("point", "method", "origin"),
+    [
+        # more candidates than the budget takes through six rounds: that of the rules is run all the same
+        (Point(Geometry(start_bytes=12345, end_bytes=12345 + 960 * 16 * 2**18, stripe_size_bytes=2**18, servers=480,
+                        aggregators=960), "server", 4 * MIB, "read"), "group_cyclic", "in the lock model"),
+        # nothing can be run
+        (Point(Geometry.of_stripes(20_000, servers=20_000, aggregators=20_000), "server", MIB, "write"),
+         "static_cyclic", "estimated"),
+        (Point(Geometry.of_stripes(140_000, servers=2000, aggregators=140_000), "server", MIB, "read"),
+         "group_cyclic", "estimated"),
+        # the estimate has static_cyclic 6 % faster, which is 16 % slower in the lock model
+        (Point(Geometry(end_bytes=2_021_654_528, stripe_size_bytes=2**16, servers=480, aggregators=482), "server", MIB,
+               "read"), "group_cyclic", "estimated"),
+    ],
+)  # fmt: skip
+def test_the_rules_method_is_never_cut_off(point: Point, method: str, origin: str) -> None:
+    choice = decided(point)
+    times = times_of(choice)
+    assert times is not None and (choice.method, times.origin) == (method, origin), choice.reason
+
+
+def test_the_line_says_whether_runs_were_whole() -> None:
+    """Times "in the lock model" are those of `simulate`, to the digit; others say that they are extrapolated."""
+    origins = collections.Counter[str]()
+    for point in itertools.islice(draw(SEED + 8), 800):
+        choice = decided(point)
+        times = times_of(choice)
+        if times is None or (times.origin == "in the lock model" and origins[times.origin] == 100):
+            continue
+        origins[times.origin] += 1
+        taken = predicted(point, choice.method, choice.stripe_size_io)
+        if times.origin == "in the lock model":
+            others = [predicted(point, times.other, stripes) for stripes in (False, True)]
+            assert times.time_s == pytest.approx(taken, rel=6e-3), f"{point}: {choice.reason}"
+            assert any(times.other_s == pytest.approx(other, rel=6e-3) for other in others), f"{point}: {choice.reason}"
+        elif times.time_s != pytest.approx(taken, rel=6e-3):
+            origins["differs"] += 1
+    assert origins["in the lock model"] == 100 and origins["by the lock model's first rounds"] > 5, origins
+    assert origins["differs"] > 0, origins
+
+
+def test_the_short_call_of_c_decides_alike() -> None:
+    """mpiio_ext_partition_choose() is choose() of a write whose windows and requests are open."""
+    methods_seen = set()
+    for geometry, lock, _, _ in itertools.islice(draw(SEED + 9), 400):
+        reason = ffi.new("char const **")
+        method = lib.mpiio_ext_partition_choose(
+            lock.encode(), 0, geometry.start_bytes, geometry.end_bytes, geometry.stripe_size_bytes, geometry.servers,
+            geometry.aggregators, reason,
+        )  # fmt: skip
+        choice = choose(geometry, lock=lock)
+        methods_seen.add(choice.method)
+        assert ffi.string(method).decode() == choice.method, choice.reason
+        assert f"; {ffi.string(reason[0]).decode()} (" in choice.reason
+    assert len(methods_seen) > 3
