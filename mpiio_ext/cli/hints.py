@@ -17,7 +17,7 @@ def hints(path: str, as_json: bool, markdown: bool) -> None:
     """List every hint with its type, default, value in force and the source of that value.
 
     Sources, weakest first: default, /etc/romio-hints, openmpi-mca-params.conf, site file, Open MPI parameter (--mca,
-    OMPI_MCA_...), ROMIO_HINTS, MPI_Info (the program's; unknown here), MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE,
+    OMPI_MCA_NAME), ROMIO_HINTS, MPI_Info (the program's; unknown here), MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE,
     MPIOX_HINTS. Problems in files and variables are told on standard error and make the exit status 1.
     """
     from mpiio_ext import hints as library
