@@ -105,8 +105,9 @@ static const char *const take_names[MPIOX_TAKES] = {
     "whole windows",
     "writes: stripe-size I/O, if 3 % faster; 10 % where nothing is tried",
     "the rule's method",
-    ("the method of the collective before in place of the rule's; charged to others: message and answer and a lock for "
-     "each aggregator that one server or the token manager calls back, and writing what of the region that method wrote"),
+    ("the method of the collective before in place of the rule's; charged to others: message and answer and a lock "
+     "for each aggregator that one server or the token manager calls back, and writing what of the region that method "
+     "wrote"),
     "the rule's method, at no charge",
     "the method of the lowest estimated time, if 10 % below that of the rule's",
     "the method that is fastest in the lock model, if 3 % below the rule's",
