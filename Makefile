@@ -23,7 +23,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis lint release-check wheel build clean
+.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis test-root lint release-check wheel build clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -86,6 +86,9 @@ wheel: ## one wheel for every MPI, and the sdist, in build/wheel/dist; needs PyP
 
 test-mpis: wheel ## that wheel in fresh environments under every MPI and Python that is to be had; MPIS="NAME...", CASES=500
 	$(WHEEL_PYTHON) scripts/test_mpis.py $(MPIS) --cases $(CASES)
+
+test-root: wheel ## that wheel in bare Debian roots with one MPI each: install and the README's example, timed; needs root
+	$(WHEEL_PYTHON) scripts/empty_root.py $(MPIS)
 
 clean: ## remove build/ (wheels built from source stay in the cache)
 	rm -rf build
