@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from mpiio_ext.hints import HintValue
+
 __all__ = ["hints"]
+
+#: Columns of a table that goes into a pipe or a file.
+_PIPE_COLUMNS = 400
+#: From here on there is room for the type and the default.
+_WIDE_COLUMNS = 110
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,19 +53,27 @@ def hints(path: str, as_json: bool, markdown: bool) -> None:
         ]
         click.echo(json.dumps({"path": path, "hints": rows}, indent=2))
     else:
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table(title=f"Hints for {path}" if path else "Hints", title_justify="left")
-        for title in ("hint", "type", "value", "source", "default", "meaning"):
-            table.add_column(title, overflow="fold")
-        for item in values:
-            spec = item.spec
-            style = None if item.source == "default" else "bold"
-            table.add_row(spec.name, spec.type, item.value, item.source, spec.default, spec.description, style=style)
-        Console().print(table, markup=False)
+        _print_table(values, path)
     found = library.problems(path)
     for line in found:
         click.echo(f"mpiio-ext: {line}", err=True)
     if found:
         raise SystemExit(1)
+
+
+def _print_table(values: Sequence[HintValue], path: str) -> None:
+    """Print hints as a table whose names are never broken: people search them; a pipe gets lines of any length."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS)
+    wide = console.width >= _WIDE_COLUMNS
+    table = Table(title=f"Hints for {path}" if path else "Hints", title_justify="left")
+    for title in ("hint", *(["type"] if wide else []), "value", "source", *(["default"] if wide else []), "meaning"):
+        table.add_column(title, overflow="fold", no_wrap=title == "hint")
+    for item in values:
+        spec = item.spec
+        style = None if item.source == "default" else "bold"
+        more = ([spec.type], [spec.default]) if wide else ([], [])
+        table.add_row(spec.name, *more[0], item.value, item.source, *more[1], spec.description, style=style)
+    console.print(table, markup=False)

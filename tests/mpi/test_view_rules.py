@@ -26,6 +26,11 @@ def blocks(*places):
 good, back, down, over = blocks(0, 8), blocks(-4, 4), blocks(8, 0), blocks(0, 2)
 raw, six = MPI.INT.Create_contiguous(3), MPI.BYTE.Create_contiguous(6).Commit()
 none = MPI.INT.Create_contiguous(0).Commit()
+gigabyte = MPI.BYTE.Create_contiguous(1 << 30)  # beyond 2^32 bytes
+far, far_down, far_over = (
+    gigabyte.Create_hindexed([3, 3], places).Commit()
+    for places in ([0, 3 << 30], [3 << 30, 0], [0, (3 << 30) - 1])
+)
 #: displacement, etype, file type, data representation, class when open for writing, for reading alone; as MPICH 5
 views = [
     (-1, MPI.BYTE, good, "native", MPI.ERR_ARG, MPI.ERR_ARG),
@@ -39,6 +44,10 @@ views = [
     (0, back, good, "native", MPI.ERR_IO, MPI.ERR_IO),
     (0, down, good, "native", MPI.ERR_IO, MPI.ERR_IO),
     (0, over, good, "native", MPI.ERR_IO, MPI.SUCCESS),
+    (0, MPI.BYTE, far, "native", MPI.SUCCESS, MPI.SUCCESS),
+    (0, far, far, "native", MPI.SUCCESS, MPI.SUCCESS),
+    (0, MPI.BYTE, far_down, "native", MPI.ERR_IO, MPI.ERR_IO),
+    (0, MPI.BYTE, far_over, "native", MPI.ERR_IO, MPI.SUCCESS),
     (0, MPI.INT, six, "native", MPI.ERR_ARG, MPI.ERR_ARG),
     (0, MPI.DATATYPE_NULL, good, "native", MPI.ERR_TYPE, MPI.ERR_TYPE),
     (0, MPI.BYTE, MPI.DATATYPE_NULL, "native", MPI.ERR_TYPE, MPI.ERR_TYPE),
@@ -66,7 +75,7 @@ for mode, column in ((MPI.MODE_RDWR, 4), (MPI.MODE_WRONLY, 4), (MPI.MODE_RDONLY,
                 expected = {MPI.ERR_NOT_SAME}  # another representation on one rank
             assert found in expected, (number, mode, wrong, comm.rank, found, expected)
     file.Close()
-for datatype in (good, back, down, over, raw, six, none):
+for datatype in (good, back, down, over, raw, six, none, gigabyte, far, far_down, far_over):
     datatype.Free()
 '''
 CASES = {f"table {ranks}": Case(text=TABLE, ranks=ranks) for ranks in RANKS}

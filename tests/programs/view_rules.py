@@ -11,6 +11,7 @@ reads return the listed bytes: collective, nonblocking, independent.
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from dataclasses import dataclass
 
@@ -53,6 +54,12 @@ class Known:
         kind, *rest = self.make
         if kind == "hindexed":
             return MPI.BYTE.Create_hindexed(*rest)
+        if kind == "struct":
+            children = [known.datatype() for known in rest[2]]
+            made = MPI.Datatype.Create_struct(*rest[:2], children)
+            for child in children:
+                child.Free()
+            return made
         child = rest[0].datatype()
         made = getattr(child, f"Create_{kind}")(*rest[1:])
         child.Free()
@@ -79,7 +86,7 @@ def lists(draw: st.DrawFn) -> Known:
 @st.composite
 def vectors(draw: st.DrawFn, children: st.SearchStrategy[Known]) -> Known:
     child, count, length = draw(children), draw(st.integers(1, 3)), draw(st.integers(1, 2))
-    stride = draw(st.integers(-1, 3))
+    stride = draw(st.integers(-1 if child.extent > 1 else 0, 3))  # -1 byte is no stride to Open MPI 4.1
     starts = [(i * stride + j) * child.extent for i in range(count) for j in range(length)]
     blocks = tuple(block for start in starts for block in moved(child, start))
     low, high = min(starts) + child.lb, max(starts) + child.ub
@@ -93,7 +100,55 @@ def resized(draw: st.DrawFn, children: st.SearchStrategy[Known]) -> Known:
     return Known(("resized", child, 0, extent), child.blocks, 0, extent)
 
 
-TYPES = st.recursive(lists(), lambda children: st.one_of(vectors(children), resized(children)), max_leaves=3)
+@st.composite
+def subarrays(draw: st.DrawFn, children: st.SearchStrategy[Known]) -> Known:
+    child = draw(children)
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    parts = [draw(st.integers(1, size)) for size in sizes]
+    starts = [draw(st.integers(0, size - part)) for size, part in zip(sizes, parts, strict=True)]
+    order = draw(st.sampled_from([MPI.ORDER_C, MPI.ORDER_F]))
+    whole = np.arange(math.prod(sizes)).reshape(sizes if order == MPI.ORDER_C else sizes[::-1])
+    ranges = [slice(start, start + part) for start, part in zip(starts, parts, strict=True)]
+    elements = whole[tuple(ranges if order == MPI.ORDER_C else ranges[::-1])].ravel().tolist()
+    blocks = tuple(block for element in elements for block in moved(child, element * child.extent))
+    return Known(("subarray", child, sizes, parts, starts, order), blocks, 0, whole.size * child.extent)
+
+
+@st.composite
+def darrays(draw: st.DrawFn, children: st.SearchStrategy[Known]) -> Known:
+    child, size, ranks, piece = draw(children), *(draw(st.integers(1, most)) for most in (6, 3, 3))
+    kind = draw(st.sampled_from([MPI.DISTRIBUTE_BLOCK, MPI.DISTRIBUTE_CYCLIC]))
+    if kind == MPI.DISTRIBUTE_BLOCK:
+        piece = -(-size // ranks)
+    rank = draw(st.integers(0, min(ranks, -(-size // piece)) - 1))  # one that has something
+    elements = [element for element in range(size) if element // piece % ranks == rank]
+    blocks = tuple(block for element in elements for block in moved(child, element * child.extent))
+    make = ("darray", child, ranks, rank, [size], [kind], [piece], [ranks])
+    return Known(make, blocks, 0, size * child.extent)
+
+
+@st.composite
+def structs(draw: st.DrawFn, children: st.SearchStrategy[Known]) -> Known:
+    members = draw(st.lists(children, min_size=1, max_size=3))
+    counts = [draw(st.integers(1, 2)) for _ in members]
+    places, end = [], 0
+    for member, count in zip(members, counts, strict=True):
+        places.append(end - member.lb + draw(st.integers(-2, 4) if draw(st.integers(0, 7)) == 0 else st.integers(0, 4)))
+        end = places[-1] + (count - 1) * member.extent + max(member.ub, max(at + n for at, n in member.blocks))
+    every = [
+        (member, place + index * member.extent)
+        for member, count, place in zip(members, counts, places, strict=True)
+        for index in range(count)
+    ]
+    blocks = tuple(block for member, at in every for block in moved(member, at))
+    low, high = min(at + member.lb for member, at in every), max(at + member.ub for member, at in every)
+    struct = Known(("struct", counts, places, members), blocks, low, high)
+    # By the standard the bounds of a resized member are the struct's; MPICH takes those of all. Hence its own.
+    return Known(("resized", struct, low, high - low), blocks, low, high)
+
+
+KINDS = (vectors, resized, subarrays, darrays, structs)
+TYPES = st.recursive(lists(), lambda children: st.one_of(*(kind(children) for kind in KINDS)), max_leaves=4)
 
 
 def merged(known: Known) -> list[tuple[int, int]]:

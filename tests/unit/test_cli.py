@@ -10,7 +10,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext import launchers
+from mpiio_ext import hints, launchers
 from mpiio_ext.cli import main
 from mpiio_ext.launchers import plan, starter_family
 
@@ -219,6 +219,20 @@ def test_hints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows["cb_nodes"]["value"], rows["cb_nodes"]["source"]) == ("4", "MPIOX_HINTS")
     assert rows["mpiox_enable"]["source"] == "default"
     assert len(rows) >= 16
+
+
+@pytest.mark.parametrize(("columns", "wide"), [("80", False), ("109", False), ("110", True), (None, True)])
+def test_hints_can_be_searched(columns: str | None, *, wide: bool) -> None:
+    """No name is broken, in a terminal of 80 columns nor in a pipe."""
+    environment = {"COLUMNS": columns, "MPIOX_HINTS": "*:cb_nodes=4"}
+    output = CliRunner().invoke(main, ["hints"], env=environment).output
+    for item in hints.registry():
+        assert f" {item.name} " in output
+    (line,) = [line for line in output.splitlines() if " cb_nodes " in line]
+    cells = [cell.strip() for cell in line.strip("│┃").split("│")]
+    assert cells[:5] == ["cb_nodes", "integer", "4", "MPIOX_HINTS", "0"] if wide else cells[1:3] == ["4", "MPIOX_HINTS"]
+    if columns is None:
+        assert cells[-1] == "number of aggregators; 0 lets the library choose"
 
 
 def test_hints_table_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:

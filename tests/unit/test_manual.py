@@ -136,12 +136,20 @@ def test_names_are_completed_without_importing_them() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_bash_completes_what_is_typed() -> None:
+#: How an interactive shell is started without a person's own settings, and what it needs before the script.
+SHELLS = {"bash": (["--norc", "-i"], ""), "zsh": (["-f", "-i"], "autoload -U compinit; compinit -u -D; ")}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_shell_completes_what_is_typed(shell: str) -> None:
     """In a terminal: the words are completed by tabulators, and what comes of them is run."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell}")
+    options, first = SHELLS[shell]
     pid, terminal = pty.fork()
     if pid == 0:
         plain = {"TERM": "dumb", "PS1": "$ ", "INPUTRC": "/dev/null"}
-        os.execvpe("bash", ["bash", "--norc", "-i"], environment() | plain)
+        os.execvpe(shell, [shell, *options], environment() | plain)
     text = b""
 
     def until(mark: bytes) -> None:
@@ -154,7 +162,7 @@ def test_bash_completes_what_is_typed() -> None:
         text = text.partition(mark)[2]
 
     try:
-        os.write(terminal, b'eval "$(mpiio-ext completion bash)"; echo ready$((1+1))\n')
+        os.write(terminal, f'{first}eval "$(mpiio-ext completion {shell})"; echo ready$((1+1))\n'.encode())
         until(b"ready2")
         os.write(terminal, b"mpiio-ext completi\t")
         until(b"completion ")
@@ -171,14 +179,8 @@ def test_bash_completes_what_is_typed() -> None:
 def test_fish_completes() -> None:
     if shutil.which("fish") is None:
         pytest.skip("no fish")
-    script = "mpiio-ext completion fish | source; complete -C 'mpiio-ext doc'"
+    asks = ("mpiio-ext doc", "mpiio-ext completion fi", "mpiio-ext run --dry", "mpiio-ext pioneer sh")
+    script = "mpiio-ext completion fish | source; " + "; ".join(f"complete -C '{words}'" for words in asks)
     done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment())
-    assert done.stdout.startswith("doctor\t"), done.stderr
-
-
-def test_zsh_takes_it() -> None:
-    if shutil.which("zsh") is None:
-        pytest.skip("no zsh")
-    script = 'autoload -U compinit; compinit -u -D; eval "$(mpiio-ext completion zsh)"; print ${_comps[mpiio-ext]}'
-    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, env=environment())
-    assert done.stdout.strip() == "_mpiio_ext_completion", done.stderr
+    words = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert words == ["doctor", "fish", "--dry-run", "show"], done.stderr
