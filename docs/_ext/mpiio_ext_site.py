@@ -245,6 +245,24 @@ def show_as_text(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, conte
     return content if any(exists(name) for name in (target, f"{module}.{target}") if "mpiio_ext" in name) else None
 
 
+# ---- docstrings -----------------------------------------------------------------------------------------------------
+
+_ITEM = re.compile(r"\w[\w, *]* : \S")
+_WRAPPED = 85  # columns; what is shorter and has lines below it is a type, as numpydoc has it
+
+
+def join_wrapped_items(_app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Join the lines of "name : what it is, which goes on in the next line", which numpydoc takes for a type."""
+    joined: list[str] = []
+    for line in lines:
+        item = joined[-1] if joined else ""
+        if line.startswith("    ") and len(item) >= _WRAPPED and _ITEM.match(item):
+            joined[-1] = f"{item} {line.strip()}"
+        else:
+            joined.append(line)
+    lines[:] = joined
+
+
 # ---- blocks of code ------------------------------------------------------------------------------------------------
 
 
@@ -304,6 +322,7 @@ def setup(app: Sphinx) -> dict[str, bool | int]:
         app.connect(f"sphinx-click-process-{part}", escape_help)
     app.connect("missing-reference", show_as_text)
     app.connect("doctree-read", tell_outputs_apart)
+    app.connect("autodoc-process-docstring", join_wrapped_items, priority=400)  # before numpydoc, which has 500
     app.connect("build-finished", write_entrance)
     # Pages that were read by another version of this file are read again.
     version = zlib.crc32(Path(__file__).read_bytes())
