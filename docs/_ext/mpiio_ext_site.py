@@ -285,6 +285,20 @@ def tell_outputs_apart(_app: Sphinx, doctree: nodes.document) -> None:
             block.parent.insert(index, nodes.paragraph("", "", nodes.literal(text=name[1]), classes=["file-name"]))
 
 
+_WIDE_PT = 600
+
+
+def mark_wide_figures(app: Sphinx, doctree: nodes.document) -> None:
+    """Give figures that are wide the class of that name: on a phone they scroll, since nobody could read them."""
+    for image in doctree.findall(nodes.image):
+        file = Path(app.srcdir) / image["uri"]
+        if file.suffix == ".svg" and file.is_file():
+            head = file.read_text(encoding="utf-8")[:2000]
+            width = re.search(r'<svg[^>]* width="([\d.]+)', head) or re.search(r'viewBox="0 0 ([\d.]+)', head)
+            if width is not None and float(width[1]) >= _WIDE_PT:
+                image["classes"].append("wide")
+
+
 # ---- search ---------------------------------------------------------------------------------------------------------
 
 
@@ -322,6 +336,7 @@ def setup(app: Sphinx) -> dict[str, bool | int]:
         app.connect(f"sphinx-click-process-{part}", escape_help)
     app.connect("missing-reference", show_as_text)
     app.connect("doctree-read", tell_outputs_apart)
+    app.connect("doctree-read", mark_wide_figures)
     app.connect("autodoc-process-docstring", join_wrapped_items, priority=400)  # before numpydoc, which has 500
     app.connect("build-finished", write_entrance)
     # Pages that were read by another version of this file are read again.
