@@ -245,6 +245,24 @@ def show_as_text(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, conte
     return content if any(exists(name) for name in (target, f"{module}.{target}") if "mpiio_ext" in name) else None
 
 
+# ---- docstrings -----------------------------------------------------------------------------------------------------
+
+_ITEM = re.compile(r"\w[\w, *]* : \S")
+_WRAPPED = 85  # columns; what is shorter and has lines below it is a type, as numpydoc has it
+
+
+def join_wrapped_items(_app: Sphinx, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]) -> None:
+    """Join the lines of "name : what it is, which goes on in the next line", which numpydoc takes for a type."""
+    joined: list[str] = []
+    for line in lines:
+        item = joined[-1] if joined else ""
+        if line.startswith("    ") and len(item) >= _WRAPPED and _ITEM.match(item):
+            joined[-1] = f"{item} {line.strip()}"
+        else:
+            joined.append(line)
+    lines[:] = joined
+
+
 # ---- blocks of code ------------------------------------------------------------------------------------------------
 
 
@@ -265,6 +283,20 @@ def tell_outputs_apart(_app: Sphinx, doctree: nodes.document) -> None:
         elif name := re.search(r"<!-- file: (\S+)", mark):
             index = block.parent.index(block)
             block.parent.insert(index, nodes.paragraph("", "", nodes.literal(text=name[1]), classes=["file-name"]))
+
+
+_WIDE_PT = 600
+
+
+def mark_wide_figures(app: Sphinx, doctree: nodes.document) -> None:
+    """Give figures that are wide the class of that name: on a phone they scroll, since nobody could read them."""
+    for image in doctree.findall(nodes.image):
+        file = Path(app.srcdir) / image["uri"]
+        if file.suffix == ".svg" and file.is_file():
+            head = file.read_text(encoding="utf-8")[:2000]
+            width = re.search(r'<svg[^>]* width="([\d.]+)', head) or re.search(r'viewBox="0 0 ([\d.]+)', head)
+            if width is not None and float(width[1]) >= _WIDE_PT:
+                image["classes"].append("wide")
 
 
 # ---- search ---------------------------------------------------------------------------------------------------------
@@ -304,6 +336,8 @@ def setup(app: Sphinx) -> dict[str, bool | int]:
         app.connect(f"sphinx-click-process-{part}", escape_help)
     app.connect("missing-reference", show_as_text)
     app.connect("doctree-read", tell_outputs_apart)
+    app.connect("doctree-read", mark_wide_figures)
+    app.connect("autodoc-process-docstring", join_wrapped_items, priority=400)  # before numpydoc, which has 500
     app.connect("build-finished", write_entrance)
     # Pages that were read by another version of this file are read again.
     version = zlib.crc32(Path(__file__).read_bytes())

@@ -1,7 +1,8 @@
 """Every command of the tutorial, the how-to pages, the explanations and the README runs, and prints what the page says.
 
 The commands of a page run one after the other in one shell, in an empty folder that has ``./app``, the program of the
-tutorial with fewer rows. Those marked slow, and the build of the site, run with --run-slow.
+tutorial with fewer rows. Those marked slow, and the build of the site, run with --run-slow. Of the pages on one subject
+those blocks run that are marked; ``tests/unit/test_docs.py`` looks at the others without running them.
 Marks: :mod:`support.documents`.
 """
 
@@ -36,6 +37,10 @@ SLOW = (
     DOCS / "explanation" / "methods.md",
     DOCS / "explanation" / "overview.md",
 )
+#: Pages on one subject, of which some blocks run; the others need logs of a machine, other programs, or hours.
+TOPICS = tuple(
+    page for page in sorted(DOCS.glob("*.md")) if any(block.is_slow for block in documents.blocks(page))
+)
 #: What a command may print to tell that one begins; no page prints it.
 MARK = "@@@ block at line"
 
@@ -55,11 +60,13 @@ def folder(extension: str) -> Iterator[pathlib.Path]:
         yield pathlib.Path(name)
 
 
-def script_of(found: list[Block], slow: bool) -> Iterator[str]:
-    """Yield the lines of the shell script that runs the blocks of a page."""
+def script_of(found: list[Block], slow: bool, marked: bool) -> Iterator[str]:
+    """Yield the lines of the shell script that runs the blocks of a page, or only the marked ones."""
     yield "set -eo pipefail"
     for block in found:
         if not block.is_command or block.mark == "not run" or (block.is_slow and not slow):
+            continue
+        if marked and not block.is_slow:
             continue
         yield f"echo '{MARK} {block.line}'"
         if block.language == "python":
@@ -89,7 +96,7 @@ def run_page(page: pathlib.Path, folder: pathlib.Path, *, slow: bool) -> dict[in
         if block.mark == "file":
             (folder / block.argument).write_text(block.text, encoding="utf-8")
     script = folder / "page.sh"
-    script.write_text("\n".join(script_of(found, slow)) + "\n", encoding="utf-8")
+    script.write_text("\n".join(script_of(found, slow, page in TOPICS)) + "\n", encoding="utf-8")
     command = ["bash", "-c", f"exec bash {script.name} 2>&1"]
     done = run_bounded(command, env=environment(), timeout_s=600 if slow else 60, cwd=folder, check=False)
     if done.returncode != 0:
@@ -120,16 +127,18 @@ def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*QUICK, *SLOW], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*QUICK, *SLOW, *TOPICS], ids=lambda page: page.stem)
 def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
     printed = run_page(page, folder, slow=True)
     assert printed
     compare(page, printed)
     if page.name == "overview.md":
         assert (folder / "DIR" / "comparison.html").exists()
+    if page.name == "pioneer-advise.md":
         assert any("traced: " in text for text in printed.values())
-    for drawing in folder.glob("*.svg"):
-        same_drawing(drawing, DOCS / "images" / "methods" / drawing.name)
+    if page.name == "methods.md":
+        for drawing in folder.glob("*.svg"):
+            same_drawing(drawing, DOCS / "images" / "methods" / drawing.name)
 
 
 def same_drawing(drawn: pathlib.Path, kept: pathlib.Path) -> None:
@@ -139,6 +148,7 @@ def same_drawing(drawn: pathlib.Path, kept: pathlib.Path) -> None:
 
 
 def test_no_page_is_left_out() -> None:
+    assert len(TOPICS) >= 10
     with_commands = {
         page
         for name in ("tutorial", "howto", "explanation", "reference")

@@ -101,6 +101,14 @@ def links(page: pathlib.Path) -> Iterator[tuple[int, str]]:
                 yield line, unquote(target)
 
 
+def inline_codes(page: pathlib.Path) -> Iterator[tuple[int, str]]:
+    """Yield (line of the paragraph, text) of what stands between single backticks."""
+    line = 0
+    for token in tokens(page):
+        line = token.map[0] + 1 if token.map else line
+        yield from ((line, child.content) for child in token.children or () if child.type == "code_inline")
+
+
 def slug(heading: str) -> str:
     """Return the anchor of a heading, as GitHub and MyST make it."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")

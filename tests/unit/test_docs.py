@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pathlib
 import re
 
 import pytest
 
-from support import documents
+from support import command_lines, documents
 from support.documents import ROOT, Block
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "csrc" / "README.md",
@@ -96,6 +97,80 @@ def test_every_block_is_run_or_excused(page: pathlib.Path) -> None:
             assert block.text.strip("… \n"), f"{where}: matches anything"
         elif not block.is_command:
             assert block.language in {"", "{eval-rst}", "{toctree}"}, f"{where}: a block that nothing looks at"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_exists(page: pathlib.Path) -> None:
+    """Of all pages: subcommands, options, choices, targets of make and scripts are those that there are."""
+    wrong = []
+    for block in documents.blocks(page):
+        if block.language in {"sh", "bash", "console"} or (not block.language and block.mark != "output"):
+            starts = re.search(r"^(\$ )?(mpiio-ext|python|mpirun|srun|make) ", block.text, re.MULTILINE)
+            if block.language or starts:
+                wrong += [f"{name_of(page)}:{block.line}: {fault}" for fault in command_lines.check(block.text)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_in_the_text_exist(page: pathlib.Path) -> None:
+    """Of commands between backticks, too; they may be beginnings, such as ``mpiio-ext connector``."""
+    wrong = []
+    for line, code in documents.inline_codes(page):
+        if re.match(r"mpiio-ext |make |(mpirun .*)?python -m mpiio_ext", code):
+            wrong += [
+                f"{name_of(page)}:{line}: {code}: {fault}"
+                for fault in command_lines.check(code)
+                if not fault.endswith("needs a value") and fault != "nothing is no command"
+            ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_python_blocks_import_exists(page: pathlib.Path) -> None:
+    """Of all pages: blocks of Python are Python, and every name that they import from this project is there."""
+    for block in documents.blocks(page):
+        if block.language != "python":
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            for name in (f"{module}.{name}" if module else name for name in names):
+                if name.startswith("mpiio_ext"):
+                    assert _exists(name), f"{name_of(page)}:{block.line}: there is no {name}"
+
+
+def _exists(name: str) -> bool:
+    """Return whether a dotted name is a module, or an attribute of one."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return bool(module) and hasattr(importlib.import_module(module), attribute)
+    return True
+
+
+def test_wrong_commands_are_found() -> None:
+    right = """
+        mpirun -n 4 mpiio-ext run -H cb_nodes=2 --stats=x.jsonl -- ./app --no-option   # a comment with --nothing
+        mpiio-ext pioneer path TRACE -o run.parquet && mpiio-ext locks --fs lustre | head -5
+        python - <<'END' > setup.json
+        mpiio-ext nothing
+END
+        python -m mpiio_ext.bench compare --quick; python -m mpiio_ext.bench -w interleaved
+        make MPI=mpich build
+    """
+    assert command_lines.check(right) == []
+    wrong = {
+        "mpiio-ext runn -- ./app": "runn is no command",
+        "mpiio-ext tune --bugdet 5m -- ./app": "--bugdet is no option of tune",
+        "X=1 mpirun -n 4 mpiio-ext locks --fs luster": "--fs of locks cannot be luster",
+        "mpiio-ext pioneer path TRACE -o": "-o of path needs a value",
+        "python -m mpiio_ext.bench compare --quik": "--quik is no option of compare",
+        "make benhc": "make has no target benhc",
+        "python benchmarks/gone.py --x": "the source tree has no benchmarks/gone.py",
+    }
+    for line, fault in wrong.items():
+        assert command_lines.check(line) == [fault]
 
 
 def test_excused_blocks_are_counted() -> None:
