@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
 
 project = "mpiio_ext"
 author = "The mpiio_ext developers"
+project_copyright = f"{author}, BSD-3-Clause"
 version = release = __version__
 language = "en"
 smartquotes = False  # "--" in a line of help is an option, not a dash
@@ -79,3 +80,4 @@ html_last_updated_fmt = None  # two builds of one commit are equal
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div:not(.output) > div.highlight > pre"

@@ -1,4 +1,4 @@
-"""How LD_PRELOAD and MPIOX_* reach the ranks of a program, whichever way it is started.
+"""How LD_PRELOAD, MPIOX_* and the hints of other libraries reach the ranks of a program, whichever way it is started.
 
 ``mpiexec -n 4 mpiio-ext run -- ./app``: each rank runs ``mpiio-ext``, which sets the variables and becomes ``./app``.
 
@@ -8,15 +8,21 @@ LD_PRELOAD is not put into the starter's environment but into its options, in fr
 
 - Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``, repeated behind every ``:`` of a
   command line of several programs, because ``-x`` holds for one of them. When ``OMPI_MCA_mca_base_env_list`` is set,
-  Open MPI refuses ``-x``, so the variables are appended to that list instead.
+  Open MPI refuses ``-x``, so the variables are appended to that list instead. `FORWARDED` goes the same way, since
+  rank 0 of a file, which reads the hints, may be on any host. A variable that the user hands on himself is left to
+  him: given twice, the last one holds in Open MPI 4.1, and the first one in 5.0.
 - MPICH's Hydra (mpiexec, mpirun, mpiexec.hydra): ``-genv LD_PRELOAD …``; it passes the whole environment on by itself.
 - Slurm's srun: ``--export=ALL,LD_PRELOAD=…``, repeated like ``-x``; it passes the environment on by itself. A
   value in its own environment would be stronger (seen with 22.05), so LD_PRELOAD is taken out of that.
 - Anything else is taken for the program itself.
+
+The options of users may preload libraries of their own (``-x LD_PRELOAD=libdarshan.so``), and a value given twice
+replaces the other one. So their value is taken out of the options, and its libraries stand behind ours.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import time
@@ -24,13 +30,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RANK_VARIABLES", "Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
+__all__ = ["FORWARDED", "RANK_VARIABLES", "Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
+_HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
+#: Variables of other libraries that this one honours and that starters of Open MPI do not forward by themselves.
+FORWARDED = (
+    "MPICH_MPIIO_HINTS",
+    "MPICH_MPIIO_HINTS_DISPLAY",
+    "PNETCDF_HINTS",
+    "ROMIO_HINTS",
+    "ROMIO_PRINT_HINTS",
+)
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
 #: In which starters tell a process its rank.
@@ -98,6 +113,32 @@ def _preloaded(library: str, environment: Mapping[str, str]) -> str:
     return ":".join(sorted(words, key=lambda word: Path(word).name != TRACER))  # the tracer sees what the program calls
 
 
+def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[str]]:
+    """Take what the user's options of a starter preload out of them; return the other words, and those libraries."""
+    left: list[str] = []
+    libraries: list[str] = []
+    index = 0
+    while index < len(words):
+        word, *after = words[index : index + 3]
+        if kind == "openmpi" and word in ("-x", "--x") and after and after[0].startswith("LD_PRELOAD="):
+            libraries.append(after[0].removeprefix("LD_PRELOAD="))
+            index += 2
+        elif kind == "openmpi" and word in ("-x", "--x") and after[:1] == ["LD_PRELOAD"]:
+            index += 2  # the environment's, which is looked at anyway
+        elif kind == "hydra" and word in _HYDRA_SETS and len(after) == 2 and after[0] == "LD_PRELOAD":
+            libraries.append(after[1])
+            index += 3
+        else:
+            left.append(word)
+            index += 1
+    return left, libraries
+
+
+def _handed_on(words: Sequence[str]) -> set[str]:
+    """Return the variables that options of Open MPI's starters hand on: ``-x NAME`` and ``-x NAME=VALUE``."""
+    return {after.partition("=")[0] for word, after in itertools.pairwise(words) if word in ("-x", "--x")}
+
+
 def plan(
     command: Sequence[str], *, library: str, settings: Mapping[str, str], family: str, environment: Mapping[str, str]
 ) -> Launch:
@@ -112,22 +153,26 @@ def plan(
     environment : the present environment.
     """
     result = {**environment, **settings}
-    preload = _preloaded(library, environment)
     kind = starter_family(command[0], family)
     if kind is None:
-        return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": preload})
-    starter, *rest = command
-    exported = sorted(name for name in result if name.startswith("MPIOX_"))
+        return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": _preloaded(library, environment)})
+    starter = command[0]
+    rest, libraries = _without_preloads(command[1:], kind)
+    preload = _preloaded(":".join([library, *libraries]), environment)
     if kind == "hydra":
         return Launch(arguments=(starter, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
     options: list[str] = []
     if kind == "slurm":
         options = [f"--export=ALL,LD_PRELOAD={preload}"]
         result.pop("LD_PRELOAD", None)
-    elif environment.get(_ENV_LIST):
-        result[_ENV_LIST] = ";".join([environment[_ENV_LIST], f"LD_PRELOAD={preload}", *exported])
     else:
-        options = [word for name in [f"LD_PRELOAD={preload}", *exported] for word in ("-x", name)]
+        given = _handed_on(rest) - settings.keys()
+        names = sorted(n for n in result if (n.startswith("MPIOX_") or n in FORWARDED) and n not in given)
+        exported = [f"LD_PRELOAD={preload}", *names]
+        if environment.get(_ENV_LIST):
+            result[_ENV_LIST] = ";".join([environment[_ENV_LIST], *exported])
+        else:
+            options = [word for name in exported for word in ("-x", name)]
     arguments = [starter, *options]
     for word in rest:
         arguments += [word, *options] if word == ":" else [word]

@@ -239,9 +239,11 @@ static int try_candidates(choice *c)
     const double lowest = c->candidates[0].time, most = (double)budget->requests_max;
     if (c->trial->take != MPIOX_TAKE_TRIED)
         return MPIOX_OK;
-    leave_out(c, budget->within * lowest);
     const double asked = fmax((double)budget->requests, (double)budget->each_aggregator * c->geometry.aggregators);
     const double requests = fmin(most, fmax(asked, budget->share * lowest * budget->rate));
+    /* Of a small region all are run: there the estimate errs most, by several times where ends cut stripes. */
+    if (mpiox_partition_first_rounds(&c->cost, c->candidates, c->n) > (int64_t)requests)
+        leave_out(c, budget->within * lowest);
     const int64_t few_rounds = budget->times * (int64_t)requests;
     const int n = mpiox_partition_try(&c->cost, (int64_t)requests, few_rounds, c->candidates, c->n);
     if (n < 0)

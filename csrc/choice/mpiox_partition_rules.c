@@ -177,9 +177,9 @@ static void describe_numbers(const mpiox_partition_rule *rule, char *text, size_
         const mpiox_partition_budget *budget = &rule->budget;
         snprintf(
             text, text_bytes,
-            "; of those estimated at up to %g times the lowest; it runs %lld requests, or %lld for each "
-            "aggregator, or as many as take %g %% of the lowest estimate at %g million a second, %lld at most; %lld "
-            "times as many for six rounds of each or the whole region",
+            "; of all methods where the region is small, else of those estimated at up to %g times the lowest; it runs "
+            "%lld requests, or %lld for each aggregator, or as many as take %g %% of the lowest estimate at %g million "
+            "a second, %lld at most; %lld times as many for six rounds of each or the whole region",
             budget->within, (long long)budget->requests, (long long)budget->each_aggregator, 100 * budget->share,
             budget->rate / 1e6, (long long)budget->requests_max, (long long)budget->times);
     }

@@ -83,7 +83,7 @@ typedef enum mpiox_partition_take {
 /* How much of the lock model a decision may run. Requests are data requests of all candidates together, the measure
  * of its work that is the same everywhere: a decision must never depend on a clock. */
 typedef struct mpiox_partition_budget {
-    double within;           /* candidates: estimated at so many times the lowest estimate, or less */
+    double within;           /* candidates, where not all of them fit: estimated at so many times the lowest, or less */
     int64_t requests;        /* so many, or */
     int64_t each_aggregator; /* so many for each aggregator, or */
     double share;            /* as many as the model gets through in this share of the lowest estimate, */

@@ -63,13 +63,20 @@ static double extrapolated(const mpiox_geometry *geometry, const mpiox_locks_out
     return sqrt(by_bytes * by_rounds);
 }
 
+int64_t mpiox_partition_first_rounds(const mpiox_partition_cost_case *c, const mpiox_partition_candidate *candidates,
+                                     int n)
+{
+    int64_t requests = 0;
+    for (int i = 0; i < n; i++)
+        requests += few_rounds(c, candidates[i].method);
+    return requests;
+}
+
 /* Leave out candidates from the end until the first rounds of the others, *few requests, are within the budget. */
 static int cut(const mpiox_partition_cost_case *c, int64_t most, mpiox_partition_candidate *candidates, int n,
                int64_t *few)
 {
-    *few = 0;
-    for (int i = 0; i < n; i++)
-        *few += few_rounds(c, candidates[i].method);
+    *few = mpiox_partition_first_rounds(c, candidates, n);
     while (n > 1 && *few > most) {
         int out = n - 1;
         while (out > 0 && candidates[out].keep)

@@ -17,6 +17,10 @@ typedef struct mpiox_partition_candidate {
     bool whole;    /* the model ran all of the region; false: nothing, or first rounds */
 } mpiox_partition_candidate;
 
+/* Data requests, at most, of the first six rounds of every candidate, or of all rounds; and setting the model up. */
+int64_t mpiox_partition_first_rounds(const mpiox_partition_cost_case *c, const mpiox_partition_candidate *candidates,
+                                     int n);
+
 /* Replace the times of candidates, which come in ascending order of them, by those of the lock model. requests: data
  * requests that the model may run for all of them together, what it costs to set it up counted alike; of a region with
  * more, the first rounds are run and the rest extrapolated. most: as many as it may run where that takes it through six

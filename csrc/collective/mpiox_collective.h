@@ -41,7 +41,8 @@ int mpiox_collective_access_background(mpiox_collective *collective, const mpiox
 
 /* Local; false: there is none to be had for it, on any rank, and mpiox_collective_access() carries nothing out. */
 bool mpiox_collective_has_memory(const mpiox_collective *collective);
-int mpiox_collective_aggregators(const mpiox_collective *collective);      /* local; number in force */
-int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective); /* local; size of one collective buffer */
+int mpiox_collective_aggregators(const mpiox_collective *collective);       /* local; number in force */
+int mpiox_collective_aggregator(const mpiox_collective *collective, int i); /* local; rank of the i-th, from 0 */
+int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective);  /* local; size of one collective buffer */
 
 #endif

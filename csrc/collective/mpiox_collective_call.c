@@ -293,6 +293,11 @@ int mpiox_collective_aggregators(const mpiox_collective *collective)
     return collective->buffers.n_aggregators;
 }
 
+int mpiox_collective_aggregator(const mpiox_collective *collective, int i)
+{
+    return collective->buffers.aggregators[i];
+}
+
 int64_t mpiox_collective_buffer_bytes(const mpiox_collective *collective)
 {
     return collective->buffers.window_bytes;

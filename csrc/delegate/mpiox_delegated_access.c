@@ -666,6 +666,15 @@ static void count(mpiox_delegated *delegated, bool write, int64_t bytes, double 
     mpiox_delegated_count_up(&stats->nanoseconds, nanoseconds);
 }
 
+/* Pieces that overlap, which are only read: past the delegates, once the file has what they hold of it. Pages are
+ * looked up by ranges of the stream, and what a range of the file holds is none here (mpiox_overlap.h). */
+static int access_past(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    if (mpiox_delegated_fence_alone(delegated, &outcome->error) != MPIOX_OK)
+        return outcome->error.code;
+    return mpiox_file_access(delegated->file, request, outcome);
+}
+
 int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_file *file = delegated->file;
@@ -677,6 +686,8 @@ int mpiox_delegated_access(mpiox_delegated *delegated, const mpiox_request *requ
         return MPIOX_OK;
     if (file->empty_view || !file->view)
         return mpiox_file_access(file, request, outcome);
+    if (!file->tile_extent && !mpiox_typemap_is_monotonic(file->view))
+        return access_past(delegated, request, outcome);
     if (!mpiox_delegated_is_used(delegated))
         atomic_store(&delegated->used, true);
     if (atomic_load(&delegated->passed_by) && mpiox_delegated_refresh(delegated, &outcome->error) != MPIOX_OK)

@@ -39,7 +39,6 @@ typedef struct mpiox_file {
     int64_t displacement;     /* in force in the collective under way (mpiox_file_view_shift) */
     int64_t set_displacement; /* as set */
     int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
-    bool delegated;           /* I/O delegates carry out accesses: they take no view whose pieces overlap */
     bool atomic;              /* MPI's atomic mode; the same on every rank */
     bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_fence.c); the same on every rank */
     int64_t settled; /* write requests up to the last flush of this descriptor; -1: somebody else's */

@@ -31,8 +31,7 @@ static mpiox_typemap *apart(const mpiox_typemap *view)
 /* Overlaps within a tile, in a file that is only read. */
 static bool may_overlap(const mpiox_file *file, const mpiox_typemap *view)
 {
-    return (file->amode & MPI_MODE_RDONLY) && !file->delegated && mpiox_typemap_extent(view) > 0 &&
-           !mpiox_typemap_order_of(view).descends;
+    return (file->amode & MPI_MODE_RDONLY) && mpiox_typemap_extent(view) > 0 && !mpiox_typemap_order_of(view).descends;
 }
 
 bool mpiox_file_takes_view(const mpiox_file *file, const mpiox_typemap *view)

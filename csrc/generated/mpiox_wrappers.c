@@ -10,6 +10,7 @@
 
 #include "mpiox_calls_impl.h"
 #include "mpiox_completion.h"
+#include "mpiox_mpi_info.h"
 #include "mpiox_mpi_open.h"
 #include "mpiox_mpi_access.h"
 #include "mpiox_mpi_seek.h"

@@ -5,7 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
+#define BLANKS " \t"
+
 enum { LINE_BYTES = 1024 };
+
+/* Variables with lists of files; `mpirun --tune` of Open MPI 4 sets the second. */
+#define FILES "OMPI_MCA_mca_base_param_files"
+#define TUNED_FILES "OMPI_MCA_mca_base_envar_file_prefix"
+
+typedef enum kind_of_file { OF_SITE, OF_USER, TUNED } kind_of_file;
 
 /* How a value becomes one. */
 typedef enum kind {
@@ -60,6 +68,18 @@ static void report_line(char *line, const char *where, mpiox_hints_report report
     report(message, context);
 }
 
+static void scan_assignment(mpiox_mca *mca, char *text, const char *where, bool by_site, mpiox_hints_report report,
+                            void *context)
+{
+    char *name = NULL, *value = NULL;
+    int index;
+
+    if (!mpiox_hints_assignment(text, &name, &value))
+        report_line(text, where, report, context);
+    else if ((index = find(name)) >= 0)
+        set(mca->values + index, value, where, by_site);
+}
+
 void mpiox_mca_scan_file(mpiox_mca *mca, FILE *stream, const char *file, bool by_site, mpiox_hints_report report,
                          void *context)
 {
@@ -67,14 +87,47 @@ void mpiox_mca_scan_file(mpiox_mca *mca, FILE *stream, const char *file, bool by
     size_t capacity = 0;
 
     for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
-        char *text = mpiox_hints_tidy(line), *name = NULL, *value = NULL;
-        int index;
+        snprintf(where, sizeof where, "%.480s:%d", file, number);
+        scan_assignment(mca, mpiox_hints_tidy(line), where, by_site, report, context);
+    }
+    free(line);
+}
+
+/* The words of "-mca NAME VALUE -x VARIABLE=VALUE ..."; a value may stand in double quotes. */
+static void scan_options(mpiox_mca *mca, char *text, const char *where)
+{
+    char *rest = NULL, *word = strtok_r(text, BLANKS, &rest);
+
+    while (word != NULL) {
+        const bool is_parameter = strcmp(word, "-mca") == 0 || strcmp(word, "--mca") == 0;
+        const char *name = is_parameter ? strtok_r(NULL, BLANKS, &rest) : NULL;
+        char *value = name != NULL ? strtok_r(NULL, BLANKS, &rest) : NULL;
+        const int index = value != NULL ? find(name) : -1;
+
+        if (value != NULL && value[0] == '"' && strlen(value) > 1 && value[strlen(value) - 1] == '"') {
+            value[strlen(value) - 1] = '\0';
+            value++;
+        }
+        if (index >= 0)
+            set(mca->values + index, value, where, false);
+        word = strtok_r(NULL, BLANKS, &rest);
+    }
+}
+
+/* A file of `mpirun --tune`: lines "name = value", or words "-mca NAME VALUE" and "-x VARIABLE", several in a line. */
+void mpiox_mca_scan_tuned(mpiox_mca *mca, FILE *stream, const char *file, mpiox_hints_report report, void *context)
+{
+    char where[MPIOX_MCA_WHERE_BYTES], *line = NULL;
+    size_t capacity = 0;
+
+    for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
+        char *text = mpiox_hints_tidy(line);
 
         snprintf(where, sizeof where, "%.480s:%d", file, number);
-        if (!mpiox_hints_assignment(text, &name, &value))
-            report_line(text, where, report, context);
-        else if ((index = find(name)) >= 0)
-            set(mca->values + index, value, where, by_site);
+        if (text[0] == '-')
+            scan_options(mca, text, where);
+        else
+            scan_assignment(mca, text, where, false, report, context);
     }
     free(line);
 }
@@ -92,28 +145,32 @@ void mpiox_mca_scan_environment(mpiox_mca *mca)
 }
 
 /* Whether there is such a file. */
-static bool scan_named(mpiox_mca *mca, const char *file, bool by_site, mpiox_hints_report report, void *context)
+static bool scan_named(mpiox_mca *mca, const char *file, kind_of_file kind, mpiox_hints_report report, void *context)
 {
     FILE *stream = fopen(file, "re");
 
     if (stream == NULL)
         return false;
-    mpiox_mca_scan_file(mca, stream, file, by_site, report, context);
+    if (kind == TUNED)
+        mpiox_mca_scan_tuned(mca, stream, file, report, context);
+    else
+        mpiox_mca_scan_file(mca, stream, file, kind == OF_SITE, report, context);
     fclose(stream);
     return true;
 }
 
-/* Files to the left in the list are stronger. */
-static void scan_list(mpiox_mca *mca, const char *list, mpiox_hints_report report, void *context)
+/* The files in a variable; those to the left in the list are stronger. */
+static void scan_list(mpiox_mca *mca, const char *variable, kind_of_file kind, mpiox_hints_report report, void *context)
 {
-    char *files = strdup(list), message[LINE_BYTES];
+    const char *list = getenv(variable);
+    char *files = list != NULL ? strdup(list) : NULL, message[LINE_BYTES];
 
     while (files != NULL && *files != '\0') {
         char *comma = strrchr(files, ','), *file = comma != NULL ? comma + 1 : files;
 
-        if (*file != '\0' && strcmp(file, "none") != 0 && !scan_named(mca, file, false, report, context) &&
+        if (*file != '\0' && strcmp(file, "none") != 0 && !scan_named(mca, file, kind, report, context) &&
             report != NULL) {
-            snprintf(message, sizeof message, "OMPI_MCA_mca_base_param_files: %.480s cannot be read; ignored", file);
+            snprintf(message, sizeof message, "%s: %.480s cannot be read; ignored", variable, file);
             report(message, context);
         }
         *(comma != NULL ? comma : files) = '\0';
@@ -123,23 +180,25 @@ static void scan_list(mpiox_mca *mca, const char *list, mpiox_hints_report repor
 
 void mpiox_mca_gather(mpiox_mca *mca, const char *folder, mpiox_hints_report report, void *context)
 {
-    const char *list = getenv("OMPI_MCA_mca_base_param_files"), *home = getenv("HOME");
+    const char *home = getenv("HOME");
     char file[LINE_BYTES];
 
     memset(mca, 0, sizeof *mca);
-    if (folder != NULL && list == NULL) {
+    if (folder != NULL && getenv(FILES) == NULL) {
         snprintf(file, sizeof file, "%s/openmpi-mca-params.conf", folder);
-        scan_named(mca, file, true, report, context);
+        scan_named(mca, file, OF_SITE, report, context);
         snprintf(file, sizeof file, "%s/.openmpi/mca-params.conf", home != NULL ? home : "");
         if (home != NULL)
-            scan_named(mca, file, false, report, context);
+            scan_named(mca, file, OF_USER, report, context);
     } else if (folder != NULL) {
-        scan_list(mca, list, report, context);
+        scan_list(mca, FILES, OF_USER, report, context);
     }
+    if (folder != NULL)
+        scan_list(mca, TUNED_FILES, TUNED, report, context);
     mpiox_mca_scan_environment(mca);
     if (folder != NULL) {
         snprintf(file, sizeof file, "%s/openmpi-mca-params-override.conf", folder);
-        scan_named(mca, file, false, report, context);
+        scan_named(mca, file, OF_USER, report, context);
     }
 }
 

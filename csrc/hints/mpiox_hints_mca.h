@@ -31,6 +31,8 @@ typedef struct mpiox_mca {
 /* Overwrite values by those of a file of lines "name = value". file: the stream's name, for messages. */
 void mpiox_mca_scan_file(mpiox_mca *mca, FILE *stream, const char *file, bool by_site, mpiox_hints_report report,
                          void *context);
+/* The same for a file of `mpirun --tune` of Open MPI 4: lines "name = value", or "-mca NAME VALUE ...". */
+void mpiox_mca_scan_tuned(mpiox_mca *mca, FILE *stream, const char *file, mpiox_hints_report report, void *context);
 /* Overwrite values by those of the environment. */
 void mpiox_mca_scan_environment(mpiox_mca *mca);
 /* All of them, weakest first. folder: where the files of the Open MPI installation are; NULL: no files are read. */

@@ -150,10 +150,25 @@ static int check(mpiox_hint_source source, const char *name, const char *value, 
     return MPIOX_E_ARG;
 }
 
-static void visit(const char *name, const char *value, const char *where, void *context)
+/* start_iodevice is romio_lustre_start_iodevice to MPICH 4 and Cray's MPI. */
+static const char *our_name(const char *name)
+{
+    return strcmp(name, "romio_lustre_start_iodevice") == 0 ? "start_iodevice" : name;
+}
+
+static void collect(const char *name, const char *value, scan *pass)
+{
+    char text[VALUE_BYTES];
+
+    canonical(name, value, text, (int64_t)sizeof text);
+    fprintf(pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
+}
+
+static void visit(const char *given, const char *value, const char *where, void *context)
 {
     scan *pass = context;
-    char problem[LINE_BYTES], message[2 * LINE_BYTES], text[VALUE_BYTES];
+    char problem[LINE_BYTES], message[2 * LINE_BYTES];
+    const char *name = our_name(given);
     int index = mpiox_hints_find(name);
 
     if (check(pass->source, name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
@@ -166,8 +181,9 @@ static void visit(const char *name, const char *value, const char *where, void *
         pass->hints->source[index] = (uint8_t)pass->source;
     }
     if (pass->collected != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
-        canonical(name, value, text, (int64_t)sizeof text);
-        fprintf(pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
+        collect(name, value, pass);
+        if (name != given) /* each MPI library takes the one that it knows */
+            collect(given, value, pass);
     }
 }
 
@@ -272,16 +288,16 @@ static void scan_default_variables(scan *pass)
     }
 }
 
-static int info_get(MPI_Info info, const char *key, char *value, int *found)
+int mpiox_hints_info_get(MPI_Info info, const char *key, char *value, int value_bytes, int *found)
 {
 #if MPI_VERSION >= 4
-    int bytes = VALUE_BYTES;
+    int bytes = value_bytes;
 
     if (MPIOX_HAS(PMPI_Info_get_string))
         return PMPI_Info_get_string(info, key, &bytes, value, found);
 #endif
 #if MPI_VERSION < 5 || defined(MPICH) /* the standard ABI has it no more */
-    return PMPI_Info_get(info, key, VALUE_BYTES - 1, value, found);
+    return PMPI_Info_get(info, key, value_bytes - 1, value, found);
 #else
     return MPI_ERR_UNSUPPORTED_OPERATION;
 #endif
@@ -298,9 +314,9 @@ static void scan_info(MPI_Info info, scan *pass)
     for (int i = 0; i < keys; i++) {
         if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS)
             continue;
-        if (mpiox_hints_find(key) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0)
+        if (mpiox_hints_find(our_name(key)) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0)
             continue;
-        if (info_get(info, key, value, &found) == MPI_SUCCESS && found)
+        if (mpiox_hints_info_get(info, key, value, VALUE_BYTES, &found) == MPI_SUCCESS && found)
             visit(key, value, "MPI_Info", pass);
     }
 }
@@ -368,11 +384,13 @@ static int apply_line(char *line, MPI_Info given, MPI_Info out)
     if (equals == NULL)
         return MPI_SUCCESS;
     *equals = '\0';
-    if (line[0] == 'w' && given != MPI_INFO_NULL && info_get(given, line + 1, present, &found) == MPI_SUCCESS && found)
+    if (line[0] == 'w' && given != MPI_INFO_NULL &&
+        mpiox_hints_info_get(given, line + 1, present, VALUE_BYTES, &found) == MPI_SUCCESS && found)
         return MPI_SUCCESS;
     if (leaves_open(line + 1, equals + 1))
-        return info_get(out, line + 1, present, &found) == MPI_SUCCESS && found ? PMPI_Info_delete(out, line + 1)
-                                                                                : MPI_SUCCESS;
+        return mpiox_hints_info_get(out, line + 1, present, VALUE_BYTES, &found) == MPI_SUCCESS && found
+                   ? PMPI_Info_delete(out, line + 1)
+                   : MPI_SUCCESS;
     return equals[1] != '\0' ? PMPI_Info_set(out, line + 1, equals + 1) : MPI_SUCCESS;
 }
 

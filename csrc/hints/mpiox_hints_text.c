@@ -76,6 +76,14 @@ static bool rule_at(const char *p, const dialect *d)
     return *p == ':' && hint_at(p + 1) != NULL;
 }
 
+/* Does the separator at p end a value: a hint follows, or nothing does (scripts write "a:cb_nodes=4:,b:cb_nodes=2")? */
+static bool ends_value(const char *p)
+{
+    const char *next = skip_blanks(p + 1);
+
+    return hint_at(next) != NULL || strchr(":,", *next) != NULL; /* the text's end, too */
+}
+
 /* Copy one glob or value to token without quotes, backslashes and outer blanks; returns where it ends, NULL if too long
  * or a quote is not closed. */
 static const char *take(const char *p, bool is_glob, const dialect *d, char *token)
@@ -104,7 +112,7 @@ static const char *take(const char *p, bool is_glob, const dialect *d, char *tok
                 token[used++] = *p;
             p++;
             literal = true;
-        } else if (*p == ':' && (is_glob || hint_at(p + 1) != NULL)) {
+        } else if (*p == ':' && (is_glob || (d->cray ? ends_value(p) : hint_at(p + 1) != NULL))) {
             break;
         } else if (*p == ',' && (is_glob || *skip_blanks(p + 1) == '\0' || rule_at(p + 1, d))) {
             break;
@@ -160,6 +168,15 @@ static const char *scan_hint(const reader *r, const char *p, const char *after, 
     return p;
 }
 
+/* The hint or rule behind the separator at p; Cray's hints without a name or value are passed over. */
+static const char *next_item(const char *p, const dialect *d, bool *starts_rule)
+{
+    while (d->cray && *p == ':' && strchr(":,", *skip_blanks(p + 1)) != NULL) /* the text's end, too */
+        p = skip_blanks(p + 1);
+    *starts_rule = *p != ':'; /* after a ',' or at the end */
+    return *p != '\0' ? skip_blanks(p + 1) : p;
+}
+
 static void scan(const reader *r, const char *text)
 {
     const dialect *d = r->dialect;
@@ -185,9 +202,8 @@ static void scan(const reader *r, const char *text)
         p = scan_hint(r, p, after, matches(glob, r->path, d->cray));
         if (p == NULL)
             return;
-        starts_rule = *p != ':'; /* after a ',' or at the end */
+        p = next_item(p, d, &starts_rule);
         done = starts_rule && d->cray && r->path != NULL && matches(glob, r->path, true);
-        p = *p != '\0' ? skip_blanks(p + 1) : p;
     }
 }
 

@@ -69,14 +69,6 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
 /* Family, lock protocol and coherence from a statfs(2) f_type; sets stripe_size and servers to their defaults. Pure. */
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
 
-/* Parse a lustre.lov value (v1, v3, composite). MPIOX_E_CORRUPT when it is not one. Fuzzed. Of a composite layout the
- * component that covers the largest extent counts, as for an empty file; stale, foreign and metadata-server components
- * are passed over. */
-int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers);
-
-/* The same value: which object storage target (OST) has each stripe, in turn, of the component that counts. Returns how
- * many, its stripe_count; 0: the value does not say, has a damaged index, or more than `most`. Fuzzed. */
-int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t most, int32_t *targets);
 /* Of an open descriptor: stripe size and targets, as far as the file system tells. Returns how many; 0: not known. One
  * or two blocking system calls; errno is kept. */
 int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets);

@@ -303,17 +303,6 @@ int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t fi
     return LOV_V1_BYTES;
 }
 
-int mpiox_layout_parse_lov(const void *value, int64_t value_bytes, int64_t *stripe_size, int32_t *servers)
-{
-    mpiox_lov_component found;
-    int rc = mpiox_lov_choose(value, value_bytes, 0, &found);
-    if (rc != MPIOX_OK)
-        return rc;
-    *stripe_size = found.stripe_size;
-    *servers = found.stripe_count;
-    return MPIOX_OK;
-}
-
 int32_t mpiox_lov_targets(const mpiox_lov_component *component, int32_t most, int32_t *targets)
 {
     if (mpiox_lov_distinct(component) == 0 || component->object_count > most)
@@ -321,10 +310,4 @@ int32_t mpiox_lov_targets(const mpiox_lov_component *component, int32_t most, in
     for (int32_t i = 0; i < component->object_count; i++)
         targets[i] = mpiox_lov_target(component, i);
     return component->object_count;
-}
-
-int32_t mpiox_layout_lov_targets(const void *value, int64_t value_bytes, int32_t most, int32_t *targets)
-{
-    mpiox_lov_component found;
-    return mpiox_lov_choose(value, value_bytes, 0, &found) == MPIOX_OK ? mpiox_lov_targets(&found, most, targets) : 0;
 }

@@ -291,6 +291,7 @@ WRAPPERS_HEAD = """\
 
 #include "mpiox_calls_impl.h"
 #include "mpiox_completion.h"
+#include "mpiox_mpi_info.h"
 #include "mpiox_mpi_open.h"
 #include "mpiox_mpi_access.h"
 #include "mpiox_mpi_seek.h"

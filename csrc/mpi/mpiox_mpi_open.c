@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mpiox_mpi_error.h"
+#include "mpiox_mpi_info.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_mpi_pointer.h"
 #include "mpiox_mpi_report.h"
@@ -232,7 +233,6 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
     if (group != NULL)
         mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
     mpiox_delegated_follow(handle->delegated);
-    handle->file->delegated = handle->delegated != NULL;
 }
 
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
@@ -364,6 +364,7 @@ static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, 
     handle->among_strangers = true;
     handle->reports_alone = members->first && handle->hints.stats;
     mpiox_handle_insert(handle);
+    mpiox_mpi_show_hints(comm, filename, *fh);
     return result;
 }
 
@@ -414,6 +415,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     }
     if (attach(handle, comm, amode, &o, result == MPI_SUCCESS)) {
         mpiox_handle_insert(handle);
+        mpiox_mpi_show_hints(comm, filename, *fh);
         return result;
     }
     if (result != MPI_SUCCESS) {
@@ -479,14 +481,6 @@ int mpiox_mpi_close(MPI_File *fh)
     return deferred != MPI_SUCCESS ? deferred : result; /* ours names the bytes, and is told only once */
 }
 
-static void set_number(MPI_Info info, const char *name, int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    PMPI_Info_set(info, name, text);
-}
-
 /* As the program has opened it: the MPI library may have got another mode (amode_for_library). */
 int mpiox_mpi_get_amode(MPI_File fh, int *amode)
 {
@@ -495,29 +489,5 @@ int mpiox_mpi_get_amode(MPI_File fh, int *amode)
 
     if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
         *amode |= handle->amode & MPI_MODE_EXCL;
-    return result;
-}
-
-int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
-{
-    mpiox_handle *handle = mpiox_handle_find(fh);
-    int result = PMPI_File_get_info(fh, info_used);
-
-    if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
-        return result;
-    mpiox_hints_to_info(&handle->hints, *info_used);
-    if (mpiox_group_wanted(&handle->hints))
-        set_number(*info_used, "mpiox_delegates",
-                   handle->delegated != NULL ? mpiox_delegated_count(handle->delegated) : 0);
-    if (handle->delegated != NULL)
-        mpiox_delegated_to_info(handle->delegated, *info_used);
-    if (handle->file != NULL) { /* what the library's own choices came to */
-        set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
-        set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
-        if (handle->file->layout.stripe_known) { /* PnetCDF aligns its arrays to it */
-            set_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
-            set_number(*info_used, "striping_factor", handle->file->layout.servers);
-        }
-    }
     return result;
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_open.h - open, close, sync, hints and atomicity, as their MPI namesakes.
+ * mpiox_mpi_open.h - open, close, sync, mode and atomicity, as their MPI namesakes.
  */
 #ifndef MPIOX_MPI_OPEN_H
 #define MPIOX_MPI_OPEN_H
@@ -10,7 +10,6 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 int mpiox_mpi_close(MPI_File *fh);
 int mpiox_mpi_sync(MPI_File fh);
 int mpiox_mpi_get_amode(MPI_File fh, int *amode);
-int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used);
 int mpiox_mpi_set_atomicity(MPI_File fh, int flag);
 
 #endif

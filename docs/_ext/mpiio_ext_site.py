@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -20,6 +21,7 @@ from docutils import nodes
 from docutils.nodes import Element
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.domains.c import CDomain
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
@@ -177,6 +179,22 @@ class CHeader(Generated):
         yield from c_text(found[self.arguments[0]])
 
 
+class Commands(Generated):
+    """``.. mpiio-commands::``: every command with its first line, and a link to its section of the page."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield a list of definitions, in the order of `mpiio-ext --help`."""
+        import click
+
+        from mpiio_ext.cli import main
+
+        context = click.Context(main, info_name="mpiio-ext")
+        for name in main.list_commands(context):
+            command = main.get_command(context, name)
+            if command is not None and not command.hidden:
+                yield from (f"`{name} <#mpiio-ext-{name}>`__", f"   {plain(command.get_short_help_str(limit=200))}", "")
+
+
 # ---- commands and names ---------------------------------------------------------------------------------------------
 
 
@@ -227,6 +245,39 @@ def show_as_text(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, conte
     return content if any(exists(name) for name in (target, f"{module}.{target}") if "mpiio_ext" in name) else None
 
 
+# ---- blocks of code ------------------------------------------------------------------------------------------------
+
+
+def tell_outputs_apart(_app: Sphinx, doctree: nodes.document) -> None:
+    """Mark the blocks that show what commands print, and those that are files: a reader copies the others.
+
+    An output has ``<!-- output -->`` above it, or no language and commands right above it; a file names itself.
+    """
+    for block in list(doctree.findall(nodes.literal_block)):
+        above = block.parent.index(block) - 1
+        mark = ""
+        while above >= 0 and isinstance(block.parent[above], (nodes.raw, nodes.comment)):
+            mark, above = f"{block.parent[above].astext().strip()} {mark}", above - 1
+        before = block.parent[above] if above >= 0 else None
+        follows = isinstance(before, nodes.literal_block) and before.get("language") in {"sh", "bash"}
+        if "<!-- output" in mark or (follows and block.get("language", "none") in {"none", "default"}):
+            block["classes"].append("output")
+        elif name := re.search(r"<!-- file: (\S+)", mark):
+            index = block.parent.index(block)
+            block.parent.insert(index, nodes.paragraph("", "", nodes.literal(text=name[1]), classes=["file-name"]))
+
+
+# ---- search ---------------------------------------------------------------------------------------------------------
+
+
+class CFunctions(CDomain):
+    """The domain of C without parameters: who searches for "delegates" wants pages, not 40 arguments of that name."""
+
+    def get_objects(self) -> Iterator[tuple[str, str, str, str, str, int]]:
+        """Yield what the search finds by name."""
+        return (found for found in super().get_objects() if found[2] != "functionParam")
+
+
 # ---- the page at the root -------------------------------------------------------------------------------------------
 
 
@@ -242,13 +293,18 @@ def write_entrance(app: Sphinx, exception: Exception | None) -> None:
         )
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> dict[str, bool | int]:
     """Register the directives."""
+    app.add_domain(CFunctions, override=True)
+    app.add_directive("mpiio-commands", Commands)
     app.add_directive("mpiio-hints", Hints)
     app.add_directive("mpiio-statistics", Statistics)
     app.add_directive("mpiio-c-header", CHeader)
     for part in ("description", "arguments", "options", "envvars", "epilog"):
         app.connect(f"sphinx-click-process-{part}", escape_help)
     app.connect("missing-reference", show_as_text)
+    app.connect("doctree-read", tell_outputs_apart)
     app.connect("build-finished", write_entrance)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    # Pages that were read by another version of this file are read again.
+    version = zlib.crc32(Path(__file__).read_bytes())
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": version}

@@ -75,6 +75,8 @@ def _draw_panel(axis: Axes, outcomes: Sequence[Outcome], panel: _Panel) -> None:
             axis.plot(o.geometry.aggregators, value, _MARKS[_related(o)], markersize=size, markeredgewidth=1,
                       markerfacecolor="none", color=f"C{index}")  # fmt: skip
     axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter("{x:,.0f}")  # 16,384 rather than a power
+    axis.tick_params(axis="x", labelsize=8)
     if panel.counts:
         axis.set_yscale("symlog", linthresh=1)
         axis.set_ylim(-0.4, 3 * max(1, *panel.values))

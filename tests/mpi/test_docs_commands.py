@@ -34,6 +34,7 @@ SLOW = (
     DOCS / "howto" / "container.md",
     DOCS / "howto" / "read-a-report.md",
     DOCS / "explanation" / "methods.md",
+    DOCS / "explanation" / "overview.md",
 )
 #: What a command may print to tell that one begins; no page prints it.
 MARK = "@@@ block at line"
@@ -124,7 +125,7 @@ def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> Non
     printed = run_page(page, folder, slow=True)
     assert printed
     compare(page, printed)
-    if page.name == "README.md":
+    if page.name == "overview.md":
         assert (folder / "DIR" / "comparison.html").exists()
         assert any("traced: " in text for text in printed.values())
     for drawing in folder.glob("*.svg"):

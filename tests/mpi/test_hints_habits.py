@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
+from collections.abc import Iterable
 
 import pytest
 
+from support import hosts
 from support.cases import Case, Cases
-from support.launch import mpi_family, python_run
+from support.launch import base_environment, mpi_family, python_run, run_bounded, starter
+
+# isort: split
+from cluster import launchers
 
 pytestmark = pytest.mark.mpi
 
@@ -28,12 +34,14 @@ if comm.rank > 0:  # rank 0 reads the sources, for all
 info = MPI.Info.Create()
 info.Set("cb_nodes", "2")
 info.Set("ind_rd_buffer_size", "1048576")
+info.Set("romio_lustre_start_iodevice", "0")  # by its older name
 file = MPI.File.Open(comm, folder + "/data.h5", MPI.MODE_CREATE | MPI.MODE_RDWR, info)
 found = {item.spec.name: (item.value, item.source) for item in mpiio_ext.hints.of(file)}
 expected = {
     "cb_nodes": ("3", "MPICH_MPIIO_HINTS"),  # stronger than MPI_Info, as in Cray's MPI
     "ind_wr_buffer_size": ("262144", "MPICH_MPIIO_HINTS"),
     "ind_rd_buffer_size": ("1048576", "MPI_Info"),  # stronger than ROMIO_HINTS, as in ROMIO
+    "start_iodevice": ("0", "MPI_Info"),
     "cb_buffer_size": ("4194304", "ROMIO_HINTS"),  # the first value
     "striping_unit": ("65536", "ROMIO_HINTS"),
     "striping_factor": ("1", "Open MPI parameter"),
@@ -91,7 +99,7 @@ info.Set("ind_rd_buffer_size", "1048576")
 file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR, info)
 told = file.Get_info()
 if MPI.COMM_WORLD.rank == 0:
-    print(json.dumps({name: told.Get(name) for name in sys.argv[3:]}))
+    print(json.dumps({name: told.Get(name) for name in told.keys()}))
 file.Close()
 """
 AS_ROMIO = {
@@ -113,8 +121,120 @@ def test_as_romio_does(tmp_path: pathlib.Path) -> None:
         encoding="utf-8",
     )
     environment = {"ROMIO_HINTS": str(tmp_path / "romio"), "NATIVE": "1"}
-    told = []
-    for word in ("native", "ours"):
-        done = python_run(["-c", TELL, f"{tmp_path}/data", word, *AS_ROMIO], 2, env=environment)
-        told.append(json.loads(done.stdout))
-    assert told == [AS_ROMIO, AS_ROMIO]
+    native, ours = (
+        json.loads(python_run(["-c", TELL, f"{tmp_path}/data", word], 2, env=environment).stdout)
+        for word in ("native", "ours")
+    )
+    assert native.items() >= AS_ROMIO.items()
+    different = {name for name, value in native.items() if ours[name] != value}
+    own = {"cb_nodes", "cb_buffer_size", "romio_aggregator_list", "striping_factor"}  # what each finds by itself
+    assert different <= own
+    assert all(name.startswith("mpiox_") for name in ours.keys() - native.keys())
+
+
+# ---- display ---------------------------------------------------------------------------------------------------------
+
+
+def shown(text: str) -> dict[str, dict[str, str]]:
+    """Return file -> {hint: value and source} of what is displayed."""
+    files: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        if line.startswith("mpiio_ext: PE 0: MPIIO hints for "):
+            hints = files.setdefault(line.removeprefix("mpiio_ext: PE 0: MPIIO hints for ").removesuffix(":"), {})
+        elif line.startswith(" " * 10):
+            name, _, value = line.strip().partition(" = ")
+            assert name.rstrip() not in hints  # once, although two ranks have opened the file
+            hints[name.rstrip()] = value
+    return files
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("MPICH_MPIIO_HINTS_DISPLAY", "1", True),
+        ("MPICH_MPIIO_HINTS_DISPLAY", "enabled", True),
+        ("MPICH_MPIIO_HINTS_DISPLAY", "0", False),
+        ("ROMIO_PRINT_HINTS", "1", True),
+        ("ROMIO_HINTS", "", False),
+    ],
+)
+def test_display(tmp_path: pathlib.Path, variable: str, value: str, *, expected: bool) -> None:
+    """The variables by which Cray's MPI and ROMIO show hints: what MPI_File_get_info tells, and who has set it."""
+    environment = {"MPICH_MPIIO_HINTS": "*:cb_nodes=1:striping_unit=64k", variable: value}
+    done = python_run(["-c", TELL, f"{tmp_path}/data", "ours"], 2, env=environment)
+    found = shown(done.stderr)
+    if not expected:
+        assert found == {}
+        return
+    assert list(found) == [f"{tmp_path}/data"]
+    hints = found[f"{tmp_path}/data"]
+    assert hints["cb_nodes"] == "1 (MPICH_MPIIO_HINTS)"
+    assert hints["striping_unit"] == "65536 (MPICH_MPIIO_HINTS)"
+    assert hints["ind_rd_buffer_size"] == "1048576 (MPI_Info)"
+    assert hints["mpiox_buffers"] == "2"
+    (told,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert {name: value.partition(" (")[0].strip() for name, value in hints.items()} == {
+        name: value.partition(" (")[0].strip() for name, value in told.items()
+    }
+
+
+# ---- aggregators -----------------------------------------------------------------------------------------------------
+
+AGGREGATORS = """
+import sys
+import mpiio_ext, mpiio_ext.stats
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+file = MPI.File.Open(comm, sys.argv[1] + "/data", MPI.MODE_CREATE | MPI.MODE_RDWR)
+info = file.Get_info()
+ranks = [int(word) for word in info.Get("romio_aggregator_list").split()]
+assert len(set(ranks)) == len(ranks) == int(info.Get("cb_nodes")) == min(2, comm.size), ranks
+file.Write_at_all(comm.rank * 100000, bytes(100000))
+found = comm.allgather(mpiio_ext.stats.of(file).write_requests)
+assert sorted(ranks) == [rank for rank, requests in enumerate(found) if requests], (ranks, found)
+file.Close()
+"""
+OWNERS = {"MPIOX_HINTS": "*:mpiox_exchange=two_phase:mpiox_io_rank=owner:mpiox_ranks_per_node=2:cb_nodes=2"}
+CASES |= {f"aggregators {ranks}": Case(text=AGGREGATORS, ranks=ranks, environment=OWNERS) for ranks in RANKS}
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_aggregators_are_those_that_write(cases: Cases, ranks: int) -> None:
+    """ROMIO's romio_aggregator_list names the ranks that this library has chosen, not those of the MPI library."""
+    cases.result(f"aggregators {ranks}")
+
+
+# ---- other hosts -----------------------------------------------------------------------------------------------------
+
+
+def forgetful(agent: pathlib.Path, names: Iterable[str], made: pathlib.Path) -> pathlib.Path:
+    """Return an agent that hands no such variables on, as ssh does not; the cluster's hands the environment on."""
+    made.write_text(f'#!/bin/sh\nunset {" ".join(names)}\nexec {agent} "$@"\n', encoding="utf-8")
+    made.chmod(0o755)
+    return made
+
+
+@pytest.mark.parametrize("own_option", [False, True])
+def test_variables_reach_other_hosts(family: str, extension: str, *, own_option: bool) -> None:
+    """`mpiio-ext run` hands them on, to rank 0 of a file that is on a host which has not the starter's environment."""
+    reason = hosts.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with hosts.cluster(2) as cluster:
+        (cluster.folder / "romio").write_text("striping_unit 65536\n", encoding="utf-8")
+        variables = {
+            "ROMIO_HINTS": f"{cluster.folder}/none" if own_option else f"{cluster.folder}/romio",
+            "MPICH_MPIIO_HINTS": "*:ind_wr_buffer_size=128k",
+            "MPICH_MPIIO_HINTS_DISPLAY": "1",
+        }
+        own = {"openmpi": ["-x", f"ROMIO_HINTS={cluster.folder}/romio"]}.get(
+            family, ["-genv", "ROMIO_HINTS", f"{cluster.folder}/romio"]
+        )  # fmt: skip
+        agent = forgetful(cluster.agent, variables, cluster.folder / "agent")
+        words = launchers.start_of(family, str(starter()), agent, {2: 1}, 1, own if own_option else [])
+        program = [sys.executable, "-c", TELL, f"{cluster.folder}/data", "ours"]
+        command = cluster.on(1, [pathlib.Path(sys.prefix) / "bin/mpiio-ext", "run", "--", *words, *program])
+        done = run_bounded(command, env=base_environment() | variables, timeout_s=60.0, cwd=cluster.folder)
+    (told,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert told["striping_unit"] == "65536" and told["ind_wr_buffer_size"] == "131072"
+    assert "striping_unit            = 65536 (ROMIO_HINTS)" in done.stderr

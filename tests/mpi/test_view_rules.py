@@ -70,14 +70,61 @@ for datatype in (good, back, down, over, raw, six, none):
     datatype.Free()
 '''
 CASES = {f"table {ranks}": Case(text=TABLE, ranks=ranks) for ranks in RANKS}
-#: On one node, and on two or more.
-PLACES = {"one_node": {}, "pretended_nodes": {"MPIOX_RANKS_PER_NODE": "2"}}
+
+#: Another open file has written through the delegates; sync, barrier, sync (MPI-4.1, section 14.6.1) makes it visible.
+FRESH = """
+import sys
+
+import mpiio_ext.stats
+
+# isort: split
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+path = sys.argv[1] + "/data"
+over = MPI.BYTE.Create_hindexed([4, 4], [0, 2]).Commit()
+places = [1 + 6 * tile + start + byte for tile in range(50) for start in (0, 2) for byte in range(4)]
+writer = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_RDWR)
+assert mpiio_ext.stats.of(writer).delegation
+reader = MPI.File.Open(comm, path, MPI.MODE_RDONLY)
+reader.Set_view(1, MPI.BYTE, over)
+for turn in range(5):
+    data = np.roll(np.arange(400) % 251, turn).astype("u1")
+    if comm.rank == turn % comm.size:
+        writer.Write_at(0, data)
+    writer.Sync()
+    comm.Barrier()
+    writer.Sync()
+    room = np.zeros(len(places), "u1")
+    (reader.Read_at_all if turn % 2 else reader.Read_at)(0, room)
+    assert (room == data[places]).all(), (turn, room)
+    comm.Barrier()
+assert mpiio_ext.stats.of(reader).native_calls == 0
+reader.Close()
+writer.Close()
+over.Free()
+"""
+DELEGATES = {"MPIOX_HINTS": "mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"}
+CASES |= {f"fresh {ranks}": Case(text=FRESH, ranks=ranks, environment=DELEGATES) for ranks in RANKS}
+#: On one node, on two or more, and with I/O delegates, past which overlaps are read.
+PLACES = {
+    "one_node": {},
+    "pretended_nodes": {"MPIOX_RANKS_PER_NODE": "2"},
+    "delegates": DELEGATES,
+}
 
 
 @pytest.mark.parametrize("ranks", RANKS)
 def test_classes(cases: Cases, ranks: int) -> None:
     """Views that are wrong on all ranks, or on one of them: the class that ROMIO has, on every rank; nobody waits."""
     cases.result(f"table {ranks}")
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_overlaps_past_delegates(cases: Cases, ranks: int) -> None:
+    """A view that overlaps reads what another open file has written through the delegates, after a sync."""
+    cases.result(f"fresh {ranks}")
 
 
 @pytest.mark.parametrize("place", PLACES)

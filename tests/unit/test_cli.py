@@ -81,6 +81,31 @@ def test_open_mpi_with_a_list_of_variables() -> None:
     assert environment["OMPI_MCA_mca_base_env_list"] == f"A=1;LD_PRELOAD={LIBRARY};MPIOX_HINTS"
 
 
+def test_open_mpi_gets_the_hints_of_other_libraries() -> None:
+    """Rank 0 of a file reads them, on whichever host it is; what the user hands on himself is left to him."""
+    variables = dict.fromkeys(launchers.FORWARDED, "x")
+    arguments, _ = launch("orterun", "-x", "ROMIO_HINTS=/mine", "./app", environment=variables | {"HOME": "/"})
+    names = sorted([*variables, "MPIOX_HINTS"])
+    names.remove("ROMIO_HINTS")
+    options = ["-x", f"LD_PRELOAD={LIBRARY}", *(word for name in names for word in ("-x", name))]
+    assert arguments == ["orterun", *options, "-x", "ROMIO_HINTS=/mine", "./app"]
+    variables = {"ROMIO_HINTS": "/r", "OMPI_MCA_mca_base_env_list": "A"}
+    _, environment = launch("orterun", "./app", environment=variables)
+    assert environment["OMPI_MCA_mca_base_env_list"] == f"A;LD_PRELOAD={LIBRARY};MPIOX_HINTS;ROMIO_HINTS"
+
+
+def test_libraries_that_users_preload_stay() -> None:
+    """A variable that a starter is given twice has one of the two values: ours must hold all libraries."""
+    words = ["-x", "LD_PRELOAD=/lib/darshan.so:/lib/more.so", "-n", "1", "a", ":", "-x", "LD_PRELOAD", "-n", "1", "b"]
+    preload = f"LD_PRELOAD={LIBRARY}:/lib/darshan.so:/lib/more.so:/lib/other.so"
+    options = ["-x", preload, "-x", "MPIOX_HINTS"]
+    arguments, _ = launch("orterun", *words, environment={"LD_PRELOAD": "/lib/other.so"})
+    assert arguments == ["orterun", *options, "-n", "1", "a", ":", *options, "-n", "1", "b"]
+    for option in ("-genv", "-env"):
+        arguments, _ = launch("mpiexec.hydra", option, "LD_PRELOAD", "/d.so", "-n", "2", "./app", family="mpich")
+        assert arguments == ["mpiexec.hydra", "-genv", "LD_PRELOAD", f"{LIBRARY}:/d.so", "-n", "2", "./app"]
+
+
 def test_hydra_and_slurm() -> None:
     assert launch("mpiexec.hydra", "./app", family="mpich")[0] == [
         "mpiexec.hydra",

@@ -211,8 +211,14 @@ def test_romio_agrees_with_romio(lines: list[str]) -> None:
         ("*:cb_config_list=#a,cb_nodes=2:b#:cb_nodes=1", "x", {"cb_config_list": "a,cb_nodes=2:b", "cb_nodes": "1"}),
         ("*:cb_config_list=*:*:cb_nodes=4", "x", {"cb_config_list": "*:*", "cb_nodes": "4"}),
         ("a:cb_nodes=1,\n b:cb_nodes=2,\n", "b", {"cb_nodes": "2"}),
+        # empty hints, as scripts have them
+        ("a*:cb_nodes=4:,b*:cb_nodes=2", "a", {"cb_nodes": "4"}),
+        ("a*:cb_nodes=4:,b*:cb_nodes=2", "b", {"cb_nodes": "2"}),
+        ("*:cb_nodes=4::striping_factor=2: ", "x", {"cb_nodes": "4", "striping_factor": "2"}),
+        ("*:cb_config_list=#*:2#:,b:cb_nodes=1", "x", {"cb_config_list": "*:2"}),
         # names of Cray's own: those without a counterpart are passed on
         ("*:direct_io=true:cray_cb_write_lock_mode=2", "x", {"direct_read": "true", "direct_write": "true"}),
+        ("*:romio_lustre_start_iodevice=7", "x", {"start_iodevice": "7"}),
     ],
 )  # fmt: skip
 def test_cray(monkeypatch: pytest.MonkeyPatch, text: str, path: str, expected: dict[str, str]) -> None:
@@ -276,6 +282,7 @@ def test_no_text_breaks_the_parsers(text: bytes) -> None:
         patch.setenv("MPICH_MPIIO_HINTS", text.decode("utf-8", "surrogateescape"))
         patch.setenv("ROMIO_HINTS", str(file))
         patch.setenv("OMPI_MCA_mca_base_param_files", str(file))
+        patch.setenv("OMPI_MCA_mca_base_envar_file_prefix", str(file))
         assert len(hints.in_force("a.h5")) == len(hints.registry())
 
 
@@ -354,6 +361,23 @@ def test_listed_parameter_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
     assert bad.startswith(f'{right}:2: hint striping_factor has the bad value "many"')
     monkeypatch.setenv("OMPI_MCA_mca_base_param_files", "none")
     assert (in_force(), hints.problems()) == ({}, ())
+
+
+@openmpi_only
+def test_tuned_parameter_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """`mpirun --tune` of Open MPI 4: stronger than other files, weaker than the environment; as its ompi_info says."""
+    left, right, base = tmp_path / "left", tmp_path / "right", tmp_path / "base"
+    left.write_text("-mca io_ompio_num_aggregators 3 -x FOO=1 --mca fs_lustre_stripe_width \"5\"\n", encoding="utf-8")
+    right.write_text("io_ompio_num_aggregators = 4\nio_ompio_bytes_per_agg = 8k # less\n-mca io\n", encoding="utf-8")
+    base.write_text("io_ompio_num_aggregators = 1\nfs_lustre_stripe_size = 1M\n", encoding="utf-8")
+    monkeypatch.setenv("OMPI_MCA_mca_base_param_files", str(base))
+    monkeypatch.setenv("OMPI_MCA_mca_base_envar_file_prefix", f"{left},{right},{tmp_path / 'none'}")
+    expected = {"cb_nodes": "3", "striping_factor": "5", "cb_buffer_size": "8192", "striping_unit": "1048576"}
+    assert from_source("Open MPI parameter") == expected
+    (message,) = hints.problems()
+    assert message == f"OMPI_MCA_mca_base_envar_file_prefix: {tmp_path / 'none'} cannot be read; ignored"
+    monkeypatch.setenv("OMPI_MCA_io_ompio_num_aggregators", "6")
+    assert from_source("Open MPI parameter") == expected | {"cb_nodes": "6"}
 
 
 @openmpi_only

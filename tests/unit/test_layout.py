@@ -184,49 +184,6 @@ BAD = {
 }
 
 
-def parse(lib: ctypes.CDLL, value: bytes) -> tuple[int, int] | int:
-    stripe_size, servers = ctypes.c_int64(-1), ctypes.c_int32(-1)
-    rc = lib.mpiox_layout_parse_lov(value, ctypes.c_int64(len(value)), ctypes.byref(stripe_size), ctypes.byref(servers))
-    if rc == 0:
-        return stripe_size.value, servers.value
-    assert (stripe_size.value, servers.value) == (-1, -1)
-    return int(rc)
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_lov_values(lib: ctypes.CDLL, name: str) -> None:
-    value, expected = GOOD[name]
-    assert parse(lib, value) == expected
-
-
-def on(stripe_size: int, targets: list[int], **more: int) -> bytes:
-    """Return a plain layout whose objects are on these targets."""
-    head = plain(stripe_size, len(targets), objects=0, **more)
-    return head + b"".join(struct.pack("<16sII", b"\x77" * 16, 3, target) for target in targets)
-
-
-def targets_of(lib: ctypes.CDLL, value: bytes, most: int = 100) -> list[int]:
-    found = (ctypes.c_int32 * 100)()
-    count = lib.mpiox_layout_lov_targets(value, ctypes.c_int64(len(value)), ctypes.c_int32(most), found)
-    return found[:count]
-
-
-def test_lov_targets(lib: ctypes.CDLL) -> None:
-    """The targets of the stripes in turn; of a composite layout those of the component that parse_lov chooses."""
-    some = [17, 3, 0, 65535]
-    assert targets_of(lib, on(MIB, some)) == some
-    assert targets_of(lib, on(MIB, some, magic=V3) + b"more") == some
-    assert targets_of(lib, on(MIB, some), most=4) == some
-    value = composite((INIT, 0, MIB, on(MIB, [8])), (INIT, MIB, EOF, on(MIB, some)), (STALE, 0, EOF, on(MIB, [5])))
-    assert targets_of(lib, value) == some
-
-
-def test_lov_of_a_real_file(lib: ctypes.CDLL) -> None:
-    assert targets_of(lib, REAL) == [6]
-    assert len(LFS) == 264
-    assert targets_of(lib, LFS) == [1, 0]
-
-
 class LovComponent(ctypes.Structure):
     """struct mpiox_lov_component."""
 
@@ -244,6 +201,55 @@ class LovComponent(ctypes.Structure):
         ("objects", ctypes.c_void_p),
         ("object_count", ctypes.c_int32),
     )
+
+
+def chosen(lib: ctypes.CDLL, value: bytes) -> LovComponent | int:
+    """Return the component that counts for an empty file, or the error."""
+    found = LovComponent()
+    rc = lib.mpiox_lov_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(0), ctypes.byref(found))
+    return found if rc == 0 else int(rc)
+
+
+def parse(lib: ctypes.CDLL, value: bytes) -> tuple[int, int] | int:
+    found = chosen(lib, value)
+    return found if isinstance(found, int) else (found.stripe_size, found.stripe_count)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_lov_values(lib: ctypes.CDLL, name: str) -> None:
+    value, expected = GOOD[name]
+    assert parse(lib, value) == expected
+
+
+def on(stripe_size: int, targets: list[int], **more: int) -> bytes:
+    """Return a plain layout whose objects are on these targets."""
+    head = plain(stripe_size, len(targets), objects=0, **more)
+    return head + b"".join(struct.pack("<16sII", b"\x77" * 16, 3, target) for target in targets)
+
+
+def targets_of(lib: ctypes.CDLL, value: bytes, most: int = 100) -> list[int]:
+    component = chosen(lib, value)
+    if isinstance(component, int):
+        return []
+    found = (ctypes.c_int32 * 100)()
+    count = lib.mpiox_lov_targets(ctypes.byref(component), ctypes.c_int32(most), found)
+    return found[:count]
+
+
+def test_lov_targets(lib: ctypes.CDLL) -> None:
+    """The targets of the stripes in turn; of a composite layout those of the component that counts."""
+    some = [17, 3, 0, 65535]
+    assert targets_of(lib, on(MIB, some)) == some
+    assert targets_of(lib, on(MIB, some, magic=V3) + b"more") == some
+    assert targets_of(lib, on(MIB, some), most=4) == some
+    value = composite((INIT, 0, MIB, on(MIB, [8])), (INIT, MIB, EOF, on(MIB, some)), (STALE, 0, EOF, on(MIB, [5])))
+    assert targets_of(lib, value) == some
+
+
+def test_lov_of_a_real_file(lib: ctypes.CDLL) -> None:
+    assert targets_of(lib, REAL) == [6]
+    assert len(LFS) == 264
+    assert targets_of(lib, LFS) == [1, 0]
 
 
 def components(lib: ctypes.CDLL, value: bytes) -> list[LovComponent]:

@@ -79,6 +79,8 @@ static void try_files(const uint8_t *data, size_t size)
     drop(&f);
     rewind(stream);
     mpiox_mca_scan_file(&mca, stream, "file", true, hear, NULL);
+    rewind(stream);
+    mpiox_mca_scan_tuned(&mca, stream, "file", hear, NULL);
     fclose(stream);
     f.once = false;
     mpiox_mca_visit(&mca, true, take, &f);

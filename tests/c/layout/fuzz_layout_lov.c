@@ -60,32 +60,36 @@ static void try_choices(const void *copy, int64_t size)
         abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void try_targets(const void *copy, int64_t size)
 {
-    int64_t stripe_size = -123;
-    int32_t servers = -45;
-    void *copy = malloc(size > 0 ? size : 1);
-    if (copy == NULL)
-        return 0;
-    if (size > 0)
-        memcpy(copy, data, size);
-    int rc = mpiox_layout_parse_lov(copy, (int64_t)size, &stripe_size, &servers);
+    mpiox_lov_component c;
+    const int rc = mpiox_lov_choose(copy, size, 0, &c);
+    if (rc != MPIOX_OK) {
+        if (rc != MPIOX_E_CORRUPT)
+            abort();
+        return;
+    }
     int32_t targets[MOST] = {0};
-    const int32_t count = mpiox_layout_lov_targets(copy, (int64_t)size, MOST, targets);
-    try_components(copy, (int64_t)size);
-    try_choices(copy, (int64_t)size);
-    free(copy);
-    if (count != 0 && (rc != MPIOX_OK || count != servers || count > MOST))
+    const int32_t count = mpiox_lov_targets(&c, MOST, targets);
+    if (c.stripe_size > UINT32_MAX || c.stripe_count >= UINT16_MAX || (count != 0 && count != c.stripe_count) ||
+        count > MOST)
         abort();
     for (int32_t i = 0; i < count; i++) {
         if (targets[i] < 0 || targets[i] > UINT16_MAX)
             abort();
     }
-    if (rc == MPIOX_OK) {
-        if (stripe_size < 1 || stripe_size > UINT32_MAX || servers < 1 || servers >= UINT16_MAX)
-            abort();
-    } else if (rc != MPIOX_E_CORRUPT || stripe_size != -123 || servers != -45) {
-        abort();
-    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    void *copy = malloc(size > 0 ? size : 1);
+    if (copy == NULL)
+        return 0;
+    if (size > 0)
+        memcpy(copy, data, size);
+    try_components(copy, (int64_t)size);
+    try_choices(copy, (int64_t)size);
+    try_targets(copy, (int64_t)size);
+    free(copy);
     return 0;
 }

@@ -1,0 +1,155 @@
+/*
+ * mpiox_mpi_info.c - see mpiox_mpi_info.h.
+ */
+#include "mpiox_mpi_info.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "mpiox_collective.h"
+#include "mpiox_delegated.h"
+#include "mpiox_group_settings.h"
+#include "mpiox_handle.h"
+#include "mpiox_hints.h"
+
+enum { VALUE_BYTES = 1024, KEY_BYTES = MPI_MAX_INFO_KEY + 1 };
+
+static void set_number(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
+}
+
+/* ROMIO's list names ranks of its own choice, which have nothing to do while this library carries collectives out. */
+static void set_aggregators(MPI_Info info, const mpiox_collective *collective)
+{
+    char text[MPI_MAX_INFO_VAL] = "", rank[16];
+    size_t used = 0;
+
+    for (int i = 0; i < mpiox_collective_aggregators(collective); i++) {
+        const int bytes = snprintf(rank, sizeof rank, "%d ", mpiox_collective_aggregator(collective, i));
+
+        if (used + (size_t)bytes >= sizeof text) /* ROMIO cuts the list there, too */
+            break;
+        memcpy(text + used, rank, (size_t)bytes + 1);
+        used += (size_t)bytes;
+    }
+    if (used > 0)
+        PMPI_Info_set(info, "romio_aggregator_list", text);
+}
+
+int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+    int result = PMPI_File_get_info(fh, info_used);
+
+    if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
+        return result;
+    mpiox_hints_to_info(&handle->hints, *info_used);
+    if (mpiox_group_wanted(&handle->hints))
+        set_number(*info_used, "mpiox_delegates",
+                   handle->delegated != NULL ? mpiox_delegated_count(handle->delegated) : 0);
+    if (handle->delegated != NULL)
+        mpiox_delegated_to_info(handle->delegated, *info_used);
+    if (handle->file != NULL) { /* what the library's own choices came to */
+        set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
+        set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
+        set_aggregators(*info_used, handle->collective);
+        if (handle->file->layout.stripe_known) { /* PnetCDF aligns its arrays to it */
+            set_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
+            set_number(*info_used, "striping_factor", handle->file->layout.servers);
+        }
+    }
+    return result;
+}
+
+/* ---- as text ----------------------------------------------------------------------------------------------------- */
+
+static bool is_on(const char *variable)
+{
+    static const char *const no[] = {"", "0", "false", "no", "off", "disable", "disabled"};
+    const char *value = getenv(variable);
+
+    for (size_t i = 0; value != NULL && i < sizeof no / sizeof no[0]; i++)
+        if (strcasecmp(value, no[i]) == 0)
+            return false;
+    return value != NULL;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The names in an info object, sorted; free them. */
+static char (*sorted_keys(MPI_Info info, int *n)) [KEY_BYTES] {
+    char (*keys)[KEY_BYTES] = NULL;
+
+    if (PMPI_Info_get_nkeys(info, n) != MPI_SUCCESS || *n <= 0 || (keys = calloc((size_t)*n, sizeof *keys)) == NULL) {
+        *n = 0;
+        return NULL;
+    }
+    for (int i = 0; i < *n; i++)
+        PMPI_Info_get_nthkey(info, i, keys[i]);
+    qsort(keys, (size_t)*n, sizeof *keys, compare_keys);
+    return keys;
+}
+
+static void print_hint(FILE *out, MPI_Info info, const char *key, const mpiox_handle *handle)
+{
+    const int index = mpiox_hints_find(key);
+    const int source = index >= 0 && handle != NULL ? handle->hints.source[index] : MPIOX_HINT_DEFAULT;
+    char value[VALUE_BYTES] = "";
+    int found = 0;
+
+    if (mpiox_hints_info_get(info, key, value, (int)sizeof value, &found) != MPI_SUCCESS || !found)
+        return;
+    fprintf(out, "          %-24s = %s", key, value);
+    if (source != MPIOX_HINT_DEFAULT)
+        fprintf(out, " (%s)", mpiox_hints_source_name(source));
+    fputc('\n', out);
+}
+
+/* One write: several files may be opened at the same time, by programs that share the terminal. */
+static char *as_text(const char *filename, MPI_Info info, const mpiox_handle *handle)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    int n = 0;
+
+    if (out == NULL)
+        return NULL;
+    fprintf(out, "mpiio_ext: PE 0: MPIIO hints for %s:\n", filename);
+    char (*keys)[KEY_BYTES] = sorted_keys(info, &n);
+    for (int i = 0; i < n; i++)
+        print_hint(out, info, keys[i], handle);
+    free(keys);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void mpiox_mpi_show_hints(MPI_Comm comm, const char *filename, MPI_File fh)
+{
+    MPI_Info info = MPI_INFO_NULL;
+    int rank = -1;
+    char *text;
+
+    if (PMPI_Comm_rank(comm, &rank) != MPI_SUCCESS || rank != 0 ||
+        (!is_on("MPICH_MPIIO_HINTS_DISPLAY") && !is_on("ROMIO_PRINT_HINTS")) ||
+        mpiox_mpi_get_info(fh, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
+        return;
+    text = as_text(filename, info, mpiox_handle_find(fh));
+    if (text != NULL)
+        fputs(text, stderr);
+    free(text);
+    PMPI_Info_free(&info);
+}
