@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
+#: How long a rank stays that has not got as far as MPI: its end is none of the job.
+_WITHOUT_MPI_S = 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
@@ -84,7 +87,7 @@ def _of_job(wish: _Wish, job: Job, family: str, apart: bool = False) -> list[Fin
     if job.rank == 0:
         return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart)
     if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first
-        pause(wish.timeout_s)
+        pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
 
 

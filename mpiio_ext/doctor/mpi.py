@@ -176,6 +176,12 @@ def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
     return next(filter(None, (shutil.which(name, path=environment.get("PATH")) for name in names)), None)
 
 
+def _by_srun(environment: Mapping[str, str]) -> bool:
+    """Return whether srun has started this process as a rank, not mpirun inside of an allocation."""
+    others = ("OMPI_COMM_WORLD_SIZE", "HYDI_CONTROL_FD")
+    return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
+
+
 def _fits(family: str, theirs: str, text: str) -> bool:
     """Return whether a starter of a family starts programs of another one, as far as that is known."""
     if family == "mpiabi":  # MPICH has that ABI from 5 on, Open MPI from 6 on
@@ -196,6 +202,7 @@ def starter(
     named : starter of the command line; "" for the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
     """
+    named = named or ("srun" if _by_srun(environment) else "")
     key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
     if path is not None and Path(path).name == "srun":
         return good(key, f"{path}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
@@ -481,10 +488,10 @@ def _spawn(seen: _Seen) -> Finding:
     advice = "I/O delegates then need mpiox_delegate_mode=split or thread"
     if "unable to reach each other" in seen.answer.said:
         advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
+    elif "SLURM_JOB_ID" in os.environ:
+        advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"
     elif not seen.job.launched:
         advice += "; started by mpirun it may work"
     elif seen.family == "openmpi":
         advice += "; it takes a free slot: mpirun --oversubscribe, or fewer ranks"
-    if "SLURM_JOB_ID" in os.environ:
-        advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"
     return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False)

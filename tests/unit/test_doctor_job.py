@@ -202,6 +202,10 @@ def test_starter_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
     assert mpi.starter("mpich", environment, 60, "srun").facts["family"] == "slurm"
+    of_step = environment | {"SLURM_STEP_NUM_TASKS": "2"}
+    assert mpi.starter("mpich", of_step, 60).facts["family"] == "slurm"
+    by_mpirun = of_step | {"OMPI_COMM_WORLD_SIZE": "2"}  # inside of an allocation
+    assert mpi.starter("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
 
 
 def test_no_starter(tmp_path: pathlib.Path) -> None:
