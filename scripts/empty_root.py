@@ -229,7 +229,7 @@ for tool in cc gcc clang as ld make cmake python3-config; do
     if command -v $tool; then echo "the root has a compiler, it is not empty"; exit 1; fi
 done
 """
-#: Command, and what it prints at its end. On a busy machine the times of the copy are not those of the program: status 1.
+#: Command, and what it prints at its end. Status 1: on a busy machine the times of the copy are not the program's.
 _PIONEER = (
     ("mpiio-ext trace -o TRACE -- mpirun -n 2 ./app", "smoke: ok"),
     ("mpiio-ext pioneer all TRACE -n 2 -o DIR || (($? == 1))", "6/6 compare: done"),
