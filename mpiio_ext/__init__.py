@@ -66,12 +66,12 @@ def _is_tool() -> bool:
 
 
 # A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.
-if _is_tool():
-    load_for_tools()
-else:
-    try:
+try:
+    if _is_tool():
+        load_for_tools()
+    else:
         load()
-    except LoadError as _error:
-        if _module().split(".")[0] == "mpiio_ext":  # whose user wants a line, not a traceback
-            raise SystemExit(f"mpiio_ext: {_error}") from None
-        raise
+except LoadError as _error:
+    if _is_tool() or _module().split(".")[0] == "mpiio_ext":  # whose user wants a line, not a traceback
+        raise SystemExit(f"mpiio_ext: {_error}") from None
+    raise

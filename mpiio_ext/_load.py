@@ -60,12 +60,17 @@ def _in_process() -> str | None:
     return str(function().decode())
 
 
-def select(command: Sequence[str]) -> None:
+def select(command: Sequence[str]) -> str:
     """Choose the library for a command, which `get_library`, `get_tracer` and `family` then tell of.
 
     Parameters
     ----------
-    command : program or starter, with arguments; not empty.
+    command : program or starter, with arguments; empty for what `import mpiio_ext` takes.
+
+    Returns
+    -------
+    str
+        By what it was chosen, in words; "" where nothing tells, and for an installation from source.
 
     Raises
     ------
@@ -75,8 +80,12 @@ def select(command: Sequence[str]) -> None:
     global _selected
     from mpiio_ext.launchers import starter_family
 
-    if abi.installed(_folder()):
-        _selected = abi.of_command(command, starter_family(command[0], "unknown"), os.environ) or _ANY
+    if not abi.installed(_folder()):
+        return ""
+    starter = starter_family(command[0], "unknown") if command else None
+    found, why = abi.chosen(command, starter, os.environ)
+    _selected = found or _ANY
+    return why if found else ""
 
 
 def _parts() -> Path:

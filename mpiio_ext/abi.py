@@ -32,7 +32,7 @@ from pathlib import Path
 from mpiio_ext.elf import Elf, ElfError, read
 from mpiio_ext.errors import LoadError
 
-__all__ = ["NAMES", "installed", "of_command", "of_library", "of_mpi4py"]
+__all__ = ["NAMES", "VARIABLE", "chosen", "installed", "of_command", "of_library", "of_mpi4py", "of_part"]
 
 #: ABI -> whose it is.
 NAMES = {
@@ -61,6 +61,12 @@ def installed(folder: Path) -> dict[str, Path]:
     """Return {ABI: folder of its lib and bin} of a wheel; empty for an installation from source."""
     each = ((abi, folder / "abis" / abi) for abi in NAMES)
     return {abi: path for abi, path in each if (path / "lib" / "libmpiio_ext.so").is_file()}
+
+
+def of_part(library: Path) -> str:
+    """Return the ABI of a wheel's library by its place; "" for that of an installation from source."""
+    folder = library.parent.parent
+    return folder.name if folder.parent.name == "abis" and folder.name in NAMES else ""
 
 
 def _misfit(what: str, mpi: str) -> LoadError:
@@ -147,11 +153,16 @@ def _interpreter(path: str) -> str:
 
 
 def of_command(command: Sequence[str], starter: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the ABI for a program or starter with its arguments.
+    """Return the ABI for a program or starter with its arguments; parameters and errors of `chosen`."""
+    return chosen(command, starter, environment)[0]
+
+
+def chosen(command: Sequence[str], starter: str | None, environment: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the ABI for a program or starter with its arguments, and by what it was chosen, in words.
 
     Parameters
     ----------
-    command : program or starter, with arguments.
+    command : program or starter, with arguments; empty for what `import mpiio_ext` takes.
     starter : what its first word is: "openmpi", "hydra", "slurm", "unknown" (mpirun, of either), or None: a program.
     environment : of this process; a starter of ranks leaves its marks there.
 
@@ -162,17 +173,21 @@ def of_command(command: Sequence[str], starter: str | None, environment: Mapping
     """
     asked = environment.get(VARIABLE)
     if asked:
-        return asked
+        return asked, f"{VARIABLE} says so"
+    own = None if command else of_mpi4py()
+    if own is not None:
+        return own, "mpi4py uses it"
     for word in command if starter is None else command[1:]:
         abi = None if word.startswith("-") else _of_word(word)
         if abi is not None:
-            return abi
+            return abi, f"{word} uses it"
+    by_starter = "the starter is of it"
     if starter == "openmpi" or (starter is None and "OMPI_COMM_WORLD_SIZE" in environment):
-        return "openmpi"
+        return "openmpi", by_starter
     if starter == "hydra" or (starter is None and "HYDI_CONTROL_FD" in environment):
         own = of_mpi4py()
-        return own if own in ("mpich", "mpiabi") else "mpich"
-    return of_mpi4py()
+        return (own if own in ("mpich", "mpiabi") else "mpich"), by_starter
+    return of_mpi4py(), "mpi4py uses it"
 
 
 # ---- mpi4py ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ foreach(abi ${abis})
     install(DIRECTORY ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/lib ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/bin
             DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS PATTERN pkgconfig EXCLUDE)
 endforeach()
-install(FILES csrc/include/mpiio_ext.h DESTINATION include)
+install(FILES csrc/include/mpiio_ext.h csrc/engine/mpiio_ext_engine.h DESTINATION include)
+install(DIRECTORY docs/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 FILES_MATCHING PATTERN "*.1")
 
 find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
 Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 csrc/generated/_binding.c)

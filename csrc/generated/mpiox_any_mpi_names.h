@@ -280,8 +280,30 @@ enum {
     MPIOX_ANY_MPI_File_get_size,
     MPIOX_ANY_MPI_File_get_type_extent,
     MPIOX_ANY_MPI_File_get_view,
+    MPIOX_ANY_MPI_File_iread,
+    MPIOX_ANY_MPI_File_iread_all,
+    MPIOX_ANY_MPI_File_iread_at,
+    MPIOX_ANY_MPI_File_iread_at_all,
+    MPIOX_ANY_MPI_File_iread_shared,
+    MPIOX_ANY_MPI_File_iwrite,
+    MPIOX_ANY_MPI_File_iwrite_all,
+    MPIOX_ANY_MPI_File_iwrite_at,
+    MPIOX_ANY_MPI_File_iwrite_at_all,
+    MPIOX_ANY_MPI_File_iwrite_shared,
     MPIOX_ANY_MPI_File_open,
     MPIOX_ANY_MPI_File_preallocate,
+    MPIOX_ANY_MPI_File_read,
+    MPIOX_ANY_MPI_File_read_all,
+    MPIOX_ANY_MPI_File_read_all_begin,
+    MPIOX_ANY_MPI_File_read_all_end,
+    MPIOX_ANY_MPI_File_read_at,
+    MPIOX_ANY_MPI_File_read_at_all,
+    MPIOX_ANY_MPI_File_read_at_all_begin,
+    MPIOX_ANY_MPI_File_read_at_all_end,
+    MPIOX_ANY_MPI_File_read_ordered,
+    MPIOX_ANY_MPI_File_read_ordered_begin,
+    MPIOX_ANY_MPI_File_read_ordered_end,
+    MPIOX_ANY_MPI_File_read_shared,
     MPIOX_ANY_MPI_File_seek,
     MPIOX_ANY_MPI_File_seek_shared,
     MPIOX_ANY_MPI_File_set_atomicity,
@@ -289,6 +311,18 @@ enum {
     MPIOX_ANY_MPI_File_set_size,
     MPIOX_ANY_MPI_File_set_view,
     MPIOX_ANY_MPI_File_sync,
+    MPIOX_ANY_MPI_File_write,
+    MPIOX_ANY_MPI_File_write_all,
+    MPIOX_ANY_MPI_File_write_all_begin,
+    MPIOX_ANY_MPI_File_write_all_end,
+    MPIOX_ANY_MPI_File_write_at,
+    MPIOX_ANY_MPI_File_write_at_all,
+    MPIOX_ANY_MPI_File_write_at_all_begin,
+    MPIOX_ANY_MPI_File_write_at_all_end,
+    MPIOX_ANY_MPI_File_write_ordered,
+    MPIOX_ANY_MPI_File_write_ordered_begin,
+    MPIOX_ANY_MPI_File_write_ordered_end,
+    MPIOX_ANY_MPI_File_write_shared,
     MPIOX_ANY_MPI_Group_free,
     MPIOX_ANY_MPI_Info_create,
     MPIOX_ANY_MPI_Info_f2c,
@@ -574,8 +608,30 @@ enum {
         "MPI_File_get_size", \
         "MPI_File_get_type_extent", \
         "MPI_File_get_view", \
+        "MPI_File_iread", \
+        "MPI_File_iread_all", \
+        "MPI_File_iread_at", \
+        "MPI_File_iread_at_all", \
+        "MPI_File_iread_shared", \
+        "MPI_File_iwrite", \
+        "MPI_File_iwrite_all", \
+        "MPI_File_iwrite_at", \
+        "MPI_File_iwrite_at_all", \
+        "MPI_File_iwrite_shared", \
         "MPI_File_open", \
         "MPI_File_preallocate", \
+        "MPI_File_read", \
+        "MPI_File_read_all", \
+        "MPI_File_read_all_begin", \
+        "MPI_File_read_all_end", \
+        "MPI_File_read_at", \
+        "MPI_File_read_at_all", \
+        "MPI_File_read_at_all_begin", \
+        "MPI_File_read_at_all_end", \
+        "MPI_File_read_ordered", \
+        "MPI_File_read_ordered_begin", \
+        "MPI_File_read_ordered_end", \
+        "MPI_File_read_shared", \
         "MPI_File_seek", \
         "MPI_File_seek_shared", \
         "MPI_File_set_atomicity", \
@@ -583,6 +639,18 @@ enum {
         "MPI_File_set_size", \
         "MPI_File_set_view", \
         "MPI_File_sync", \
+        "MPI_File_write", \
+        "MPI_File_write_all", \
+        "MPI_File_write_all_begin", \
+        "MPI_File_write_all_end", \
+        "MPI_File_write_at", \
+        "MPI_File_write_at_all", \
+        "MPI_File_write_at_all_begin", \
+        "MPI_File_write_at_all_end", \
+        "MPI_File_write_ordered", \
+        "MPI_File_write_ordered_begin", \
+        "MPI_File_write_ordered_end", \
+        "MPI_File_write_shared", \
         "MPI_Group_free", \
         "MPI_Info_create", \
         "MPI_Info_f2c", \
@@ -1633,6 +1701,46 @@ enum {
 #define MPI_File_get_view \
     (*(__typeof__(MPI_File_get_view) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_get_view))
 #endif
+#ifndef MPI_File_iread
+#define MPI_File_iread \
+    (*(__typeof__(MPI_File_iread) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iread))
+#endif
+#ifndef MPI_File_iread_all
+#define MPI_File_iread_all \
+    (*(__typeof__(MPI_File_iread_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iread_all))
+#endif
+#ifndef MPI_File_iread_at
+#define MPI_File_iread_at \
+    (*(__typeof__(MPI_File_iread_at) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iread_at))
+#endif
+#ifndef MPI_File_iread_at_all
+#define MPI_File_iread_at_all \
+    (*(__typeof__(MPI_File_iread_at_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iread_at_all))
+#endif
+#ifndef MPI_File_iread_shared
+#define MPI_File_iread_shared \
+    (*(__typeof__(MPI_File_iread_shared) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iread_shared))
+#endif
+#ifndef MPI_File_iwrite
+#define MPI_File_iwrite \
+    (*(__typeof__(MPI_File_iwrite) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iwrite))
+#endif
+#ifndef MPI_File_iwrite_all
+#define MPI_File_iwrite_all \
+    (*(__typeof__(MPI_File_iwrite_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iwrite_all))
+#endif
+#ifndef MPI_File_iwrite_at
+#define MPI_File_iwrite_at \
+    (*(__typeof__(MPI_File_iwrite_at) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iwrite_at))
+#endif
+#ifndef MPI_File_iwrite_at_all
+#define MPI_File_iwrite_at_all \
+    (*(__typeof__(MPI_File_iwrite_at_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iwrite_at_all))
+#endif
+#ifndef MPI_File_iwrite_shared
+#define MPI_File_iwrite_shared \
+    (*(__typeof__(MPI_File_iwrite_shared) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_iwrite_shared))
+#endif
 #ifndef MPI_File_open
 #define MPI_File_open \
     (*(__typeof__(MPI_File_open) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_open))
@@ -1640,6 +1748,54 @@ enum {
 #ifndef MPI_File_preallocate
 #define MPI_File_preallocate \
     (*(__typeof__(MPI_File_preallocate) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_preallocate))
+#endif
+#ifndef MPI_File_read
+#define MPI_File_read \
+    (*(__typeof__(MPI_File_read) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read))
+#endif
+#ifndef MPI_File_read_all
+#define MPI_File_read_all \
+    (*(__typeof__(MPI_File_read_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_all))
+#endif
+#ifndef MPI_File_read_all_begin
+#define MPI_File_read_all_begin \
+    (*(__typeof__(MPI_File_read_all_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_all_begin))
+#endif
+#ifndef MPI_File_read_all_end
+#define MPI_File_read_all_end \
+    (*(__typeof__(MPI_File_read_all_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_all_end))
+#endif
+#ifndef MPI_File_read_at
+#define MPI_File_read_at \
+    (*(__typeof__(MPI_File_read_at) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_at))
+#endif
+#ifndef MPI_File_read_at_all
+#define MPI_File_read_at_all \
+    (*(__typeof__(MPI_File_read_at_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_at_all))
+#endif
+#ifndef MPI_File_read_at_all_begin
+#define MPI_File_read_at_all_begin \
+    (*(__typeof__(MPI_File_read_at_all_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_at_all_begin))
+#endif
+#ifndef MPI_File_read_at_all_end
+#define MPI_File_read_at_all_end \
+    (*(__typeof__(MPI_File_read_at_all_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_at_all_end))
+#endif
+#ifndef MPI_File_read_ordered
+#define MPI_File_read_ordered \
+    (*(__typeof__(MPI_File_read_ordered) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_ordered))
+#endif
+#ifndef MPI_File_read_ordered_begin
+#define MPI_File_read_ordered_begin \
+    (*(__typeof__(MPI_File_read_ordered_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_ordered_begin))
+#endif
+#ifndef MPI_File_read_ordered_end
+#define MPI_File_read_ordered_end \
+    (*(__typeof__(MPI_File_read_ordered_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_ordered_end))
+#endif
+#ifndef MPI_File_read_shared
+#define MPI_File_read_shared \
+    (*(__typeof__(MPI_File_read_shared) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_read_shared))
 #endif
 #ifndef MPI_File_seek
 #define MPI_File_seek \
@@ -1668,6 +1824,54 @@ enum {
 #ifndef MPI_File_sync
 #define MPI_File_sync \
     (*(__typeof__(MPI_File_sync) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_sync))
+#endif
+#ifndef MPI_File_write
+#define MPI_File_write \
+    (*(__typeof__(MPI_File_write) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write))
+#endif
+#ifndef MPI_File_write_all
+#define MPI_File_write_all \
+    (*(__typeof__(MPI_File_write_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_all))
+#endif
+#ifndef MPI_File_write_all_begin
+#define MPI_File_write_all_begin \
+    (*(__typeof__(MPI_File_write_all_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_all_begin))
+#endif
+#ifndef MPI_File_write_all_end
+#define MPI_File_write_all_end \
+    (*(__typeof__(MPI_File_write_all_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_all_end))
+#endif
+#ifndef MPI_File_write_at
+#define MPI_File_write_at \
+    (*(__typeof__(MPI_File_write_at) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_at))
+#endif
+#ifndef MPI_File_write_at_all
+#define MPI_File_write_at_all \
+    (*(__typeof__(MPI_File_write_at_all) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_at_all))
+#endif
+#ifndef MPI_File_write_at_all_begin
+#define MPI_File_write_at_all_begin \
+    (*(__typeof__(MPI_File_write_at_all_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_at_all_begin))
+#endif
+#ifndef MPI_File_write_at_all_end
+#define MPI_File_write_at_all_end \
+    (*(__typeof__(MPI_File_write_at_all_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_at_all_end))
+#endif
+#ifndef MPI_File_write_ordered
+#define MPI_File_write_ordered \
+    (*(__typeof__(MPI_File_write_ordered) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_ordered))
+#endif
+#ifndef MPI_File_write_ordered_begin
+#define MPI_File_write_ordered_begin \
+    (*(__typeof__(MPI_File_write_ordered_begin) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_ordered_begin))
+#endif
+#ifndef MPI_File_write_ordered_end
+#define MPI_File_write_ordered_end \
+    (*(__typeof__(MPI_File_write_ordered_end) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_ordered_end))
+#endif
+#ifndef MPI_File_write_shared
+#define MPI_File_write_shared \
+    (*(__typeof__(MPI_File_write_shared) *)mpiox_any_mpi(MPIOX_ANY_MPI_File_write_shared))
 #endif
 #ifndef MPI_Group_free
 #define MPI_Group_free \

@@ -478,7 +478,9 @@ def _used_names() -> tuple[list[str], list[str]]:
         if folder not in ("generated", "trace", "engine"):
             used.update(re.findall(r"\bPMPI_[A-Z]\w*[a-z0-9]\b", path.read_text(encoding="utf-8")))
         elif folder == "engine":
-            called.update(re.findall(r"\b(MPI_[A-Z]\w*[a-z0-9])\(", path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
+            called.update(re.findall(r"\b(MPI_[A-Z]\w*[a-z0-9])\(", text))
+            called.update(re.findall(r"\b(MPI_[A-Z][a-z0-9]*_\w*[a-z0-9])\b", text))  # named to a macro that calls it
     return sorted(used), sorted(called)
 
 

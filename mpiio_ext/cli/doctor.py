@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,12 @@ from mpiio_ext.cli.lazy import complete_command
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
-    from mpiio_ext.doctor.mpi import Job
+    from mpiio_ext.doctor.mpi import Job, Own
 
 __all__ = ["doctor"]
+
+#: How long a rank stays that has not got as far as MPI: its end is none of the job.
+_WITHOUT_MPI_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,43 +44,50 @@ def _end_of_job(*_: object) -> None:
     raise JobEnded
 
 
-def _local(wish: _Wish, family: list[str]) -> Iterator[Finding]:
-    """Yield what one process can find out, the quickest first; leave the family of the library behind."""
-    from mpiio_ext._load import get_library
+def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
+    """Yield what one process can find out, the quickest first; leave what is known of the library behind."""
+    from mpiio_ext._load import get_library, select
     from mpiio_ext.doctor import machine, mpi, program, software, storage
     from mpiio_ext.doctor.findings import bad
     from mpiio_ext.errors import LoadError
 
     environment, limit_s = dict(os.environ), wish.timeout_s
+    words, starter = program.program_of(wish.command)
     try:
+        try:
+            why = select([starter, *words] if starter else words)
+        except LoadError as error:  # no library of the wheel is for the program's MPI
+            yield bad("program.mpi", str(error), "docs/install.md, from source", abi=None)
+            why, wish = select(()), replace(wish, command=())
         library = get_library()
     except LoadError as error:
         yield bad("library", str(error), "build or install mpiio_ext: docs/install.md")
         return
-    own = mpi.examine_library(library, environment, limit_s)
-    family.append(own.family)
+    own = mpi.examine_library(library, environment, limit_s, why)
+    owned.append(own)
     yield from own.findings
-    yield mpi.starter(own.family, environment, limit_s)
+    yield mpi.starter(own.family, environment, limit_s, starter, bool(own.part))
     yield from software.variables(environment)
     yield program.preloaded(environment)
     yield software.hints(environment, limit_s)
     if wish.command:
         yield from program.examine(wish.command, library, environment, limit_s)
     yield from storage.examine(wish.path, environment, limit_s)
-    yield from machine.examine(machine.Machine(environment=environment, limit_s=limit_s), own.has_liburing)
+    here = machine.Machine(environment=environment, limit_s=limit_s)
+    yield from machine.examine(here, own.has_liburing, own.opens_liburing)
     yield from software.versions(environment, limit_s)
 
 
-def _of_job(wish: _Wish, job: Job, family: str) -> list[Finding]:
-    """Take part in the job; return what rank 0 has found, nothing on the others."""
+def _of_job(wish: _Wish, job: Job, family: str, apart: bool = False) -> list[Finding]:
+    """Take part in the job; return what rank 0 has found, nothing on the others. `apart` as of `mpi.examine_job`."""
     from mpiio_ext.doctor import mpi
     from mpiio_ext.doctor.children import pause
 
     answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
     if job.rank == 0:
-        return mpi.examine_job(answer, job, family, wish.write, wish.spawn)
+        return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart)
     if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first
-        pause(wish.timeout_s)
+        pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
 
 
@@ -85,12 +95,13 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
     from mpiio_ext.doctor.children import JobEnded
     from mpiio_ext.doctor.findings import bad
 
-    family: list[str] = []
+    owned: list[Own] = []
     try:
-        for item in _local(wish, family):
+        for item in _local(wish, owned):
             found.append(item)
             say(item)
-        for item in _of_job(wish, job, family[0]) if family else []:
+        other = any(item.key == "program.mpi" and item.facts.get("abi") for item in found)
+        for item in _of_job(wish, job, owned[0].family, other and bool(owned[0].part)) if owned else []:
             found.append(item)
             say(item)
         return

@@ -18,13 +18,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext import abi
 from mpiio_ext.doctor.children import run_limited
 
 __all__ = ["ABIS", "Binary", "Trace", "abi_of", "privileges", "read_binary", "trace"]
 
 #: Name of an MPI library -> what to call it.
-ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH"}
-_ABI_NAME = re.compile(r"libmpi(ch|_abi)?\.so(\.\d+)*")
+ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH",
+        "libmpi_abi.so.1": "MPI ABI"}  # fmt: skip
+#: The last form is Cray's: libmpi_gnu_123.so.12.
+_ABI_NAME = re.compile(r"libmpi(ch|_abi|_(gnu|intel|cray|aocc|amd|nvidia|pgi)\w*)?\.so(\.\d+)*")
+_BY_ABI = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "MPI ABI"}
 _GLIBC = re.compile(r"ld(-linux.*|64)?\.so(\.\d+)*|ld-linux.*")
 _LOADED = re.compile(r"^\s+(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?$", re.MULTILINE)
 _PLAIN = re.compile(r"^\s+(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
@@ -80,7 +84,7 @@ class Trace:
 
 def abi_of(name: str) -> str:
     """Return what an MPI library of this name is called; the name itself where it is not known."""
-    return ABIS.get(name, name)
+    return ABIS.get(name) or (_BY_ABI.get(abi.of_library(name) or "", name) if _ABI_NAME.fullmatch(name) else name)
 
 
 def read_binary(path: Path) -> Binary | None:

@@ -219,7 +219,7 @@ def vm_readv(machine: Machine) -> Finding:
     )
 
 
-def io_uring(machine: Machine, has_liburing: bool | None) -> Finding:
+def io_uring(machine: Machine, has_liburing: bool | None, opens_liburing: bool = False) -> Finding:
     """Return whether the kernel gives a process an io_uring, and whether the library would use it."""
     key, disabled = "io_uring", machine.text("proc/sys/kernel/io_uring_disabled")
     answer = ask("io_uring", environment=machine.environment, limit_s=machine.limit_s)
@@ -241,6 +241,13 @@ def io_uring(machine: Machine, has_liburing: bool | None) -> Finding:
             _ENOMEM: "raise ulimit -l",
         }.get(-1 if number is None else int(number), "")
         return warn(key, f"refused: {reason}", "; ".join(word for word in (follows, cause) if word), **facts)
+    if has_liburing is False and opens_liburing:
+        return warn(
+            key,
+            "the kernel gives one, but there is no liburing.so.2",
+            f"{follows}: install it (liburing2 of Debian, liburing of RHEL), or put its folder into LD_LIBRARY_PATH",
+            **facts,
+        )
     if has_liburing is False:
         return warn(
             key,
@@ -251,12 +258,14 @@ def io_uring(machine: Machine, has_liburing: bool | None) -> Finding:
     return good(key, "the kernel gives one (hint mpiox_storage)", **facts)
 
 
-def examine(machine: Machine, has_liburing: bool | None) -> list[Finding]:
+def examine(machine: Machine, has_liburing: bool | None, opens_liburing: bool = False) -> list[Finding]:
     """Return all that is found out about this machine.
 
     Parameters
     ----------
     machine : where to look.
-    has_liburing : whether the library was built with it; None where that is not known.
+    has_liburing : whether the library has it; None where that is not known.
+    opens_liburing : whether it looks for it at run time, as that of a wheel does.
     """
-    return [*limits(), shm(machine), sharing(machine), vm_readv(machine), io_uring(machine, has_liburing)]
+    last = io_uring(machine, has_liburing, opens_liburing)
+    return [*limits(), shm(machine), sharing(machine), vm_readv(machine), last]

