@@ -286,25 +286,38 @@ def known() -> dict[str, dict[str, str]]:
     return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
 
 
-def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> dict[str, str]:
-    """Make one environment and run the checks; returns {check: result}."""
+def record(name: str, entry: dict[str, str]) -> None:
+    """Add results of an environment to those of all runs so far; another run may be adding to them."""
+    results = known()
+    results[name] = results.get(name, {}) | {"date": datetime.date.today().isoformat()} | entry
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
+
+
+def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> bool:
+    """Make one environment, run the checks and record each; returns whether none has failed."""
     environment = ENVIRONMENTS[name]
-    entry = {"date": datetime.date.today().isoformat()}
     try:
         there = keep and (FOLDER / name / "bin").exists()
         folder = FOLDER / name if there else make(name, environment, wheel, light=light)
-    except (MissingError, CheckError) as error:
-        return entry | dict.fromkeys(only, f"left out: {error}")
+    except MissingError as error:
+        record(name, dict.fromkeys(only, f"left out: {error}"))
+        return True
+    except CheckError as error:
+        record(name, dict.fromkeys(only, f"FAILED: {error}"))
+        return False
+    good = True
     for check in only:
         started = time.monotonic()
         try:
-            entry[check] = globals()[check](environment, folder, cases)
+            entry = {check: globals()[check](environment, folder, cases)}
         except CheckError as error:
-            entry[check] = f"FAILED: {error}"
+            entry, good = {check: f"FAILED: {error}"}, False
         if check == "smoke" and "FAILED" not in entry[check]:
-            entry["version"], entry[check] = f"{environment.title}: {entry[check]}", "ok"
+            entry = {"version": f"{environment.title}: {entry[check]}", check: "ok"}
+        record(name, entry)
         print(f"{name}: {check}: {entry[check]} ({time.monotonic() - started:.0f} s)", flush=True)
-    return entry
+    return good
 
 
 def main() -> int:
@@ -323,19 +336,13 @@ def main() -> int:
     wheels = sorted((ROOT / "build" / "wheel" / "dist").glob("*.whl"))
     if not wheels:
         parser.error("there is no wheel: run `make wheel`")
-    failed = False
-    results = known()
+    good = True
     for name in options.names or ENVIRONMENTS:
-        entry = check_all(name, wheels[-1], only, options.cases, keep=options.keep, light=options.light)
-        results = known()  # another run may have added to it
-        results[name] = results.get(name, {}) | entry
-        failed |= any(value.startswith("FAILED") for value in entry.values())
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1), encoding="utf-8")
-    print(table(results))
+        good &= check_all(name, wheels[-1], only, options.cases, keep=options.keep, light=options.light)
+    print(table(known()))
     if options.write:
-        write_page(results)
-    return int(failed)
+        write_page(known())
+    return int(not good)
 
 
 if __name__ == "__main__":
