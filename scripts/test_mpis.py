@@ -4,9 +4,9 @@
     python scripts/test_mpis.py mpich-5 --cases 50       one of them, fewer random programs
     python scripts/test_mpis.py --only smoke,program     some of the checks
 
-Each environment is a fresh virtual environment in ``build/test_mpis`` with the wheel, mpi4py and one MPI library. No
-compiler is used for the wheel; mpi4py is built from source where its wheel does not know the library's name (MPICH of
-Debian, the standard ABI). Checks:
+Each environment is a fresh virtual environment in ``build/test_mpis`` with the wheel (one: the source distribution),
+mpi4py and one MPI library. No compiler is used for the wheel; mpi4py is built from source where its wheel does not know
+the library's name (MPICH of Debian, the standard ABI). Checks:
 
 - ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
   mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
@@ -55,6 +55,7 @@ class Environment:
     build : compiler wrapper by which mpi4py is built; None: mpi4py's wheel.
     mpicc : compiler wrapper for the C program; None: the environment has none.
     starter : mpirun.
+    sdist : the source distribution is installed, by `mpicc`, in place of the wheel.
     patient : mpi4py is linked to tests/programs/patient_ucx.c, for an MPI library that waits without yielding.
     settings : variables of every command; "{folder}" stands for the environment's.
     reference : the MPI library makes the calls of every random program, too; False: of those alone that differ from the
@@ -68,6 +69,7 @@ class Environment:
     build: str | None = None
     mpicc: str | None = None
     starter: str = "mpirun"
+    sdist: bool = False
     patient: bool = False
     settings: tuple[tuple[str, str], ...] = ()
     reference: bool = True
@@ -92,6 +94,8 @@ ENVIRONMENTS = {
     "python-3.12": Environment(title="MPICH 5 (PyPI)", python="3.12", package="mpich>=5", mpicc="mpicc"),
     "python-3.13": Environment(title="MPICH 5 (PyPI)", python="3.13", package="mpich>=5", mpicc="mpicc"),
     "python-3.14": Environment(title="MPICH 5 (PyPI)", python="3.14", package="mpich>=5", mpicc="mpicc"),
+    "sdist": Environment(title="source distribution, MPICH 5 (PyPI)", python="3.12", package="mpich>=5", mpicc="mpicc",
+                         sdist=True),
 }  # fmt: skip
 
 
@@ -170,9 +174,12 @@ def make(name: str, environment: Environment, wheel: Path, *, light: bool) -> Pa
         run(folder, [*pip, "mpi4py>=4.1"], timeout_s=600)
     else:
         build_mpi4py(environment, environment.build, folder, pip)
+    what, more = str(wheel), {}
+    if environment.sdist:
+        what, more = str(next(wheel.parent.glob("*.tar.gz"))), {"MPICC": environment.mpicc or "mpicc"}
     if light:
-        run(folder, [*pip, "--no-deps", str(wheel)], timeout_s=1800)
-    run(folder, [*pip, *(LIGHT if light else [str(wheel)]), *TESTS], timeout_s=1800)
+        run(folder, [*pip, "--no-deps", what], timeout_s=3600, more=more)
+    run(folder, [*pip, *(LIGHT if light else [what]), *TESTS], timeout_s=3600, more=more)
     return folder
 
 
