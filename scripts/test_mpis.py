@@ -87,7 +87,7 @@ ENVIRONMENTS = {
     "mpich-4": Environment(title="MPICH 4 (Debian)", build="mpicc.mpich", mpicc="mpicc.mpich", starter="mpirun.mpich",
                            patient=True, needs="mpirun.mpich"),
     "impi": Environment(title="Intel MPI (PyPI)", package="impi-devel", mpicc="mpicc", settings=INTEL,
-                        reference=False),  # its own code crashes or hangs in 1 of 3 cases: half an hour of relaunches
+                        reference=False),  # its own code ended 6 of 20 cases by a crash or a hang: relaunches
     "mpiabi": Environment(title="MPI-5 standard ABI (PyPI's MPICH)", package="mpich>=5", build="mpicc_abi",
                           mpicc="mpicc_abi"),
     "python-3.10": Environment(title="MPICH 5 (PyPI)", python="3.10", package="mpich>=5", mpicc="mpicc"),
