@@ -128,9 +128,9 @@ def variables(folder: Path) -> dict[str, str]:
 def run(folder: Path, command: list[str], *, timeout_s: float, more: dict[str, str] | None = None) -> str:
     """Run a command in an environment; returns both outputs, raises `CheckError`.
 
-    Both go to the environment's last.log, to be looked at in long runs.
+    Both go to last.PID.log of the environment, to be looked at in long runs.
     """
-    log = folder / "last.log"
+    log = folder / f"last.{os.getpid()}.log"
     try:
         with log.open("w", encoding="utf-8") as output:
             status = subprocess.run(
