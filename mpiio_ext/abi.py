@@ -23,8 +23,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,6 +80,8 @@ def _misfit(what: str, mpi: str) -> LoadError:
 
 def _listed(path: str, interpreter: str) -> list[str]:
     """Return the libraries that the dynamic linker would load for a program, by name."""
+    import subprocess  # here: every rank that imports the package would load it
+
     try:
         done = subprocess.run(
             [interpreter, "--list", path], capture_output=True, text=True, timeout=_LISTING_S, check=False
@@ -128,6 +128,8 @@ def _is_this_python(path: str) -> bool:
 
 def _of_word(word: str) -> str | None:
     """Return the ABI of one word of a command, when it names a program that has one."""
+    import shutil
+
     path = shutil.which(word)
     if path is None:
         return None
@@ -141,6 +143,8 @@ def _of_word(word: str) -> str | None:
 
 def _interpreter(path: str) -> str:
     """Return the interpreter of a script, or an empty string."""
+    import shutil
+
     try:
         with Path(path).open("rb") as file:
             line = file.readline(_LINE).decode("utf-8", "replace")

@@ -10,8 +10,8 @@ Source. System V ABI, chapters 4 and 5; /usr/include/elf.h.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["Elf", "ElfError", "read"]
 
@@ -26,8 +26,7 @@ class ElfError(ValueError):
     """No ELF file of a known form, or a damaged one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
+class Elf(NamedTuple):  # a data class would make every rank import `inspect`
     """The dynamic section of a file.
 
     Attributes

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import shutil
 import struct
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import mpiio_ext
 from mpiio_ext import _load, abi
+from mpiio_ext.cli import main
 from mpiio_ext.elf import Elf, ElfError, parse, read
 from mpiio_ext.errors import LoadError
 
@@ -191,6 +195,35 @@ def test_python_of_this_environment_has_the_mpi_of_mpi4py(tmp_path: Path, monkey
     assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
 
 
+def test_python_of_another_environment_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mpi4py may be for another MPI library than that of this environment."""
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
+    other = tmp_path / "bin" / Path(sys.executable).name
+    other.parent.mkdir()
+    other.symlink_to(sys.executable)
+    assert abi.of_command([str(other), "app.py"], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
+
+
+def test_script_of_the_python_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
+    script = tmp_path / "app"
+    script.write_text(f"#!/usr/bin/env {Path(sys.executable).name}\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "mpiabi"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
+
+
+@pytest.mark.parametrize(("starter", "kind"), [("srun", "slurm"), ("mpirun", "unknown")])
+def test_mpi4py_counts_last(starter: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A starter that is not of one MPI library, and a program that tells nothing."""
+    tool = str(program(tmp_path, "tool", "libc.so.6"))
+    for expected in ("openmpi", "mpich", "mpiabi", None):
+        monkeypatch.setattr(abi, "of_mpi4py", lambda expected=expected: expected)
+        assert abi.of_command([starter, "-n", "4", tool], kind, {}) == expected
+
+
 def test_the_variable_comes_first(tmp_path: Path) -> None:
     app = str(program(tmp_path, "app", "libmpi.so.12"))
     assert abi.of_command([app], None, {abi.VARIABLE: "openmpi"}) == "openmpi"
@@ -222,6 +255,97 @@ def test_an_unknown_mpi_is_named_with_what_to_do(tmp_path: Path) -> None:
         abi.of_command([app], None, {})
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["run"], ["--", "./app"]),
+        (["trace", "-o", "trace"], ["--", "./app"]),
+        (["tune", "--budget", "1s"], ["--", "./app"]),
+        (["advise"], ["--", "./app"]),
+        (["pioneer", "replay", "--hint", "cb_nodes=1"], ["path.parquet", "here"]),
+    ],
+)
+def test_every_command_that_starts_a_program_looks_for_its_mpi(
+    command: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message of the choice is the command's, and nothing was started."""
+    asked: list[tuple[str, ...]] = []
+
+    def select(words: tuple[str, ...]) -> None:
+        asked.append(words)
+        raise LoadError("app uses libmpi.so.20")
+
+    monkeypatch.setattr(_load, "select", select)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "path.parquet").touch()
+    done = CliRunner().invoke(main, [*command, *words])
+    assert done.exit_code == 2, done.output
+    assert "app uses libmpi.so.20" in done.output
+    assert len(asked) == 1
+    assert asked[0] == ("./app",) or asked[0][:5] == (sys.executable, "-m", "mpiio_ext", "pioneer", "replay")
+
+
+# ---- mpi4py ----------------------------------------------------------------------------------------------------------
+
+
+def put_mpi4py(monkeypatch: pytest.MonkeyPatch, folder: Path | None, asked: object = None) -> None:
+    """Put a package mpi4py in place of the installed one: its folder, and what its wheel answers."""
+    spec = None if folder is None else types.SimpleNamespace(submodule_search_locations=[str(folder)])
+    package = types.ModuleType("mpi4py")
+    if asked is not None:
+        package._mpiabi = types.SimpleNamespace(_get_mpiabi=asked)  # type: ignore[attr-defined]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    monkeypatch.setitem(sys.modules, "mpi4py", package)
+    monkeypatch.delitem(sys.modules, "mpi4py._mpiabi", raising=False)
+
+
+@pytest.mark.parametrize("name", ["MPI.cpython-311-x86_64-linux-gnu.so", "MPI.abi3.so"])
+@pytest.mark.parametrize(
+    ("needed", "expected"), [("libmpi.so.40", "openmpi"), ("libmpich.so.12", "mpich"), ("libmpi_abi.so.1", "mpiabi")]
+)
+def test_mpi4py_built_for_one_library(
+    name: str, needed: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file says which; it is not asked."""
+    (tmp_path / name).write_bytes(elf(("libc.so.6", needed)))
+    put_mpi4py(monkeypatch, tmp_path, asked=lambda: "never")
+    assert abi.of_mpi4py({}) == expected
+
+
+def test_mpi4py_built_for_an_unknown_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "MPI.abi3.so").write_bytes(elf(("libmpi.so.20",)))
+    put_mpi4py(monkeypatch, tmp_path)
+    with pytest.raises(LoadError, match=r"MPI\.abi3\.so uses libmpi\.so\.20, .*MPICC=mpicc pip install"):
+        abi.of_mpi4py({})
+
+
+@pytest.mark.parametrize("expected", abi.NAMES)
+def test_mpi4py_of_a_wheel_is_asked(expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds a file for every ABI and looks for the library itself."""
+    for name in abi.NAMES:
+        (tmp_path / f"MPI.{name}.cpython-311-x86_64-linux-gnu.so").write_bytes(elf(("libmpi.so.20",)))
+    put_mpi4py(monkeypatch, tmp_path, asked=lambda: expected)
+    assert abi.of_mpi4py({}) == expected
+
+
+def test_mpi4py_of_a_wheel_that_finds_another_abi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_mpi4py(monkeypatch, tmp_path, asked=lambda: "msmpi")
+    with pytest.raises(LoadError, match=r"mpi4py uses an MPI library of the ABI 'msmpi', .*MPICC=mpicc pip install"):
+        abi.of_mpi4py({})
+
+
+def test_without_mpi4py_or_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_found() -> str:
+        raise RuntimeError("cannot load MPI library")
+
+    put_mpi4py(monkeypatch, None)
+    assert abi.of_mpi4py({}) is None
+    put_mpi4py(monkeypatch, tmp_path)  # of a version that cannot be asked
+    assert abi.of_mpi4py({}) is None
+    put_mpi4py(monkeypatch, tmp_path, asked=nothing_found)
+    assert abi.of_mpi4py({}) is None
+
+
 # ---- a wheel ---------------------------------------------------------------------------------------------------------
 
 
@@ -244,6 +368,13 @@ def test_library_for_a_command(wheel: Path, tmp_path: Path) -> None:
     assert _load.get_library() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext.so"
     assert _load.get_tracer() == wheel / "abis" / "mpiabi" / "lib" / "libmpiio_ext_trace.so"
     assert _load.family() == "mpiabi"
+
+
+@pytest.mark.parametrize("name", abi.NAMES)
+def test_library_for_an_import_is_that_of_mpi4py(name: str, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(abi, "of_mpi4py", lambda: name)
+    assert _load.get_library() == wheel / "abis" / name / "lib" / "libmpiio_ext.so"
+    assert _load.family() == name
 
 
 def test_library_that_is_in_the_process(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
