@@ -8,8 +8,8 @@ Content. :class:`Site`, from ``site`` of setup.json or from a file of its own, t
 is ``site.schema.json`` (JSON Schema); what a schema cannot say (a time zone that exists, a pattern that is one, names
 that are defined) is checked beside it. Every mistake is a line that begins with its place as a JSON pointer.
 
-Example
--------
+Example of a site
+-----------------
 ::
 
     {
