@@ -52,9 +52,13 @@ __all__ = ["FIELDS", "SCHEMA", "Clock", "FileSystem", "Site", "SourceFiles", "St
            "load_document", "load_site", "schema", "site_in_setup"]  # fmt: skip
 
 #: The form of a site, as JSON Schema.
+#:
+#: :meta hide-value:
 SCHEMA = Path(__file__).with_name("site.schema.json")
 
 #: What each field means, by JSON pointer; ``*`` stands for any name or number.
+#:
+#: :meta hide-value:
 FIELDS: dict[str, str] = {
     "/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
     "/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "
