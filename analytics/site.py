@@ -8,8 +8,8 @@ Content. :class:`Site`, from ``site`` of setup.json or from a file of its own, t
 is ``site.schema.json`` (JSON Schema); what a schema cannot say (a time zone that exists, a pattern that is one, names
 that are defined) is checked beside it. Every mistake is a line that begins with its place as a JSON pointer.
 
-Example
--------
+Example of a site
+-----------------
 ::
 
     {
@@ -52,9 +52,13 @@ __all__ = ["FIELDS", "SCHEMA", "Clock", "FileSystem", "Site", "SourceFiles", "St
            "load_document", "load_site", "schema", "site_in_setup"]  # fmt: skip
 
 #: The form of a site, as JSON Schema.
+#:
+#: :meta hide-value:
 SCHEMA = Path(__file__).with_name("site.schema.json")
 
 #: What each field means, by JSON pointer; ``*`` stands for any name or number.
+#:
+#: :meta hide-value:
 FIELDS: dict[str, str] = {
     "/time_zone": "of times without zone in logs (sacct, LMT databases), e.g. America/Los_Angeles; default UTC",
     "/mounts/*": "default stripe_size (B, 1048576) and stripe_count (1; -1, all OSTs: counts are not compared) of "

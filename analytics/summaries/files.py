@@ -376,6 +376,8 @@ Reader = Callable[[Path], Summaries]
 _PARQUET, _CSV = (_write_parquet, _read_parquet), (_write_csv, _read_csv)
 _SQLITE, _HDF5 = (_write_sqlite, _read_sqlite), (_write_hdf5, _read_hdf5)
 #: Ending of a file's name -> how it is written and read.
+#:
+#: :meta hide-value:
 FORMS: Mapping[str, tuple[Writer, Reader]] = {
     ".parquet": _PARQUET, ".csv": _CSV, ".csv.gz": _CSV, ".sqlite": _SQLITE, ".sqlite3": _SQLITE, ".db": _SQLITE,
     ".h5": _HDF5, ".hdf5": _HDF5,

@@ -307,4 +307,6 @@ RUNS = Table(
 )
 
 #: Every table, by name.
+#:
+#: :meta hide-value:
 TABLES: dict[str, Table] = {table.name: table for table in (DARSHAN_JOB, DARSHAN_FILE, SLURM, LMT, RUNS)}

@@ -170,3 +170,5 @@ def test_the_site_is_built(family: str, tmp_path: pathlib.Path) -> None:
     assert "docs/index.html" in (site / "index.html").read_text(encoding="utf-8")
     assert "docs/tutorial/first-hour" in (site / "searchindex.js").read_text(encoding="utf-8")
     assert "mpiox_partition" in (site / "docs" / "reference" / "hints.html").read_text(encoding="utf-8")
+    local = [page.name for page in site.rglob("*.html") if str(ROOT) in page.read_text(encoding="utf-8")]
+    assert not local, f"paths of this machine: {local}; a constant wants ':meta hide-value:' in its comment"

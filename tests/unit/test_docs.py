@@ -139,6 +139,23 @@ def test_what_python_blocks_import_exists(page: pathlib.Path) -> None:
                     assert _exists(name), f"{name_of(page)}:{block.line}: there is no {name}"
 
 
+def test_what_python_blocks_import_is_in_the_reference() -> None:
+    """Whoever copies an example finds the module, or the package that hands the name on, in the reference."""
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("python-*.md"))
+    known = set(re.findall(r"automodule:: (\S+)", text))
+    missing = {
+        f"{name_of(page)}: {node.module}.{alias.name}"
+        for page in PAGES
+        for block in documents.blocks(page)
+        if block.language == "python"
+        for node in ast.walk(ast.parse(block.text))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("mpiio_ext")
+        for alias in node.names
+        if not {node.module, f"{node.module}.{alias.name}"} & known
+    }
+    assert not missing, sorted(missing)
+
+
 def _exists(name: str) -> bool:
     """Return whether a dotted name is a module, or an attribute of one."""
     try:

@@ -37,12 +37,16 @@ __all__ = ["KERNELS", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "
            "kernel_name", "kind_of"]
 
 #: Pattern name -> class, in the order in which the bench runs them.
+#:
+#: :meta hide-value:
 PATTERNS: dict[str, type[Pattern]] = {
     pattern.name: pattern
     for pattern in (ContiguousSegments, InterleavedBlocks, Block3D, Tiles2D, BTIO, RandomPieces, ClimateFlush)
 }
 
 #: Kernel name -> class, in the order in which the bench runs them.
+#:
+#: :meta hide-value:
 KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel
     for kernel in (
@@ -59,6 +63,8 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 #: Kernels that are asked for with a file, ``NAME:FILE``: name -> (class, the parameter that is the file).
+#:
+#: :meta hide-value:
 WITH_FILE: dict[str, tuple[type[Kernel], str]] = {Pioneer.name: (Pioneer, "path")}
 
 
