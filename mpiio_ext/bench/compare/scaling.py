@@ -349,8 +349,8 @@ def run_scaling(options: Options, *, json_path: Path | None, plot_path: Path | N
     installations = find_installations()
     if not installations:
         raise BenchError(
-            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a source "
-            "tree first (a wheel has no such program)"
+            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
+            "source tree first (a wheel has no such program)"
         )
 
     def peers(ranks: int) -> list[Peer]:
