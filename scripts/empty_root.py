@@ -77,6 +77,7 @@ class Kind:
     mpicc : compiler wrapper of the machine, for the program in C.
     development : package that has it.
     before_c, before_python : lines that docs/install.md tells the user for this MPI.
+    replays : whether ``pioneer all`` is run.
     """
 
     packages: tuple[str, ...]
@@ -84,6 +85,7 @@ class Kind:
     development: str
     before_c: str = ""
     before_python: str = ""
+    replays: bool = True
 
 
 KINDS = {
@@ -99,6 +101,7 @@ KINDS = {
         development="libmpich-dev",
         before_python="mkdir -p ~/mpich && ln -sf /lib/x86_64-linux-gnu/libmpich.so.12 ~/mpich/libmpi.so.12\n"
         "export LD_LIBRARY_PATH=~/mpich",
+        replays=False,  # MPICH 4.0.2's ROMIO ends it, "Out of memory in adio/common/flatten.c"; MPICH 5 does not
     ),
 }
 
@@ -266,7 +269,7 @@ def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
         if " doctor" not in line and "smoke: ok" not in said:
             raise StepError(f"{line}: {said[-_OUTPUT:]}")
     (FOLDER / f"doctor-{name}.txt").write_text(said, encoding="utf-8")
-    for line, words in _PIONEER:
+    for line, words in _PIONEER if kind.replays else ():
         said, seconds[line] = machine.do(f"{before}\n{line} 2>&1")
         if words not in said:
             raise StepError(f"{line}: {said[-_OUTPUT:]}")

@@ -353,7 +353,10 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     console = console_of_results()
     installations = find_installations()
     if not installations:
-        raise BenchError("no MPI installation with this library was found: run `make build` first")
+        raise BenchError(
+            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
+            "source tree first (a wheel has no such program)"
+        )
     peers = [peer for installation in installations for peer in peers_of(installation, options.ranks)]
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))

@@ -348,7 +348,10 @@ def run_scaling(options: Options, *, json_path: Path | None, plot_path: Path | N
     """Measure, print, and write the files; returns the results list."""
     installations = find_installations()
     if not installations:
-        raise BenchError("no MPI installation with this library was found: run `make build` first")
+        raise BenchError(
+            "no MPI installation with this library and its benchmark program in C was found: run `make build` in a "
+            "source tree first (a wheel has no such program)"
+        )
 
     def peers(ranks: int) -> list[Peer]:
         return [peer for installation in installations for peer in peers_of(installation, ranks)]

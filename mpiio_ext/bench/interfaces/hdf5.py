@@ -177,7 +177,10 @@ class Hdf5(Interface):
         try:
             import h5py
         except ImportError as error:
-            return f"h5py cannot be imported ({error})"
+            return (
+                f"h5py cannot be imported ({error}): it has to be built with a parallel HDF5, "
+                "HDF5_MPI=ON CC=mpicc pip install --no-binary=h5py h5py"
+            )
         if not h5py.get_config().mpi:
             return f"h5py {h5py.__version__} is built without MPI"
         return None

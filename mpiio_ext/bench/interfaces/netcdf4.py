@@ -97,7 +97,10 @@ class Netcdf4(Interface):
         try:
             import netCDF4
         except ImportError as error:
-            return f"netCDF4 cannot be imported ({error})"
+            return (
+                f"netCDF4 cannot be imported ({error}): it has to be built with a parallel netCDF, "
+                "CC=mpicc pip install --no-binary=netCDF4 netCDF4"
+            )
         if not netCDF4.__has_parallel4_support__:
             return f"netCDF4 {netCDF4.__version__} is built without parallel HDF5"
         return Hdf5().absent_reason()
