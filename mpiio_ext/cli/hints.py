@@ -23,9 +23,10 @@ _WIDE_COLUMNS = 110
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
+@click.option("--set", "only_set", is_flag=True, help="Only what somebody has set: hints whose source is not default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--markdown", is_flag=True, help="Print the table of docs/hints.md: every hint and its default.")
-def hints(path: str, as_json: bool, markdown: bool) -> None:
+def hints(path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
     """List every hint with its type, default, value in force and the source of that value.
 
     Sources, weakest first: default, /etc/romio-hints, openmpi-mca-params.conf, site file, Open MPI parameter (--mca,
@@ -37,7 +38,7 @@ def hints(path: str, as_json: bool, markdown: bool) -> None:
     if markdown:
         click.echo(library.markdown_table(), nl=False)
         return
-    values = library.in_force(path)
+    values = [item for item in library.in_force(path) if not only_set or item.source != "default"]
     if as_json:
         rows = [
             {
@@ -52,8 +53,10 @@ def hints(path: str, as_json: bool, markdown: bool) -> None:
             for item in values
         ]
         click.echo(json.dumps({"path": path, "hints": rows}, indent=2))
-    else:
+    elif values or not only_set:
         _print_table(values, path)
+    else:
+        click.echo("no hint is set: all have their defaults")
     found = library.problems(path)
     for line in found:
         click.echo(f"mpiio-ext: {line}", err=True)

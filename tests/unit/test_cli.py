@@ -221,6 +221,19 @@ def test_hints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows) >= 16
 
 
+def test_hints_that_somebody_has_set() -> None:
+    result = CliRunner().invoke(main, ["hints", "--set", "--json"], env={"MPIOX_HINTS": "cb_nodes=3"})
+    rows = {row["name"]: row for row in json.loads(result.output)["hints"]}
+    assert rows["cb_nodes"]["value"] == "3"
+    assert "default" not in {row["source"] for row in rows.values()} and "mpiox_partition" not in rows
+
+
+def test_no_hint_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpiio_ext.hints.in_force", lambda path: [])
+    result = CliRunner().invoke(main, ["hints", "--set"])
+    assert result.output.startswith("no hint is set")
+
+
 @pytest.mark.parametrize(("columns", "wide"), [("80", False), ("109", False), ("110", True), (None, True)])
 def test_hints_can_be_searched(columns: str | None, *, wide: bool) -> None:
     """No name is broken, in a terminal of 80 columns nor in a pipe."""
