@@ -438,14 +438,15 @@ static void start_delegate(const char *text, int index)
 int mpiox_group_spawn_be_child(const char *library)
 {
     char text[MPIOX_GROUP_CALL_TEXT];
-    MPI_Comm parent = MPI_COMM_NULL;
+    MPI_Comm parent;
     int rank = 0;
 
-#ifdef MPIOX_ANY_MPI
+#ifdef MPIOX_ANY_MPI /* before anything of MPI's: Open MPI's MPI_COMM_NULL is an address to be looked up, too */
     mpiox_any_mpi_open(library != NULL ? library : "");
 #else
     (void)library;
 #endif
+    parent = MPI_COMM_NULL;
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {
