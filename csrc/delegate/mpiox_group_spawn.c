@@ -129,9 +129,9 @@ typedef struct target {    /* where a delegate is wanted */
 
 static int not_found(const char *host, mpiox_error *error)
 {
-    char what[48];
+    char what[sizeof error->what];
 
-    snprintf(what, sizeof what, "host %.17s of mpiox_delegate_hosts", host);
+    snprintf(what, sizeof what, "host %.63s of mpiox_delegate_hosts", host);
     return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
 }
 
