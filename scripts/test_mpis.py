@@ -11,7 +11,8 @@ the library's name (MPICH of Debian, the standard ABI). Checks:
 - ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
   mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
 - ``program``: the same by a C program that knows nothing of the library, compiled with the environment's ``mpicc``;
-  with delegates, too, where nothing may be printed but what the program prints;
+  with delegates, too, where nothing may be printed but what the program prints, and with an open that fails, of which
+  the class and the text must be right;
 - ``mpi4py``: mpi4py's own I/O tests with every method (tests/mpi/test_mpi4py_io.py);
 - ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
 
@@ -244,6 +245,7 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
                timeout_s=300)  # fmt: skip
     if "smoke: ok" not in said or complaints(said):
         raise CheckError(f"with delegates: {said[-_OUTPUT:]}")
+    run(folder, [*launch(environment, folder), tool, "run", "--", str(binary), "errors"], timeout_s=300)
     return "ok"
 
 
