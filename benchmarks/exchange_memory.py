@@ -30,9 +30,9 @@ STRUCTS = {
     "mpiox_due": 40,
     "mpiox_node_access": 24,
     "mpiox_slot": 64,
-    "mpiox_post": 1192,
-    "mpiox_summary": 1200,
-    "mpiox_error": 96,
+    "mpiox_post": 1240,
+    "mpiox_summary": 1248,
+    "mpiox_error": 144,
 }
 _POINTER, _INT, _REQUEST, _OFFSET = 8, 4, 8, 8
 _PAGE, _TURNS, _STORE_BYTES = 4096, 5, 1 << 20

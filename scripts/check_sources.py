@@ -1,4 +1,4 @@
-"""Check the structure of the sources: include directions, cycles, imports, lengths of functions, files and lines.
+"""Check the structure of the sources: include directions, cycles, imports, lengths of functions, files, lines, texts.
 
 The table of csrc/README.md is the only statement of which folder of csrc may include which; every edge that it allows
 must be in use. Inside and across folders no files may need each other: ``foo.c``, ``foo.h`` and ``foo_impl.h`` count
@@ -174,6 +174,25 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
                 yield f"{source.relative_to(csrc.parent)}:{number}: calls {match.group(1)}; only PMPI_* may be called"
 
 
+def error_text_problems(csrc: Path) -> Iterator[str]:
+    """Yield texts of errors that mpiox_error.what would cut off: in a call that gives one, or returned beside such."""
+    header = (csrc / "common" / "mpiox_error.h").read_text(encoding="utf-8")
+    found = re.search(r"\bchar what\[(\d+)\];", header)
+    room = int(found[1]) - 1 if found else 0
+    text_of = r'"((?:\\.|[^"\\\n])*)"'
+    names = "mpiox_error_set|mpiox_mpi_problem|mpiox_mpi_raise_problem|mpiox_messages_fail|mpiox_file_give_up|fail"
+    call = re.compile(rf"\b(?:{names})\([^;{{}}]*;")
+    given = re.compile(rf"\breturn\b(?![^;{{}}]*\b(?:{names})\()[^;{{}}]*{text_of}[^;{{}}]*;")
+    for source in sorted(csrc.rglob("*.c")):
+        text = source.read_text(encoding="utf-8")
+        calls = list(call.finditer(text))
+        for match in [*calls, *(given.finditer(text) if calls else ())]:
+            for what in re.findall(text_of, re.sub(r'"\s*\n\s*"', "", match[0])):
+                if len(what) > room:
+                    line = text.count("\n", 0, match.start()) + 1
+                    yield f"{source.relative_to(csrc.parent)}:{line}: '{what}' is cut off ({room} characters fit)"
+
+
 def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield (name, first line, lines) of every function of a C file; its last brace stands alone in column 0."""
     lines = text.splitlines()
@@ -244,6 +263,7 @@ def problems() -> list[str]:
         *include_problems(csrc, rules),
         *cycle_problems(csrc),
         *mpi_call_problems(csrc),
+        *error_text_problems(csrc),
     ]
     for path in source_files():
         text = path.read_text(encoding="utf-8")

@@ -11,6 +11,8 @@ the library's name (MPICH of Debian, the standard ABI). Checks:
 - ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
   mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
 - ``program``: the same by a C program that knows nothing of the library, compiled with the environment's ``mpicc``;
+  with delegates, too, where nothing may be printed but what the program prints, and with an open that fails, of which
+  the class and the text must be right;
 - ``mpi4py``: mpi4py's own I/O tests with every method (tests/mpi/test_mpi4py_io.py);
 - ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
 
@@ -239,7 +241,21 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
         said = run(folder, command, timeout_s=300)
         if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
             raise CheckError(said[-_OUTPUT:])
+    said = run(folder, [*launch(environment, folder), tool, "run", "-H", "mpiox_delegates=2", "--", str(binary)],
+               timeout_s=300)  # fmt: skip
+    if "smoke: ok" not in said or complaints(said):
+        raise CheckError(f"with delegates: {said[-_OUTPUT:]}")
+    run(folder, [*launch(environment, folder), tool, "run", "--", str(binary), "errors"], timeout_s=300)
     return "ok"
+
+
+def complaints(said: str) -> list[str]:
+    """Return the lines that the library or a delegate printed, without --stats: of a good run none.
+
+    But where the launcher cannot spawn, what takes the place of processes is rightly told.
+    """
+    own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
+    return [line for line in own if not line.endswith("takes its place")]
 
 
 def mpi4py(environment: Environment, folder: Path, cases: int) -> str:

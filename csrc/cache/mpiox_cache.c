@@ -15,6 +15,7 @@
 #include "mpiox_cache.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- life and death ---------------------------------------------------------------------------------------------- */
@@ -112,6 +113,10 @@ bool mpiox_cache_watch(void *context)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
+_Static_assert(MPIOX_CACHE_ERROR_BYTES >= offsetof(mpiox_error, what) + 48 &&
+                   MPIOX_CACHE_ERROR_BYTES < sizeof(mpiox_error),
+               "the names of the calls of csrc/storage and csrc/server are shorter than that");
+
 /* An owner that died leaves at worst an error that is not counted. */
 static void lock_errors(mpiox_file_record *record)
 {
@@ -125,7 +130,7 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
     lock_errors(record);
     const int32_t count = atomic_load(&record->error_count);
     if (count < MPIOX_CACHE_ERRORS)
-        record->errors[count] = *error;
+        memcpy(record->errors[count], error, MPIOX_CACHE_ERROR_BYTES);
     atomic_store(&record->error_count, count + 1);
     pthread_mutex_unlock(&record->error_lock);
     atomic_fetch_add_explicit(&cache->header->counters.errors, 1, memory_order_relaxed);
@@ -141,8 +146,10 @@ int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error 
     const int32_t count = atomic_load(&record->error_count);
     const int32_t kept = count < MPIOX_CACHE_ERRORS ? count : MPIOX_CACHE_ERRORS;
     const int32_t taken = kept < max ? kept : max;
-    memcpy(out, record->errors, (size_t)taken * sizeof *out);
-    memmove(record->errors, record->errors + taken, (size_t)(kept - taken) * sizeof *out);
+    memset(out, 0, (size_t)taken * sizeof *out); /* ends each text, too */
+    for (int32_t i = 0; i < taken; i++)
+        memcpy(&out[i], record->errors[i], MPIOX_CACHE_ERROR_BYTES);
+    memmove(record->errors, record->errors + taken, (size_t)(kept - taken) * MPIOX_CACHE_ERROR_BYTES);
     *more = count - kept;
     atomic_store(&record->error_count, kept - taken);
     pthread_mutex_unlock(&record->error_lock);

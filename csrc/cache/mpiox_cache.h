@@ -49,6 +49,7 @@ enum {
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
+    MPIOX_CACHE_ERROR_BYTES = 96,  /* kept of each: its text is the name of a file-system call, which is short */
     MPIOX_FILE_RANGES = 576,       /* page ranges of a file that can change hands one by one, and owners, at most */
     MPIOX_FILE_RANGES_USUAL = 240  /* at most where there are fewer owners: each one that moves takes its time */
 };
@@ -111,8 +112,9 @@ typedef struct mpiox_file_record {
      * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
-    pthread_mutex_t error_lock;             /* robust, shared */
-    mpiox_error errors[MPIOX_CACHE_ERRORS]; /* deferred, not yet reported */
+    pthread_mutex_t error_lock; /* robust, shared */
+    /* Deferred, not yet reported; the beginning of each mpiox_error. */
+    char errors[MPIOX_CACHE_ERRORS][MPIOX_CACHE_ERROR_BYTES];
 } mpiox_file_record;
 
 enum {

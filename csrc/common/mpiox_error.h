@@ -32,7 +32,7 @@ typedef struct mpiox_error {
     int64_t past_last; /* others > 0: one past the last byte of all of them, in the file */
     int32_t others;    /* further requests that failed: this is the one at the lowest offset */
     int32_t delegate;  /* index + 1 of the I/O delegate that saw it, or 0 */
-    char what[48];     /* the operation, e.g. "pwrite" */
+    char what[96];     /* the operation, e.g. "pwrite"; make lint looks that every text of ours fits */
 } mpiox_error;
 
 /* A short English name for a MPIOX_E_* code; never NULL. */

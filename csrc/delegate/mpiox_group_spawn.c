@@ -129,9 +129,9 @@ typedef struct target {    /* where a delegate is wanted */
 
 static int not_found(const char *host, mpiox_error *error)
 {
-    char what[48];
+    char what[sizeof error->what];
 
-    snprintf(what, sizeof what, "host %.17s of mpiox_delegate_hosts", host);
+    snprintf(what, sizeof what, "host %.63s of mpiox_delegate_hosts", host);
     return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
 }
 
@@ -438,14 +438,15 @@ static void start_delegate(const char *text, int index)
 int mpiox_group_spawn_be_child(const char *library)
 {
     char text[MPIOX_GROUP_CALL_TEXT];
-    MPI_Comm parent = MPI_COMM_NULL;
+    MPI_Comm parent;
     int rank = 0;
 
-#ifdef MPIOX_ANY_MPI
+#ifdef MPIOX_ANY_MPI /* before anything of MPI's: Open MPI's MPI_COMM_NULL is an address to be looked up, too */
     mpiox_any_mpi_open(library != NULL ? library : "");
 #else
     (void)library;
 #endif
+    parent = MPI_COMM_NULL;
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {

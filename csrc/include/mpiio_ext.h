@@ -22,7 +22,7 @@ extern "C" {
 
 /* Version of the library, e.g. "0.1.0". */
 const char *mpiio_ext_version(void);
-/* MPI family the library was built for: "openmpi" or "mpich". */
+/* MPI family the library was built for: "openmpi", "mpich", or "mpiabi" for the standard ABI of MPI 5. */
 const char *mpiio_ext_mpi_family(void);
 /* 1 when this process resolves MPI_File_open to this library, else 0. */
 int mpiio_ext_interposed(void);

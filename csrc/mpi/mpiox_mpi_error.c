@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,6 +96,18 @@ static int code_of_class(int error_class)
     return entry->codes[entry->next];
 }
 
+/* Whether a code has the class, and tells the text when it has been given it. MPICH 4.0 makes codes of predefined
+ * classes without the bit by which it knows added ones, and tells for them a text of its own that is wrong; with that
+ * bit they have another class. */
+static bool takes_text(int code, int error_class, const char *text)
+{
+    char told[MPI_MAX_ERROR_STRING] = "";
+    int class_told = MPI_SUCCESS, length = 0;
+    return PMPI_Add_error_string(code, text) == MPI_SUCCESS && PMPI_Error_class(code, &class_told) == MPI_SUCCESS &&
+           class_told == error_class && PMPI_Error_string(code, told, &length) == MPI_SUCCESS &&
+           strcmp(told, text) == 0;
+}
+
 int mpiox_mpi_error_code(const char *path, const mpiox_error *error)
 {
     char class_text[MPI_MAX_ERROR_STRING] = "", detail[1024], text[sizeof detail + MPI_MAX_ERROR_STRING + 2];
@@ -108,8 +121,8 @@ int mpiox_mpi_error_code(const char *path, const mpiox_error *error)
     text[MPI_MAX_ERROR_STRING - 1] = '\0';
     pthread_mutex_lock(&lock);
     code = code_of_class(error_class);
-    if (code != error_class)
-        PMPI_Add_error_string(code, text);
+    if (code != error_class && !takes_text(code, error_class, text))
+        code = error_class; /* the general text of the class is right */
     pthread_mutex_unlock(&lock);
     return code;
 }

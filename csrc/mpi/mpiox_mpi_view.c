@@ -161,7 +161,8 @@ static int keep_old(mpiox_handle *handle, new_view *view, bool was_ours, int res
         mpiox_mpi_view_hand_over(handle);
     if (result != MPI_SUCCESS)
         return result;
-    return mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "another rank's part of the view was refused");
+    return mpiox_mpi_raise_problem(handle, MPI_ERR_ARG,
+                                   "MPI_File_set_view: another rank's part of the view was refused");
 }
 
 int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,

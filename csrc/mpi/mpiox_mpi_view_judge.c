@@ -48,10 +48,12 @@ static const char *wrong_order(const mpiox_handle *handle, MPI_Datatype type)
     const mpiox_typemap_order order = mpiox_typemap_order_of(map);
     mpiox_typemap_free(map);
     if (order.reaches_back)
-        return "negative displacement in an etype or file type";
+        return "MPI_File_set_view: negative displacement in an etype or file type";
     if (order.descends)
-        return "displacements that descend in an etype or file type";
-    return writable && order.overlaps ? "an etype or file type that overlaps, of a file open for writing" : NULL;
+        return "MPI_File_set_view: displacements that descend in an etype or file type";
+    return writable && order.overlaps
+               ? "MPI_File_set_view: an etype or file type that overlaps, of a file open for writing"
+               : NULL;
 }
 
 bool mpiox_mpi_view_bad_etype(const mpiox_handle *handle, MPI_Datatype etype)
@@ -64,9 +66,9 @@ static const char *wrong_type(const mpiox_handle *handle, MPI_Datatype type, int
 {
     *error_class = MPI_ERR_TYPE;
     if (type == MPI_DATATYPE_NULL)
-        return "a view without a type";
+        return "MPI_File_set_view: a view without a type";
     if (!mpiox_datatype_is_committed(type))
-        return "a type that is not committed in a view";
+        return "MPI_File_set_view: a type that is not committed in a view";
     *error_class = MPI_ERR_IO;
     return wrong_order(handle, type);
 }
@@ -83,7 +85,10 @@ void mpiox_mpi_view_judge(const mpiox_handle *handle, MPI_Offset disp, MPI_Datat
 
     memset(error, 0, sizeof *error);
     if (disp < 0 && !current) {
-        mpiox_mpi_problem(error, MPI_ERR_ARG, "negative displacement of a view");
+        mpiox_mpi_problem(error, MPI_ERR_ARG,
+                          disp == MPI_DISPLACEMENT_CURRENT
+                              ? "MPI_File_set_view: MPI_DISPLACEMENT_CURRENT without MPI_MODE_SEQUENTIAL"
+                              : "MPI_File_set_view: negative displacement of a view");
         return;
     }
     if ((wrong = wrong_type(handle, etype, &error_class)) != NULL ||
@@ -94,11 +99,11 @@ void mpiox_mpi_view_judge(const mpiox_handle *handle, MPI_Offset disp, MPI_Datat
     PMPI_Type_size_x(etype, &etype_bytes);
     PMPI_Type_size_x(filetype, &filetype_bytes);
     if (etype_bytes > 0 && filetype_bytes % etype_bytes != 0)
-        mpiox_mpi_problem(error, MPI_ERR_ARG, "a file type that is no multiple of its etype");
+        mpiox_mpi_problem(error, MPI_ERR_ARG, "MPI_File_set_view: a file type that is no multiple of its etype");
     else if (etype_bytes == 0 && EMPTY_ETYPE_IS_REFUSED)
-        mpiox_mpi_problem(error, MPI_ERR_ARG, "an etype without data");
+        mpiox_mpi_problem(error, MPI_ERR_ARG, "MPI_File_set_view: an etype without data");
     else if (datarep == NULL)
-        mpiox_mpi_problem(error, MPI_ERR_ARG, "a view without a data representation");
+        mpiox_mpi_problem(error, MPI_ERR_ARG, "MPI_File_set_view: a view without a data representation");
 }
 
 bool mpiox_mpi_view_agreed(const mpiox_handle *handle, const char *datarep, mpiox_error *error)
@@ -109,7 +114,7 @@ bool mpiox_mpi_view_agreed(const mpiox_handle *handle, const char *datarep, mpio
         return false;
     if (lowest[0] == -lowest[1])
         return true;
-    mpiox_mpi_problem(error, MPI_ERR_NOT_SAME, "other data representations on some ranks");
+    mpiox_mpi_problem(error, MPI_ERR_NOT_SAME, "MPI_File_set_view: other data representations on some ranks");
     error->rank = handle->file->topology->rank;
     return false;
 }

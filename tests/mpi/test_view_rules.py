@@ -114,6 +114,31 @@ reader.Close()
 writer.Close()
 over.Free()
 """
+TEXTS = """
+import sys
+
+import mpiio_ext
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+over = MPI.BYTE.Create_hindexed([4, 4], [0, 2]).Commit()
+file = MPI.File.Open(comm, sys.argv[1] + "/data", MPI.MODE_CREATE | MPI.MODE_RDWR)
+for disp, etype, filetype, text in (
+    (-1, MPI.BYTE, MPI.BYTE, "negative displacement of a view"),
+    (MPI.DISPLACEMENT_CURRENT, MPI.BYTE, MPI.BYTE, "MPI_DISPLACEMENT_CURRENT without MPI_MODE_SEQUENTIAL"),
+    (0, MPI.BYTE, over, "an etype or file type that overlaps, of a file open for writing"),
+):
+    try:
+        file.Set_view(disp, etype, filetype)
+    except MPI.Exception as problem:
+        found = problem.Get_error_string()
+        assert f": MPI_File_set_view: {text} (" in found, found
+    else:
+        raise AssertionError(text)
+file.Close()
+over.Free()
+"""
+CASES |= {f"texts {ranks}": Case(text=TEXTS, ranks=ranks) for ranks in (1, 3)}
 DELEGATES = {"MPIOX_HINTS": "mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"}
 CASES |= {f"fresh {ranks}": Case(text=FRESH, ranks=ranks, environment=DELEGATES) for ranks in RANKS}
 #: On one node, on two or more, and with I/O delegates, past which overlaps are read.
@@ -128,6 +153,12 @@ PLACES = {
 def test_classes(cases: Cases, ranks: int) -> None:
     """Views that are wrong on all ranks, or on one of them: the class that ROMIO has, on every rank; nobody waits."""
     cases.result(f"table {ranks}")
+
+
+@pytest.mark.parametrize("ranks", (1, 3))
+def test_texts(cases: Cases, ranks: int) -> None:
+    """What is told of a refused view: the MPI call, and all of what is wrong."""
+    cases.result(f"texts {ranks}")
 
 
 @pytest.mark.parametrize("ranks", RANKS)

@@ -1,9 +1,29 @@
-/* wheel_smoke.c - a collective round trip by a program that knows nothing of the library (scripts/test_mpis.py). */
+/*
+ * wheel_smoke.c - a collective round trip by a program that knows nothing of the library (scripts/test_mpis.py); with
+ * an argument also an open that must fail, and what is told of it.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { COUNT = 64 };
+
+/* The class must be right. The text is the library's own, or, where MPI cannot tell that, the class's and no other. */
+static int wrong_error(void)
+{
+    char text[MPI_MAX_ERROR_STRING], general[MPI_MAX_ERROR_STRING];
+    int error_class = MPI_SUCCESS, length;
+    MPI_File file;
+    const int code = MPI_File_open(MPI_COMM_WORLD, "/nowhere/x", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+
+    MPI_Error_class(code, &error_class);
+    MPI_Error_string(code, text, &length);
+    MPI_Error_string(error_class, general, &length);
+    printf("error: %s\n", text);
+    return error_class != MPI_ERR_NO_SUCH_FILE ||
+           (strstr(text, "of /nowhere/x failed") == NULL && strcmp(text, general) != 0);
+}
 
 int main(int argc, char **argv)
 {
@@ -31,6 +51,8 @@ int main(int argc, char **argv)
     MPI_File_close(&file);
     for (int i = 0; i < COUNT; i++)
         wrong += read[i] != written[i];
+    if (argc > 1)
+        wrong += wrong_error();
     MPI_Allreduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) {
         MPI_File_delete(path, MPI_INFO_NULL);

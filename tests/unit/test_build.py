@@ -148,6 +148,21 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     assert [line.split(":")[1] for line in check.import_problems(tmp_path / "x.py", bare)] == ["1", "2"]
 
 
+def test_check_of_error_texts(check: ModuleType, tmp_path: Path) -> None:
+    """A text that does not fit into mpiox_error.what, given in a call, over two lines, or returned to one."""
+    csrc = tmp_path / "csrc"
+    write_sources(csrc, common__mpiox_error_h="typedef struct {\n    char what[12];\n} mpiox_error;\n",
+                  mpi__a_c='f()\n{\n    mpiox_error_set(e, 1, 0, -1, -1, x ? "11 letters." : "12 letters..");\n}\n'
+                  'g()\n{\n    mpiox_mpi_problem(e, 1,\n              "seven, "\n              "six...");\n}\n'
+                  'h()\n{\n    return x ? "returned text" : NULL;\n}\n',
+                  mpi__b_c='f()\n{\n    return "goes into no error";\n}\n')
+    assert list(check.error_text_problems(csrc)) == [
+        "csrc/mpi/a.c:3: '12 letters..' is cut off (11 characters fit)",
+        "csrc/mpi/a.c:7: 'seven, six...' is cut off (11 characters fit)",
+        "csrc/mpi/a.c:13: 'returned text' is cut off (11 characters fit)",
+    ]
+
+
 def test_checks_say_what_they_have_checked(check: ModuleType) -> None:
     assert re.match(r"sources: csrc has \d+ folders, \d+ allowed includes .* no cycle between folders", check.summary())
 

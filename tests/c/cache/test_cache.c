@@ -105,6 +105,7 @@ static void errors(void)
     CHECK_EQUAL(mpiox_cache_take_errors(&the.cache, 5, out, 2, &more), 2);
     CHECK_EQUAL(more, 3);
     CHECK_EQUAL(out[1].offset, 1);
+    CHECK(strcmp(out[1].what, "test") == 0 && out[1].sys_errno == 1);
     CHECK_EQUAL(mpiox_cache_take_errors(&the.cache, 5, out, MPIOX_CACHE_ERRORS, &more), MPIOX_CACHE_ERRORS - 2);
     CHECK_EQUAL(more, 0);
     CHECK_EQUAL(out[0].offset, 2);
