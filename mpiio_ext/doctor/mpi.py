@@ -480,12 +480,29 @@ def _trip(seen: _Seen) -> Finding:
     return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)
 
 
+def _one_line(text: str) -> str:
+    """Return what a text says in its first lines, as one: MPICH's error strings are a stack of calls, one a line."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    first, rest = (lines or [""])[0], lines[1:]
+    if not rest or not first.endswith((":", "error stack")):
+        return first
+    return f"{first.rstrip(':')}: {rest[-1]}"  # the innermost call says why
+
+
 def _spawn(seen: _Seen) -> Finding:
-    key, told = "mpi.spawn", seen.get("spawned")
-    if told:
-        return good(key, "MPI_Comm_spawn works (delegates may be spawned)", works=True)
-    reason = seen.get("spawn_error") or seen.answer.reason() or "it has not returned"
-    advice = "I/O delegates then need mpiox_delegate_mode=split or thread"
+    key, refused = "mpi.spawn", seen.get("spawn_refused")
+    if refused:
+        return warn(
+            key,
+            f"not tried, because this library spawns no delegates here: {refused}",
+            "I/O delegates become threads of the ranks; mpiox_delegate_mode=thread asks for them at once",
+            works=None,
+            refused=refused,
+        )
+    if seen.get("spawned"):
+        return good(key, "MPI_Comm_spawn works, and this library spawns delegates here", works=True, refused="")
+    reason = _one_line(str(seen.get("spawn_error") or seen.answer.reason() or "it has not returned"))
+    advice = "I/O delegates then need mpiox_delegate_mode=thread"
     if "unable to reach each other" in seen.answer.said:
         advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
     elif "SLURM_JOB_ID" in os.environ:
@@ -494,4 +511,4 @@ def _spawn(seen: _Seen) -> Finding:
         advice += "; started by mpirun it may work"
     elif seen.family == "openmpi":
         advice += "; it takes a free slot: mpirun --oversubscribe, or fewer ranks"
-    return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False)
+    return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False, refused=refused)

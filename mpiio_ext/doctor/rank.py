@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.doctor.spawning import refusal
 from mpiio_ext.doctor.storage import folder_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     spawn : whether rank 0 is to spawn a process.
     """
     import mpiio_ext  # under MPI, as in a program
+    from mpiio_ext._load import family
 
     import mpi4py  # isort: skip
 
@@ -82,7 +84,10 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     if write:
         _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:
-        _spawn(tell)
+        refused = refusal(family(), MPI.Get_library_version(), os.environ)
+        tell(spawn_refused=refused)
+        if not refused:  # else it may hang, or end the job: nobody would do it
+            _spawn(tell)
     MPI.Finalize()
     tell(finalized=True)
 

@@ -19,7 +19,7 @@ HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l"
 WHOLE: dict[str, Any] = {
     "version": "Open MPI v4", "standard": [3, 1], "interposed": True, "thread": "multiple", "size": 2, "rank": 0,
     "ranks": [HOST, HOST], "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
-    "finalized": True,
+    "spawn_refused": "", "finalized": True,
 }  # fmt: skip
 JOB = mpi.Job(size=2, rank=0, launched=True)
 ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "io.round_trip", "mpi.spawn"}
@@ -117,6 +117,25 @@ def test_spawning_without_a_network_is_told() -> None:
     answer = Answer(values=WHOLE | {"spawned": 0}, said="pair of MPI processes are unable to reach each other for")
     found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True)}
     assert "network interface" in found["mpi.spawn"].advice
+
+
+def test_spawning_that_the_library_refuses_is_told() -> None:
+    """It works, but no delegate is spawned: what decides is the library's rule."""
+    found = job(spawn_refused="only with Open MPI 4")["mpi.spawn"]
+    assert found.state.value == "warning" and "only with Open MPI 4" in found.text
+    assert "become threads" in found.advice and "split" not in found.advice
+
+
+def test_error_of_spawning_is_one_line() -> None:
+    """MPICH says the class of an error, and below the calls that it went through, the innermost last."""
+    stack = (
+        "Other MPI error, error stack:\ninternal_Comm_spawn(113)...: MPI_Comm_spawn(command=x) failed\n"
+        "MPIDU_Init_shm_put(12): unable to put\n"
+    )
+    found = job(spawned=0, spawn_error=stack)["mpi.spawn"]
+    assert "\n" not in found.text and "error stack: MPIDU_Init_shm_put(12): unable to put" in found.text
+    assert "thread" in found.advice and "split" not in found.advice
+    assert job(spawned=0, spawn_error="MPI_ERR_SPAWN: no\n")["mpi.spawn"].text.endswith("work: MPI_ERR_SPAWN: no")
 
 
 def test_advice_on_spawning_depends_on_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
