@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
-from mpiio_ext.doctor import linker
+from mpiio_ext.doctor import linker, starters
 from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.machine import size
@@ -176,17 +176,22 @@ def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
     return next(filter(None, (shutil.which(name, path=environment.get("PATH")) for name in names)), None)
 
 
-def _by_srun(environment: Mapping[str, str]) -> bool:
-    """Return whether srun has started this process as a rank, not mpirun inside of an allocation."""
-    others = ("OMPI_COMM_WORLD_SIZE", "HYDI_CONTROL_FD")
-    return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
-
-
 def _fits(family: str, theirs: str, text: str) -> bool:
     """Return whether a starter of a family starts programs of another one, as far as that is known."""
     if family == "mpiabi":  # MPICH has that ABI from 5 on, Open MPI from 6 on
         return theirs == "mpich" or re.search(r"(?:Open MPI|PRRTE|prte)\D*[1-5]\.", text) is None
     return theirs == family
+
+
+def _says(text: str) -> str:
+    """Return the family of a starter by what it prints for --version, "" where it does not say."""
+    if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
+        return "openmpi"
+    return "mpich" if "HYDRA" in text or "Intel(R) MPI" in text else ""
+
+
+def _version_of(path: str, environment: Mapping[str, str], limit_s: float) -> str:
+    return run_limited([path, "--version"], environment=environment, limit_s=limit_s)[1].decode(errors="replace")
 
 
 def starter(
@@ -197,34 +202,54 @@ def starter(
     Parameters
     ----------
     family : of the library.
-    environment : with the PATH that counts.
+    environment : with the PATH that counts, and in a job with what its starter has left there.
     limit_s : seconds that the starter may take for its version.
-    named : starter of the command line; "" for the one on PATH.
+    named : starter of the command line; "" for the one that has started this process, or else the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
     """
-    named = named or ("srun" if _by_srun(environment) else "")
+    job = None if named else starters.of_job(environment)
+    if job is not None:
+        return _of_job(family, job, environment, limit_s, of_wheel)
+    named = named or ("srun" if starters.by_srun(environment) else "")
     key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
     if path is not None and Path(path).name == "srun":
         return good(key, f"{path}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
     if path is None:
         return warn(key, "neither mpirun nor mpiexec is on PATH", "load the module of the MPI", path=None, family=None)
-    _, printed = run_limited([path, "--version"], environment=environment, limit_s=limit_s)
-    text = printed.decode(errors="replace")
-    theirs = "openmpi" if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text or "prte" in text.lower() else ""
-    theirs = theirs or ("mpich" if "HYDRA" in text or "Intel(R) MPI" in text else "")
-    facts = {"path": path, "family": theirs or None}
+    text = _version_of(path, environment, limit_s)
+    theirs = _says(text)
+    facts = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
-        right = _first(_STARTERS.get(family, ()), environment)
-        use = f"use {right}" if right else "use the starter of that MPI"
-        ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
-        other = "" if of_wheel else ", or the mpiio_ext of the other one"
-        return bad(
-            key,
-            f"{path} is of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
-            f"{use}{other}; of one started by the wrong one every rank is alone",
-            **facts,
-        )
+        return _misfit(f"{path} is", family, theirs, environment, of_wheel, facts)
     return good(key, f"{path}, {_FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **facts)
+
+
+def _of_job(
+    family: str, job: starters.Starter, environment: Mapping[str, str], limit_s: float, of_wheel: bool
+) -> Finding:
+    """Return whether what has started this process is of the library's MPI."""
+    facts = {"path": job.path or None, "family": job.family, "job": True}
+    said = f"this job was started by {job.path or 'a starter'}"
+    asked = family == "mpiabi" and job.family == "openmpi"  # only then its number counts
+    text = _version_of(job.path, environment, limit_s) if job.path and asked else ""
+    if family and not _fits(family, job.family, text):
+        return _misfit(f"{said},", family, job.family, environment, of_wheel, facts)
+    return good("mpi.starter", f"{said}, {_FAMILIES[job.family]}", **facts)
+
+
+def _misfit(
+    said: str, family: str, theirs: str, environment: Mapping[str, str], of_wheel: bool, facts: dict[str, Any]
+) -> Finding:
+    right = _first(_STARTERS.get(family, ()), environment)
+    use = f"use {right}" if right else "use the starter of that MPI"
+    ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
+    other = "" if of_wheel else ", or the mpiio_ext of the other one"
+    return bad(
+        "mpi.starter",
+        f"{said} of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
+        f"{use}{other}; of one started by the wrong one every rank is alone",
+        **facts,
+    )
 
 
 def take_part(job: Job, path: Path, environment: Mapping[str, str], limit_s: float, write: bool, spawn: bool) -> Answer:

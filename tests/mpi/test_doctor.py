@@ -45,7 +45,9 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert of["job.agreement"]["facts"]["ranks"] == ranks and of["job.agreement"]["state"] == "ok"
     assert len(of["job.hosts"]["facts"]["hosts"]) == 1
     assert of["library"]["facts"]["family"] == family
-    assert of["mpi.starter"]["facts"]["family"] == family
+    starter = of["mpi.starter"]["facts"]
+    assert starter["family"] == family and starter["job"] is True
+    assert pathlib.Path(starter["path"]).is_file() and "python" not in starter["path"]
     assert of["io.round_trip"]["facts"]["right"] is True and of["io.round_trip"]["facts"]["own"] is True
     assert of["mpi.spawn"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []

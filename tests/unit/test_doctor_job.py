@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext import abi
-from mpiio_ext.doctor import Finding, mpi
+from mpiio_ext.doctor import Finding, mpi, starters
 from mpiio_ext.doctor.children import Answer
 from support.launch import base_environment
 
@@ -225,6 +225,49 @@ def test_starter_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
     assert mpi.starter("mpich", of_step, 60).facts["family"] == "slurm"
     by_mpirun = of_step | {"OMPI_COMM_WORLD_SIZE": "2"}  # inside of an allocation
     assert mpi.starter("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
+    by_hydra = of_step | {"HYDI_CONTROL_FD": "7", "PMI_SIZE": "2"}
+    assert mpi.starter("mpich", by_hydra, 60).facts["family"] == "mpich"
+
+
+@pytest.mark.parametrize("family, other", [("openmpi", "mpich"), ("mpich", "openmpi")])
+def test_starter_of_the_job_counts_not_that_on_path(tmp_path: pathlib.Path, family: str, other: str) -> None:
+    texts = {"openmpi": "mpirun (Open MPI) 4.1.4", "mpich": "HYDRA build details:"}
+    left = {"openmpi": {"OMPI_COMM_WORLD_SIZE": "2"}, "mpich": {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}}
+    environment = starter_that_says(tmp_path, texts[other]) | left[family]
+    found = mpi.starter(family, environment, 60)
+    assert found.state.value == "ok" and found.facts["family"] == family and found.facts["job"] is True
+    found = mpi.starter(other, environment, 60)  # and that on PATH would be right
+    assert found.state.value == "error" and "this job was started by" in found.text
+    assert mpi.starter(other, environment, 60, named=str(tmp_path / "mpirun")).state.value == "ok"
+
+
+def processes(folder: pathlib.Path, *executables: str) -> pathlib.Path:
+    """Return a /proc with process 1 above 2 above 3…, of these executables."""
+    for pid, path in enumerate(executables, 1):
+        place = folder / str(pid)
+        place.mkdir(parents=True)
+        (place / "stat").write_text(f"{pid} (a ) b) S {pid - 1} 1 1\n")
+        (place / "exe").symlink_to(path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "variables, above, path",
+    [
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, ("/bin/sh", "/o5/bin/prterun", "/bin/sh"), "/o5/bin/prterun"),
+        ({"PMI_SIZE": "2"}, ("/bin/make", "/m/mpiexec.hydra", "/m/hydra_pmi_proxy"), "/m/mpiexec.hydra"),
+        ({"PMI_SIZE": "2"}, ("/usr/sbin/sshd", "/m/hydra_pmi_proxy", "/bin/sh"), "/m/hydra_pmi_proxy"),
+        ({"PMI_SIZE": "2"}, ("/o5/bin/prterun", "/m/mpiexec.hydra"), "/m/mpiexec.hydra"),
+        ({"PMI_SIZE": "2"}, ("/bin/sh", "/bin/sh"), ""),
+    ],
+)
+def test_starter_is_among_the_parents(
+    tmp_path: pathlib.Path, variables: dict[str, str], above: tuple[str, ...], path: str
+) -> None:
+    proc = processes(tmp_path, *above, "/usr/bin/python3")
+    found = starters.of_job(variables, proc, len(above) + 1)
+    assert found is not None and found.path == path
+    assert starters.of_job({}, proc, len(above) + 1) is None
 
 
 def test_no_starter(tmp_path: pathlib.Path) -> None:
