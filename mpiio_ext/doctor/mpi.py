@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
 from mpiio_ext.doctor import linker, starters
 from mpiio_ext.doctor.children import Answer, ask, run_limited
-from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.machine import size
 
-__all__ = ["Job", "Own", "examine_job", "examine_library", "job_of", "starter", "take_part"]
+__all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "starter", "take_part"]
 
 #: In which starters tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
@@ -47,6 +47,20 @@ class Job:
     size: int
     rank: int
     launched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theirs:
+    """The MPI library that a program gets.
+
+    Attributes
+    ----------
+    path : its file.
+    version : first line of its version; "" where it does not say.
+    """
+
+    path: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +297,19 @@ class _Seen:
     job: Job
     family: str
     apart: bool
+    program: Theirs | None = None
     findings: list[Finding] = field(default_factory=list)
+
+    def another(self) -> bool:
+        """Return whether mpi4py has another MPI library than the program, as far as that can be seen."""
+        if self.program is None:
+            return False
+        version, paths = " ".join(str(self.get("version")).split()), self.get("mpi_paths") or []
+        if os.path.realpath(self.program.path) in map(os.path.realpath, paths):
+            return False
+        if self.program.version:
+            return self.program.version != version
+        return bool(paths)
 
     def has(self, name: str) -> bool:
         return name in self.answer.values
@@ -293,7 +319,13 @@ class _Seen:
 
 
 def examine_job(
-    answer: Answer, job: Job, family: str, write: bool, spawn: bool, apart: bool = False
+    answer: Answer,
+    job: Job,
+    family: str,
+    write: bool,
+    spawn: bool,
+    apart: bool = False,
+    program: Theirs | None = None,
 ) -> list[Finding]:
     """Return what a rank's answers mean.
 
@@ -304,20 +336,53 @@ def examine_job(
     family : that the library was built for.
     write, spawn : whether these were asked for.
     apart : whether a wheel's library was chosen for a program that is none in Python: mpi4py's MPI may be another one.
+    program : the MPI library of the program that was named; None where there is none, or it is not known.
+
+    Notes
+    -----
+    Where mpi4py has another MPI than the program nothing of it is an error of the program's: it is a warning at most,
+    and where its ranks do not find each other, which under the program's starter they cannot, it is left out.
     """
-    seen = _Seen(answer, job, family, apart)
+    seen = _Seen(answer, job, family, apart, program)
     seen.findings.append(_version(seen))
     if not seen.has("version"):
         return seen.findings
-    seen.findings.append(_started(seen))
+    another = "program" in seen.findings[0].facts
+    if another and job.launched and seen.get("size") != job.size:
+        return [*seen.findings, _left_out(seen)]
+    found = _about_mpi(seen, write, spawn)
+    return seen.findings + ([_milder(item) for item in found] if another else found)
+
+
+def _left_out(seen: _Seen) -> Finding:
+    size = seen.get("size")
+    why = f"it sees {size} of the job's {seen.job.size} ranks" if size else f"it does not start: {seen.answer.reason()}"
+    return warn(
+        "mpi.start",
+        f"what mpi4py's MPI would tell of the job is left out, for it is not the program's: {why}",
+        "no fault of the program; in an environment whose mpi4py uses its MPI the job is examined, too",
+        size=size,
+        asked=seen.job.size,
+        left_out=True,
+    )
+
+
+def _milder(finding: Finding) -> Finding:
+    """Return the finding about another MPI than the program's: no error of the program's."""
+    return replace(finding, state=State.WARNING) if finding.state is State.ERROR else finding
+
+
+def _about_mpi(seen: _Seen, write: bool, spawn: bool) -> list[Finding]:
+    """Return what is known of starting, comparing, writing and spawning, as far as the rank has got."""
+    found = [_started(seen)]
     if not seen.has("thread"):
-        return seen.findings
-    seen.findings += [_thread(seen), *_ranks(seen)]
+        return found
+    found += [_thread(seen), *_ranks(seen)]
     if write:
-        seen.findings.append(_trip(seen))
+        found.append(_trip(seen))
     if spawn:
-        seen.findings.append(_spawn(seen))
-    return seen.findings
+        found.append(_spawn(seen))
+    return found
 
 
 def _version(seen: _Seen) -> Finding:
@@ -332,15 +397,12 @@ def _version(seen: _Seen) -> Finding:
         )
     version, standard = " ".join(str(seen.get("version")).split()), ".".join(map(str, seen.get("standard") or ()))
     theirs = family_of(version)
-    facts = {"version": version, "standard": standard, "family": theirs or None, "interposed": seen.get("interposed")}
-    if theirs and seen.family and theirs != seen.family and seen.apart:
-        return warn(
-            key,
-            f"mpi4py uses {version}, the program {_FAMILIES[seen.family]}: what follows is about the former",
-            "an environment whose mpi4py uses the program's MPI tells about that one",
-            **facts,
-        )
-    if theirs and seen.family not in ("", "mpiabi", theirs):
+    facts: dict[str, Any] = {"version": version, "standard": standard, "family": theirs or None}
+    facts |= {"interposed": seen.get("interposed"), "libraries": seen.get("mpi_paths")}
+    strange = theirs and seen.family not in ("", "mpiabi", theirs)
+    if (strange and seen.apart) or (seen.another() and not strange):
+        return _another(seen, version, facts)
+    if strange:
         return bad(
             key,
             f"mpi4py uses {version}, but this mpiio_ext is for {_FAMILIES[seen.family]}",
@@ -355,6 +417,27 @@ def _version(seen: _Seen) -> Finding:
             **facts,
         )
     return good(key, f"{version}, MPI {standard}; MPI-IO of mpi4py reaches this library", **facts)
+
+
+def _short(version: str) -> str:
+    """Return a version without who has packaged it."""
+    return version.partition(", package")[0]
+
+
+def _another(seen: _Seen, version: str, facts: dict[str, Any]) -> Finding:
+    """Return that mpi4py has another MPI than the program, each with its file where that is known."""
+    paths, program = seen.get("mpi_paths") or [], seen.program
+    mine = f"{_short(version)} ({', '.join(paths)})" if paths else _short(version)
+    theirs = _FAMILIES[seen.family]
+    if program is not None:
+        theirs = f"{_short(program.version) or theirs} ({os.path.realpath(program.path)})"
+    return warn(
+        "mpi.version",
+        f"mpi4py uses {mine}, the program {theirs}: what follows is about the former",
+        "an environment whose mpi4py uses the program's MPI tells about that one",
+        program=theirs,
+        **facts,
+    )
 
 
 def _renamed(said: str) -> str:

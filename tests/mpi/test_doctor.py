@@ -64,6 +64,16 @@ def test_alone(tmp_path: pathlib.Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_program_has_the_mpi_of_mpi4py(tmp_path: pathlib.Path) -> None:
+    """Both resolve to the same file: nothing is said of another one."""
+    app = mpi_program("writes")
+    command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path", str(tmp_path), "--", str(app)]
+    of = checks(report(run_bounded(command, env=base_environment(), timeout_s=300)))
+    assert of["mpi.version"]["state"] == "ok"
+    library = pathlib.Path(of["program.mpi"]["facts"]["library"])
+    assert of["mpi.version"]["facts"]["libraries"] == [str(library.resolve())]
+
+
 def test_wishes_are_kept(tmp_path: pathlib.Path) -> None:
     command = [*DOCTOR, "--json", "--no-write", "--no-spawn", "--timeout", "120", "--path", str(tmp_path)]
     of = checks(report(run_bounded(command, env=base_environment(), timeout_s=300)))

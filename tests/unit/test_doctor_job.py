@@ -97,6 +97,45 @@ def test_program_apart_from_mpi4py() -> None:
         assert states == {False: "error", True: "warning"} and words in found.text and found.advice
 
 
+@pytest.mark.parametrize(
+    "version, paths, program, state",
+    [
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o5/libmpi.so.40", version="Open MPI v5"), "warning"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/copy/libmpi.so.40", version="Open MPI v4"), "ok"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o4/libmpi.so.40", version=""), "ok"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o5/libmpi.so.40", version=""), "warning"),
+        ("Open MPI v4", [], mpi.Theirs(path="/o5/libmpi.so.40", version=""), "ok"),  # nothing can be seen
+        ("MPICH Version: 5.0", ["/m/libmpi.so"], mpi.Theirs(path="/o5/libmpi.so.40", version="Open MPI v5"), "warning"),
+    ],
+)  # fmt: skip
+def test_other_release_than_the_program_s(version: str, paths: list[str], program: mpi.Theirs, state: str) -> None:
+    """One family, two libraries: both are named, and what is wrong with mpi4py's is no error of the program's."""
+    answer = Answer(values=WHOLE | {"version": version, "mpi_paths": paths, "trip_right": False})
+    found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True, True, program)}
+    assert found["mpi.version"].state.value == state and set(found) == ALL
+    assert found["io.round_trip"].state.value == ("error" if state == "ok" else "warning")
+    if state == "warning":
+        assert paths[0] in found["mpi.version"].text and program.path in found["mpi.version"].text
+
+
+@pytest.mark.parametrize("changes", [{"size": 1}, {"thread": "drop", "size": "drop"}])
+def test_job_is_left_out_under_the_program_s_starter(changes: dict[str, Any]) -> None:
+    values = WHOLE | {"mpi_paths": ["/o4/libmpi.so.40"]} | changes
+    answer = Answer(values={key: value for key, value in values.items() if value != "drop"}, trouble="ended by SIGABRT")
+    program = mpi.Theirs(path="/m/libmpi.so.12", version="MPICH Version: 5.0")
+    found = mpi.examine_job(answer, JOB, "mpich", True, True, True, program)
+    assert [(item.key, item.state.value) for item in found] == [("mpi.version", "warning"), ("mpi.start", "warning")]
+    assert "left out" in found[1].text and ("SIGABRT" in found[1].text or "1 of the job's 2" in found[1].text)
+
+
+def test_links_to_the_same_library_are_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "libmpich.so.12").touch()
+    (tmp_path / "libmpi.so.12").symlink_to("libmpich.so.12")
+    answer = Answer(values=WHOLE | {"version": "MPICH 4 of mpi4py", "mpi_paths": [str(tmp_path / "libmpich.so.12")]})
+    program = mpi.Theirs(path=str(tmp_path / "libmpi.so.12"), version="MPICH 4")
+    assert mpi.examine_job(answer, JOB, "mpich", True, True, True, program)[0].state.value == "ok"
+
+
 def test_standard_abi_has_mpis_of_every_family() -> None:
     assert job(family="mpiabi")["mpi.version"].state.value == "ok"
 

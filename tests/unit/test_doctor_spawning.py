@@ -32,8 +32,9 @@ int main(int argc, char **argv)
 """
 VERSIONS = (
     "Open MPI v3.1.6, package", "Open MPI v4.1.4, package: Open MPI Debian", "Open MPI v5.0.8, package",
-    "Open MPI v40.0.1", "MPICH Version:      3.4.3\nMPICH Release date: 2021", "MPICH Version:\t4.0.2",
-    "MPICH Version: 4.1", "MPICH Version:      5.0.0", "Intel(R) MPI Library 2021.18", "MVAPICH Version : 4.0", "MPICH Version:",
+    "MVAPICH Version : 4.0", "Open MPI v40.0.1", "MPICH Version:      3.4.3\nMPICH Release date: 2021",
+    "MPICH Version:\t4.0.2", "MPICH Version: 4.1", "MPICH Version:      5.0.0",
+    "Intel(R) MPI Library 2021.18", "MPICH Version:",
 )  # fmt: skip
 VARIABLES = {
     "openmpi": ("OMPI_COMM_WORLD_SIZE", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_rmaps"),
