@@ -78,7 +78,7 @@ def _parent(proc: Path, pid: int) -> int:
 def _command(proc: Path, pid: int) -> str:
     """Return the executable of a process, "" where it may not be seen."""
     try:
-        return os.readlink(proc / str(pid) / "exe")
+        return str((proc / str(pid) / "exe").readlink())
     except OSError:
         return ""
 
