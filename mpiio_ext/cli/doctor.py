@@ -18,7 +18,7 @@ from mpiio_ext.cli.lazy import complete_command
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
-    from mpiio_ext.doctor.mpi import Job, Own
+    from mpiio_ext.doctor.mpi import Job, Own, Theirs
 
 __all__ = ["doctor"]
 
@@ -78,17 +78,29 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
     yield from software.versions(environment, limit_s)
 
 
-def _of_job(wish: _Wish, job: Job, family: str, apart: bool = False) -> list[Finding]:
-    """Take part in the job; return what rank 0 has found, nothing on the others. `apart` as of `mpi.examine_job`."""
+def _of_job(
+    wish: _Wish, job: Job, family: str, apart: bool = False, program: Theirs | None = None
+) -> list[Finding]:
+    """Take part in the job; return what rank 0 has found, nothing on others. Last arguments: of `mpi.examine_job`."""
     from mpiio_ext.doctor import mpi
     from mpiio_ext.doctor.children import pause
 
     answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
     if job.rank == 0:
-        return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart)
+        return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart, program)
     if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first
         pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
+
+
+def _mpi_of_program(found: list[Finding]) -> Theirs | None:
+    """Return the MPI library of a program that is none in Python, as far as it was found."""
+    from mpiio_ext.doctor.mpi import Theirs
+
+    facts = next((item.facts for item in found if item.key == "program.mpi"), {})
+    if not facts.get("abi"):
+        return None
+    return Theirs(path=str(facts.get("library", "")), version=str(facts.get("version") or ""))
 
 
 def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding], None]) -> None:
@@ -100,10 +112,12 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
         for item in _local(wish, owned):
             found.append(item)
             say(item)
-        other = any(item.key == "program.mpi" and item.facts.get("abi") for item in found)
-        for item in _of_job(wish, job, owned[0].family, other and bool(owned[0].part)) if owned else []:
-            found.append(item)
-            say(item)
+        if owned:
+            program = _mpi_of_program(found)
+            apart = program is not None and bool(owned[0].part)
+            for item in _of_job(wish, job, owned[0].family, apart, program):
+                found.append(item)
+                say(item)
         return
     except JobEnded:
         last = bad("job.ended", "the starter has ended the job", "its own messages say why")

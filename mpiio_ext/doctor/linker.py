@@ -21,7 +21,7 @@ from pathlib import Path
 from mpiio_ext import abi
 from mpiio_ext.doctor.children import run_limited
 
-__all__ = ["ABIS", "Binary", "Trace", "abi_of", "privileges", "read_binary", "trace"]
+__all__ = ["ABIS", "Binary", "Trace", "abi_of", "is_mpi", "privileges", "read_binary", "trace"]
 
 #: Name of an MPI library -> what to call it.
 ABIS = {"libmpi.so.40": "Open MPI", "libmpi.so.12": "MPICH", "libmpi_abi.so.0": "MPI ABI", "libmpich.so.12": "MPICH",
@@ -75,11 +75,16 @@ class Trace:
 
     def mpi(self) -> dict[str, str]:
         """Return name -> path of the MPI libraries among them."""
-        return {name: path for name, path in self.libraries.items() if _ABI_NAME.fullmatch(name)}
+        return {name: path for name, path in self.libraries.items() if is_mpi(name)}
 
     def missing(self) -> list[str]:
         """Return the names of libraries that were not found."""
         return [name for name, path in self.libraries.items() if not path]
+
+
+def is_mpi(name: str) -> bool:
+    """Return whether a file name is that of an MPI library."""
+    return _ABI_NAME.fullmatch(name) is not None
 
 
 def abi_of(name: str) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
-from mpiio_ext.doctor import linker
+from mpiio_ext.doctor import linker, starters
 from mpiio_ext.doctor.children import Answer, ask, run_limited
-from mpiio_ext.doctor.findings import Finding, bad, good, warn
+from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.machine import size
 
-__all__ = ["Job", "Own", "examine_job", "examine_library", "job_of", "starter", "take_part"]
+__all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "starter", "take_part"]
 
 #: In which starters tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
@@ -47,6 +47,20 @@ class Job:
     size: int
     rank: int
     launched: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theirs:
+    """The MPI library that a program gets.
+
+    Attributes
+    ----------
+    path : its file.
+    version : first line of its version; "" where it does not say.
+    """
+
+    path: str
+    version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,17 +190,22 @@ def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
     return next(filter(None, (shutil.which(name, path=environment.get("PATH")) for name in names)), None)
 
 
-def _by_srun(environment: Mapping[str, str]) -> bool:
-    """Return whether srun has started this process as a rank, not mpirun inside of an allocation."""
-    others = ("OMPI_COMM_WORLD_SIZE", "HYDI_CONTROL_FD")
-    return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
-
-
 def _fits(family: str, theirs: str, text: str) -> bool:
     """Return whether a starter of a family starts programs of another one, as far as that is known."""
     if family == "mpiabi":  # MPICH has that ABI from 5 on, Open MPI from 6 on
         return theirs == "mpich" or re.search(r"(?:Open MPI|PRRTE|prte)\D*[1-5]\.", text) is None
     return theirs == family
+
+
+def _says(text: str) -> str:
+    """Return the family of a starter by what it prints for --version, "" where it does not say."""
+    if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
+        return "openmpi"
+    return "mpich" if "HYDRA" in text or "Intel(R) MPI" in text else ""
+
+
+def _version_of(path: str, environment: Mapping[str, str], limit_s: float) -> str:
+    return run_limited([path, "--version"], environment=environment, limit_s=limit_s)[1].decode(errors="replace")
 
 
 def starter(
@@ -197,34 +216,54 @@ def starter(
     Parameters
     ----------
     family : of the library.
-    environment : with the PATH that counts.
+    environment : with the PATH that counts, and in a job with what its starter has left there.
     limit_s : seconds that the starter may take for its version.
-    named : starter of the command line; "" for the one on PATH.
+    named : starter of the command line; "" for the one that has started this process, or else the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
     """
-    named = named or ("srun" if _by_srun(environment) else "")
+    job = None if named else starters.of_job(environment)
+    if job is not None:
+        return _of_job(family, job, environment, limit_s, of_wheel)
+    named = named or ("srun" if starters.by_srun(environment) else "")
     key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
     if path is not None and Path(path).name == "srun":
         return good(key, f"{path}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
     if path is None:
         return warn(key, "neither mpirun nor mpiexec is on PATH", "load the module of the MPI", path=None, family=None)
-    _, printed = run_limited([path, "--version"], environment=environment, limit_s=limit_s)
-    text = printed.decode(errors="replace")
-    theirs = "openmpi" if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text or "prte" in text.lower() else ""
-    theirs = theirs or ("mpich" if "HYDRA" in text or "Intel(R) MPI" in text else "")
-    facts = {"path": path, "family": theirs or None}
+    text = _version_of(path, environment, limit_s)
+    theirs = _says(text)
+    facts = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
-        right = _first(_STARTERS.get(family, ()), environment)
-        use = f"use {right}" if right else "use the starter of that MPI"
-        ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
-        other = "" if of_wheel else ", or the mpiio_ext of the other one"
-        return bad(
-            key,
-            f"{path} is of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
-            f"{use}{other}; of one started by the wrong one every rank is alone",
-            **facts,
-        )
+        return _misfit(f"{path} is", family, theirs, environment, of_wheel, facts)
     return good(key, f"{path}, {_FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **facts)
+
+
+def _of_job(
+    family: str, job: starters.Starter, environment: Mapping[str, str], limit_s: float, of_wheel: bool
+) -> Finding:
+    """Return whether what has started this process is of the library's MPI."""
+    facts = {"path": job.path or None, "family": job.family, "job": True}
+    said = f"this job was started by {job.path or 'a starter'}"
+    asked = family == "mpiabi" and job.family == "openmpi"  # only then its number counts
+    text = _version_of(job.path, environment, limit_s) if job.path and asked else ""
+    if family and not _fits(family, job.family, text):
+        return _misfit(f"{said},", family, job.family, environment, of_wheel, facts)
+    return good("mpi.starter", f"{said}, {_FAMILIES[job.family]}", **facts)
+
+
+def _misfit(
+    said: str, family: str, theirs: str, environment: Mapping[str, str], of_wheel: bool, facts: dict[str, Any]
+) -> Finding:
+    right = _first(_STARTERS.get(family, ()), environment)
+    use = f"use {right}" if right else "use the starter of that MPI"
+    ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
+    other = "" if of_wheel else ", or the mpiio_ext of the other one"
+    return bad(
+        "mpi.starter",
+        f"{said} of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
+        f"{use}{other}; of one started by the wrong one every rank is alone",
+        **facts,
+    )
 
 
 def take_part(job: Job, path: Path, environment: Mapping[str, str], limit_s: float, write: bool, spawn: bool) -> Answer:
@@ -258,7 +297,19 @@ class _Seen:
     job: Job
     family: str
     apart: bool
+    program: Theirs | None = None
     findings: list[Finding] = field(default_factory=list)
+
+    def another(self) -> bool:
+        """Return whether mpi4py has another MPI library than the program, as far as that can be seen."""
+        if self.program is None:
+            return False
+        version, paths = " ".join(str(self.get("version")).split()), self.get("mpi_paths") or []
+        if os.path.realpath(self.program.path) in map(os.path.realpath, paths):
+            return False
+        if self.program.version:
+            return self.program.version != version
+        return bool(paths)
 
     def has(self, name: str) -> bool:
         return name in self.answer.values
@@ -268,7 +319,13 @@ class _Seen:
 
 
 def examine_job(
-    answer: Answer, job: Job, family: str, write: bool, spawn: bool, apart: bool = False
+    answer: Answer,
+    job: Job,
+    family: str,
+    write: bool,
+    spawn: bool,
+    apart: bool = False,
+    program: Theirs | None = None,
 ) -> list[Finding]:
     """Return what a rank's answers mean.
 
@@ -279,20 +336,53 @@ def examine_job(
     family : that the library was built for.
     write, spawn : whether these were asked for.
     apart : whether a wheel's library was chosen for a program that is none in Python: mpi4py's MPI may be another one.
+    program : the MPI library of the program that was named; None where there is none, or it is not known.
+
+    Notes
+    -----
+    Where mpi4py has another MPI than the program nothing of it is an error of the program's: it is a warning at most,
+    and where its ranks do not find each other, which under the program's starter they cannot, it is left out.
     """
-    seen = _Seen(answer, job, family, apart)
+    seen = _Seen(answer, job, family, apart, program)
     seen.findings.append(_version(seen))
     if not seen.has("version"):
         return seen.findings
-    seen.findings.append(_started(seen))
+    another = "program" in seen.findings[0].facts
+    if another and job.launched and seen.get("size") != job.size:
+        return [*seen.findings, _left_out(seen)]
+    found = _about_mpi(seen, write, spawn)
+    return seen.findings + ([_milder(item) for item in found] if another else found)
+
+
+def _left_out(seen: _Seen) -> Finding:
+    size = seen.get("size")
+    why = f"it sees {size} of the job's {seen.job.size} ranks" if size else f"it does not start: {seen.answer.reason()}"
+    return warn(
+        "mpi.start",
+        f"what mpi4py's MPI would tell of the job is left out, for it is not the program's: {why}",
+        "no fault of the program; in an environment whose mpi4py uses its MPI the job is examined, too",
+        size=size,
+        asked=seen.job.size,
+        left_out=True,
+    )
+
+
+def _milder(finding: Finding) -> Finding:
+    """Return the finding about another MPI than the program's: no error of the program's."""
+    return replace(finding, state=State.WARNING) if finding.state is State.ERROR else finding
+
+
+def _about_mpi(seen: _Seen, write: bool, spawn: bool) -> list[Finding]:
+    """Return what is known of starting, comparing, writing and spawning, as far as the rank has got."""
+    found = [_started(seen)]
     if not seen.has("thread"):
-        return seen.findings
-    seen.findings += [_thread(seen), *_ranks(seen)]
+        return found
+    found += [_thread(seen), *_ranks(seen)]
     if write:
-        seen.findings.append(_trip(seen))
+        found.append(_trip(seen))
     if spawn:
-        seen.findings.append(_spawn(seen))
-    return seen.findings
+        found.append(_spawn(seen))
+    return found
 
 
 def _version(seen: _Seen) -> Finding:
@@ -307,15 +397,12 @@ def _version(seen: _Seen) -> Finding:
         )
     version, standard = " ".join(str(seen.get("version")).split()), ".".join(map(str, seen.get("standard") or ()))
     theirs = family_of(version)
-    facts = {"version": version, "standard": standard, "family": theirs or None, "interposed": seen.get("interposed")}
-    if theirs and seen.family and theirs != seen.family and seen.apart:
-        return warn(
-            key,
-            f"mpi4py uses {version}, the program {_FAMILIES[seen.family]}: what follows is about the former",
-            "an environment whose mpi4py uses the program's MPI tells about that one",
-            **facts,
-        )
-    if theirs and seen.family not in ("", "mpiabi", theirs):
+    facts: dict[str, Any] = {"version": version, "standard": standard, "family": theirs or None}
+    facts |= {"interposed": seen.get("interposed"), "libraries": seen.get("mpi_paths")}
+    strange = theirs and seen.family not in ("", "mpiabi", theirs)
+    if (strange and seen.apart) or (seen.another() and not strange):
+        return _another(seen, version, facts)
+    if strange:
         return bad(
             key,
             f"mpi4py uses {version}, but this mpiio_ext is for {_FAMILIES[seen.family]}",
@@ -330,6 +417,27 @@ def _version(seen: _Seen) -> Finding:
             **facts,
         )
     return good(key, f"{version}, MPI {standard}; MPI-IO of mpi4py reaches this library", **facts)
+
+
+def _short(version: str) -> str:
+    """Return a version without who has packaged it."""
+    return version.partition(", package")[0]
+
+
+def _another(seen: _Seen, version: str, facts: dict[str, Any]) -> Finding:
+    """Return that mpi4py has another MPI than the program, each with its file where that is known."""
+    paths, program = seen.get("mpi_paths") or [], seen.program
+    mine = f"{_short(version)} ({', '.join(paths)})" if paths else _short(version)
+    theirs = _FAMILIES[seen.family]
+    if program is not None:
+        theirs = f"{_short(program.version) or theirs} ({os.path.realpath(program.path)})"
+    return warn(
+        "mpi.version",
+        f"mpi4py uses {mine}, the program {theirs}: what follows is about the former",
+        "an environment whose mpi4py uses the program's MPI tells about that one",
+        program=theirs,
+        **facts,
+    )
 
 
 def _renamed(said: str) -> str:
@@ -480,12 +588,29 @@ def _trip(seen: _Seen) -> Finding:
     return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)
 
 
+def _one_line(text: str) -> str:
+    """Return what a text says in its first lines, as one: MPICH's error strings are a stack of calls, one a line."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    first, rest = (lines or [""])[0], lines[1:]
+    if not rest or not first.endswith((":", "error stack")):
+        return first
+    return f"{first.rstrip(':')}: {rest[-1]}"  # the innermost call says why
+
+
 def _spawn(seen: _Seen) -> Finding:
-    key, told = "mpi.spawn", seen.get("spawned")
-    if told:
-        return good(key, "MPI_Comm_spawn works (delegates may be spawned)", works=True)
-    reason = seen.get("spawn_error") or seen.answer.reason() or "it has not returned"
-    advice = "I/O delegates then need mpiox_delegate_mode=split or thread"
+    key, refused = "mpi.spawn", seen.get("spawn_refused")
+    if refused:
+        return warn(
+            key,
+            f"not tried, because this library spawns no delegates here: {refused}",
+            "I/O delegates become threads of the ranks; mpiox_delegate_mode=thread asks for them at once",
+            works=None,
+            refused=refused,
+        )
+    if seen.get("spawned"):
+        return good(key, "MPI_Comm_spawn works, and this library spawns delegates here", works=True, refused="")
+    reason = _one_line(str(seen.get("spawn_error") or seen.answer.reason() or "it has not returned"))
+    advice = "I/O delegates then need mpiox_delegate_mode=thread"
     if "unable to reach each other" in seen.answer.said:
         advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
     elif "SLURM_JOB_ID" in os.environ:
@@ -494,4 +619,4 @@ def _spawn(seen: _Seen) -> Finding:
         advice += "; started by mpirun it may work"
     elif seen.family == "openmpi":
         advice += "; it takes a free slot: mpirun --oversubscribe, or fewer ranks"
-    return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False)
+    return warn(key, f"MPI_Comm_spawn does not work: {reason}", advice, works=False, refused=refused)

@@ -70,9 +70,9 @@ class Probe:
         except OSError:
             self.tell(liburing=False)
 
-    def layout(self, path: str) -> None:
-        """Tell what the file system says of a path, or of the next folder above that is there."""
-        from mpiio_ext.doctor.storage import folder_of, nearest
+    def layout(self, path: str, ranks: str, nodes: str) -> None:
+        """Tell what the file system says of a path, or of the next folder above that is there, and what follows."""
+        from mpiio_ext.doctor.storage import decide, folder_of, nearest
         from mpiio_ext.errors import FileSystemError
         from mpiio_ext.layout import inspect
 
@@ -84,7 +84,9 @@ class Probe:
             self.tell(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
             return
         try:
-            self.tell(layout=inspect(str(place)).as_dict())
+            found = inspect(str(place))
+            self.tell(layout=found.as_dict())
+            self.tell(auto=decide(found, int(ranks), int(nodes)))
         except FileSystemError as error:
             self.tell(errno=error.errno, reason=error.strerror)
 

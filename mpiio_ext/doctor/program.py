@@ -229,7 +229,7 @@ def _loading(target: Target) -> list[Finding]:
             bad(
                 key,
                 f"{target.path} is linked statically: LD_PRELOAD has no effect on it",
-                "link it dynamically (on Cray CRAYPE_LINK_TYPE=dynamic), or link it with -lmpiio_ext",
+                "link it dynamically (on Cray CRAYPE_LINK_TYPE=dynamic): there is no static form of this library",
                 static=True,
             )
         ]

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.doctor import linker
+from mpiio_ext.doctor.spawning import refusal
 from mpiio_ext.doctor.storage import folder_of
 
 if TYPE_CHECKING:
@@ -52,6 +54,13 @@ def facts() -> dict[str, Any]:
     return found
 
 
+def _loaded_mpi() -> list[str]:
+    """Return the files of the MPI libraries that are in this process, links resolved as the kernel does."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = {words[5] for line in lines if len(words := line.split(maxsplit=5)) == 6 and words[5].startswith("/")}
+    return sorted(path for path in paths if linker.is_mpi(Path(path).name))
+
+
 def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     """Take part in the job as one rank. Collective over the ranks of the job; blocks as MPI does.
 
@@ -63,6 +72,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     spawn : whether rank 0 is to spawn a process.
     """
     import mpiio_ext  # under MPI, as in a program
+    from mpiio_ext._load import family
 
     import mpi4py  # isort: skip
 
@@ -70,7 +80,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     from mpi4py import MPI
 
     version = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
-    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed())
+    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed(), mpi_paths=_loaded_mpi())
     levels = {getattr(MPI, f"THREAD_{name}"): name.lower() for name in ("SINGLE", "FUNNELED", "SERIALIZED", "MULTIPLE")}
     provided = MPI.Init_thread(MPI.THREAD_MULTIPLE)
     world = MPI.COMM_WORLD
@@ -82,7 +92,10 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     if write:
         _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:
-        _spawn(tell)
+        refused = refusal(family(), MPI.Get_library_version(), os.environ)
+        tell(spawn_refused=refused)
+        if not refused:  # else it may hang, or end the job: nobody would do it
+            _spawn(tell)
     MPI.Finalize()
     tell(finalized=True)
 

@@ -45,7 +45,9 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert of["job.agreement"]["facts"]["ranks"] == ranks and of["job.agreement"]["state"] == "ok"
     assert len(of["job.hosts"]["facts"]["hosts"]) == 1
     assert of["library"]["facts"]["family"] == family
-    assert of["mpi.starter"]["facts"]["family"] == family
+    starter = of["mpi.starter"]["facts"]
+    assert starter["family"] == family and starter["job"] is True
+    assert pathlib.Path(starter["path"]).is_file() and "python" not in starter["path"]
     assert of["io.round_trip"]["facts"]["right"] is True and of["io.round_trip"]["facts"]["own"] is True
     assert of["mpi.spawn"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []
@@ -60,6 +62,16 @@ def test_alone(tmp_path: pathlib.Path) -> None:
     assert lines[0].startswith("mpiio_ext ") and "✗ 0" in lines[-1]
     assert [line for line in lines if line.startswith("✓ program.under")]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_program_has_the_mpi_of_mpi4py(tmp_path: pathlib.Path) -> None:
+    """Both resolve to the same file: nothing is said of another one."""
+    app = mpi_program("writes")
+    command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path", str(tmp_path), "--", str(app)]
+    of = checks(report(run_bounded(command, env=base_environment(), timeout_s=300)))
+    assert of["mpi.version"]["state"] == "ok"
+    library = pathlib.Path(of["program.mpi"]["facts"]["library"])
+    assert of["mpi.version"]["facts"]["libraries"] == [str(library.resolve())]
 
 
 def test_wishes_are_kept(tmp_path: pathlib.Path) -> None:

@@ -20,6 +20,7 @@ from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import bad, good, warn
 from mpiio_ext.doctor.machine import Machine
 from mpiio_ext.environment import VARIABLES, markdown_table
+from mpiio_ext.layout import Fact, Layout, registry
 from support import cbuild
 from support.launch import PROGRAMS, ROOT, base_environment
 
@@ -246,6 +247,38 @@ def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
     name = found["path.file_system"].facts["layout"]["file_system"]
     assert name[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
     assert state(found["path.room"]) == "ok"
+    # what auto takes is asked of the library's rules, for the job that there is
+    rank = base_environment() | {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
+    here = storage.examine(tmp_path, rank, 120)[0]
+    auto = here.facts["auto"]
+    assert (auto["ranks"], auto["nodes"]) == (8, 2) and auto["stripe_known"] is False
+    assert f"auto takes {auto['method']} for 8 ranks on 2 nodes" in here.advice
+    assert "stripe size not told, 1 MiB assumed" in here.text and "one page cache" in here.text
+    assert here.facts["sources"]["stripe_size"] == "default"
+
+
+def layout_of(sources: str = "told", **values: Any) -> Layout:
+    """Return a layout of these facts, told by a source."""
+    units = {item.name: item for item in registry()}
+    facts = tuple(Fact(spec=units[name], value=value, source=sources) for name, value in values.items())
+    return Layout(path="/x", is_folder=True, facts=facts)
+
+
+@pytest.mark.parametrize(
+    "values, ranks, nodes, method, aggregators",
+    [
+        ({"lock_protocol": "server", "stripe_size": 2**22, "servers": 3}, 12, 6, "group_cyclic", 6),
+        ({"lock_protocol": "server", "stripe_size": 2**22, "stripe_count": 8}, 4, 4, "static_cyclic", 4),
+        ({"lock_protocol": "token", "stripe_size": 2**22}, 4, 4, "aligned", None),
+        ({"lock_protocol": "local", "coherent": True}, 4, 1, "aligned", 2),
+    ],
+)
+def test_what_auto_takes_is_the_choosers(
+    values: dict[str, Any], ranks: int, nodes: int, method: str, aggregators: int | None
+) -> None:
+    found = storage.decide(layout_of(**values), ranks, nodes)
+    assert found["method"] == method and found["reason"].startswith(method)
+    assert aggregators in (None, found["aggregators"])
 
 
 def test_path_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
@@ -319,7 +352,17 @@ def test_stripes_and_locks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = facts_of(file_system="lustre", coherent=True, lock_protocol="server", stripe_size=2**22, stripe_count=8)
     monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
     found = storage.examine(pathlib.Path("/"), {}, 1)[0]
-    assert "lustre, stripes of 4 MiB over 8" in found.text and "group_cyclic" in found.text
+    assert "lustre, stripes of 4 MiB over 8" in found.text and "extent locks of each server" in found.text
+
+
+@pytest.mark.parametrize("protocol, words", [("server", "the servers' locks"), ("token", "lock tokens")])
+def test_locks_keep_caches_coherent(monkeypatch: pytest.MonkeyPatch, protocol: str, words: str) -> None:
+    """As the library has it of Lustre and GPFS: no page cache for all nodes, and files are carried out there."""
+    answer = facts_of(file_system="lustre", coherent=False, lock_protocol=protocol, stripe_size=2**22, stripe_count=8)
+    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
+    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
+    assert state(found["path.coherence"]) == "ok" and words in found["path.coherence"].text
+    assert words in found["path.file_system"].text
 
 
 def test_file_system_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:

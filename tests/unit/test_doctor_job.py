@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext import abi
-from mpiio_ext.doctor import Finding, mpi
+from mpiio_ext.doctor import Finding, mpi, starters
 from mpiio_ext.doctor.children import Answer
 from support.launch import base_environment
 
@@ -19,7 +19,7 @@ HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l"
 WHOLE: dict[str, Any] = {
     "version": "Open MPI v4", "standard": [3, 1], "interposed": True, "thread": "multiple", "size": 2, "rank": 0,
     "ranks": [HOST, HOST], "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
-    "finalized": True,
+    "spawn_refused": "", "finalized": True,
 }  # fmt: skip
 JOB = mpi.Job(size=2, rank=0, launched=True)
 ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "io.round_trip", "mpi.spawn"}
@@ -97,6 +97,45 @@ def test_program_apart_from_mpi4py() -> None:
         assert states == {False: "error", True: "warning"} and words in found.text and found.advice
 
 
+@pytest.mark.parametrize(
+    "version, paths, program, state",
+    [
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o5/libmpi.so.40", version="Open MPI v5"), "warning"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/copy/libmpi.so.40", version="Open MPI v4"), "ok"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o4/libmpi.so.40", version=""), "ok"),
+        ("Open MPI v4", ["/o4/libmpi.so.40"], mpi.Theirs(path="/o5/libmpi.so.40", version=""), "warning"),
+        ("Open MPI v4", [], mpi.Theirs(path="/o5/libmpi.so.40", version=""), "ok"),  # nothing can be seen
+        ("MPICH Version: 5.0", ["/m/libmpi.so"], mpi.Theirs(path="/o5/libmpi.so.40", version="Open MPI v5"), "warning"),
+    ],
+)  # fmt: skip
+def test_other_release_than_the_program_s(version: str, paths: list[str], program: mpi.Theirs, state: str) -> None:
+    """One family, two libraries: both are named, and what is wrong with mpi4py's is no error of the program's."""
+    answer = Answer(values=WHOLE | {"version": version, "mpi_paths": paths, "trip_right": False})
+    found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True, True, program)}
+    assert found["mpi.version"].state.value == state and set(found) == ALL
+    assert found["io.round_trip"].state.value == ("error" if state == "ok" else "warning")
+    if state == "warning":
+        assert paths[0] in found["mpi.version"].text and program.path in found["mpi.version"].text
+
+
+@pytest.mark.parametrize("changes", [{"size": 1}, {"thread": "drop", "size": "drop"}])
+def test_job_is_left_out_under_the_program_s_starter(changes: dict[str, Any]) -> None:
+    values = WHOLE | {"mpi_paths": ["/o4/libmpi.so.40"]} | changes
+    answer = Answer(values={key: value for key, value in values.items() if value != "drop"}, trouble="ended by SIGABRT")
+    program = mpi.Theirs(path="/m/libmpi.so.12", version="MPICH Version: 5.0")
+    found = mpi.examine_job(answer, JOB, "mpich", True, True, True, program)
+    assert [(item.key, item.state.value) for item in found] == [("mpi.version", "warning"), ("mpi.start", "warning")]
+    assert "left out" in found[1].text and ("SIGABRT" in found[1].text or "1 of the job's 2" in found[1].text)
+
+
+def test_links_to_the_same_library_are_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "libmpich.so.12").touch()
+    (tmp_path / "libmpi.so.12").symlink_to("libmpich.so.12")
+    answer = Answer(values=WHOLE | {"version": "MPICH 4 of mpi4py", "mpi_paths": [str(tmp_path / "libmpich.so.12")]})
+    program = mpi.Theirs(path=str(tmp_path / "libmpi.so.12"), version="MPICH 4")
+    assert mpi.examine_job(answer, JOB, "mpich", True, True, True, program)[0].state.value == "ok"
+
+
 def test_standard_abi_has_mpis_of_every_family() -> None:
     assert job(family="mpiabi")["mpi.version"].state.value == "ok"
 
@@ -117,6 +156,25 @@ def test_spawning_without_a_network_is_told() -> None:
     answer = Answer(values=WHOLE | {"spawned": 0}, said="pair of MPI processes are unable to reach each other for")
     found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True)}
     assert "network interface" in found["mpi.spawn"].advice
+
+
+def test_spawning_that_the_library_refuses_is_told() -> None:
+    """It works, but no delegate is spawned: what decides is the library's rule."""
+    found = job(spawn_refused="only with Open MPI 4")["mpi.spawn"]
+    assert found.state.value == "warning" and "only with Open MPI 4" in found.text
+    assert "become threads" in found.advice and "split" not in found.advice
+
+
+def test_error_of_spawning_is_one_line() -> None:
+    """MPICH says the class of an error, and below the calls that it went through, the innermost last."""
+    stack = (
+        "Other MPI error, error stack:\ninternal_Comm_spawn(113)...: MPI_Comm_spawn(command=x) failed\n"
+        "MPIDU_Init_shm_put(12): unable to put\n"
+    )
+    found = job(spawned=0, spawn_error=stack)["mpi.spawn"]
+    assert "\n" not in found.text and "error stack: MPIDU_Init_shm_put(12): unable to put" in found.text
+    assert "thread" in found.advice and "split" not in found.advice
+    assert job(spawned=0, spawn_error="MPI_ERR_SPAWN: no\n")["mpi.spawn"].text.endswith("work: MPI_ERR_SPAWN: no")
 
 
 def test_advice_on_spawning_depends_on_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +264,49 @@ def test_starter_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
     assert mpi.starter("mpich", of_step, 60).facts["family"] == "slurm"
     by_mpirun = of_step | {"OMPI_COMM_WORLD_SIZE": "2"}  # inside of an allocation
     assert mpi.starter("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
+    by_hydra = of_step | {"HYDI_CONTROL_FD": "7", "PMI_SIZE": "2"}
+    assert mpi.starter("mpich", by_hydra, 60).facts["family"] == "mpich"
+
+
+@pytest.mark.parametrize("family, other", [("openmpi", "mpich"), ("mpich", "openmpi")])
+def test_starter_of_the_job_counts_not_that_on_path(tmp_path: pathlib.Path, family: str, other: str) -> None:
+    texts = {"openmpi": "mpirun (Open MPI) 4.1.4", "mpich": "HYDRA build details:"}
+    left = {"openmpi": {"OMPI_COMM_WORLD_SIZE": "2"}, "mpich": {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}}
+    environment = starter_that_says(tmp_path, texts[other]) | left[family]
+    found = mpi.starter(family, environment, 60)
+    assert found.state.value == "ok" and found.facts["family"] == family and found.facts["job"] is True
+    found = mpi.starter(other, environment, 60)  # and that on PATH would be right
+    assert found.state.value == "error" and "this job was started by" in found.text
+    assert mpi.starter(other, environment, 60, named=str(tmp_path / "mpirun")).state.value == "ok"
+
+
+def processes(folder: pathlib.Path, *executables: str) -> pathlib.Path:
+    """Return a /proc with process 1 above 2 above 3…, of these executables."""
+    for pid, path in enumerate(executables, 1):
+        place = folder / str(pid)
+        place.mkdir(parents=True)
+        (place / "stat").write_text(f"{pid} (a ) b) S {pid - 1} 1 1\n")
+        (place / "exe").symlink_to(path)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "variables, above, path",
+    [
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, ("/bin/sh", "/o5/bin/prterun", "/bin/sh"), "/o5/bin/prterun"),
+        ({"PMI_SIZE": "2"}, ("/bin/make", "/m/mpiexec.hydra", "/m/hydra_pmi_proxy"), "/m/mpiexec.hydra"),
+        ({"PMI_SIZE": "2"}, ("/usr/sbin/sshd", "/m/hydra_pmi_proxy", "/bin/sh"), "/m/hydra_pmi_proxy"),
+        ({"PMI_SIZE": "2"}, ("/o5/bin/prterun", "/m/mpiexec.hydra"), "/m/mpiexec.hydra"),
+        ({"PMI_SIZE": "2"}, ("/bin/sh", "/bin/sh"), ""),
+    ],
+)
+def test_starter_is_among_the_parents(
+    tmp_path: pathlib.Path, variables: dict[str, str], above: tuple[str, ...], path: str
+) -> None:
+    proc = processes(tmp_path, *above, "/usr/bin/python3")
+    found = starters.of_job(variables, proc, len(above) + 1)
+    assert found is not None and found.path == path
+    assert starters.of_job({}, proc, len(above) + 1) is None
 
 
 def test_no_starter(tmp_path: pathlib.Path) -> None:

@@ -127,6 +127,8 @@ def test_static_program(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = examined(library, str(built(tmp_path, "app", "int main(void) { return 0; }", "-static")))
     assert states(found) == {"found": "ok", "linking": "error"}
     assert found["program.linking"].facts["static"] is True
+    assert "link it dynamically" in found["program.linking"].advice
+    assert "-lmpiio_ext" not in found["program.linking"].advice  # there is no libmpiio_ext.a
 
 
 @pytest.mark.parametrize("bits, word", [(0o4755, "setuid"), (0o2755, "setgid")])

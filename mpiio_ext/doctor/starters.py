@@ -1,0 +1,98 @@
+"""What has started this process as a rank of a job: not what is first on PATH, which may be another one.
+
+Algorithm. The variables that a starter leaves in a rank's environment say of which MPI it is. Its executable, which
+they do not tell, is among the parents of the process: on the starter's own host itself, else its daemon.
+
+Guarantees. Only /proc is read; where it tells nothing, the variables alone count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Starter", "by_srun", "of_job"]
+
+_PARENTS = 64  # shells, tools and wrappers may stand between
+#: Names of starters, and of the daemons that they start ranks by.
+_NAMES = {
+    "openmpi": ("mpirun.openmpi", "mpiexec.openmpi", "orterun", "orted", "prterun", "prted"),
+    "mpich": ("mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"),
+}
+_EITHER = ("mpirun", "mpiexec")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """What has started this process.
+
+    Attributes
+    ----------
+    family : "openmpi" or "mpich".
+    path : its executable, or that of its daemon on this host; "" where it is not seen.
+    """
+
+    family: str
+    path: str
+
+
+def by_srun(environment: Mapping[str, str]) -> bool:
+    """Return whether srun has started this process as a rank, not mpirun inside of an allocation."""
+    others = ("OMPI_COMM_WORLD_SIZE", "HYDI_CONTROL_FD")
+    return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
+
+
+def of_job(environment: Mapping[str, str], proc: Path = Path("/proc"), pid: int | None = None) -> Starter | None:
+    """Return what has started a process as a rank; None where nothing has, and for srun.
+
+    Parameters
+    ----------
+    environment : of the rank.
+    proc : where the kernel tells of processes.
+    pid : of the process; None for this one.
+    """
+    if by_srun(environment):
+        return None
+    if "HYDI_CONTROL_FD" in environment or "PMI_SIZE" in environment or "MPI_LOCALNRANKS" in environment:
+        family = "mpich"
+    elif "OMPI_COMM_WORLD_SIZE" in environment:
+        family = "openmpi"
+    else:
+        return None
+    if family == "mpich" and "HYDI_CONTROL_FD" not in environment and "OMPI_COMM_WORLD_SIZE" in environment:
+        family = "openmpi"  # under a process manager that has left variables of PMI, too
+    return Starter(family=family, path=_executable(family, proc, os.getpid() if pid is None else pid))
+
+
+def _parent(proc: Path, pid: int) -> int:
+    """Return the parent of a process, 0 where it has none that is seen."""
+    try:
+        text = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[1])
+
+
+def _command(proc: Path, pid: int) -> str:
+    """Return the executable of a process, "" where it may not be seen."""
+    try:
+        return str((proc / str(pid) / "exe").readlink())
+    except OSError:
+        return ""
+
+
+def _executable(family: str, proc: Path, pid: int) -> str:
+    """Return the executable of the next starter above a process; its daemons are passed over as far as they go."""
+    found = ""
+    for _ in range(_PARENTS):
+        pid = _parent(proc, pid)
+        path = _command(proc, pid) if pid > 0 else ""
+        if pid <= 0:
+            break
+        if Path(path).name in (*_NAMES[family], *_EITHER):
+            found = path
+        elif found:
+            break
+    return found
