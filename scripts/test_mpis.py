@@ -248,6 +248,10 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
         said = run(folder, command, timeout_s=300, more=more)
         if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
             raise CheckError(said[-_OUTPUT:])
+    said = run(folder, [*launch(environment, folder), *put[:-1], "-H", "mpiox_delegates=1", "--", str(binary)],
+               timeout_s=300)  # fmt: skip
+    if "smoke: ok" not in said or "no MPI library is in this process" in said:  # spawned delegates open it themselves
+        raise CheckError(said[-_OUTPUT:])
     return "ok"
 
 
