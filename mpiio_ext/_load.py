@@ -97,7 +97,7 @@ def _parts() -> Path:
     if chosen not in folders:
         raise LoadError(
             f"{abi.VARIABLE}={chosen}: this wheel of mpiio_ext has libraries for {', '.join(folders)}; for another MPI "
-            "install it from source, `MPICC=mpicc pip install --no-binary mpiio_ext mpiio_ext`"
+            f"{abi.FROM_SOURCE}"
         )
     return folders[chosen]
 

@@ -1,7 +1,9 @@
 """Which of the libraries in a wheel fits a program: the choice by MPI ABI.
 
 Problem. A wheel holds libmpiio_ext.so once per ABI of MPI libraries, in ``abis/NAME``. The one of another ABI than the
-program's takes handles for something else, so the choice must be right before the program starts.
+program's takes handles for something else, so the choice must be right before the program starts. Where
+it is not, because a script hides the program, the library exchanges itself or ends the process
+(csrc/abi/mpiox_other_abi.h).
 
 Algorithm. For a command (``mpiio-ext run``), in this order:
 
@@ -30,7 +32,17 @@ from pathlib import Path
 from mpiio_ext.elf import Elf, ElfError, read
 from mpiio_ext.errors import LoadError
 
-__all__ = ["NAMES", "VARIABLE", "chosen", "installed", "of_command", "of_library", "of_mpi4py", "of_part"]
+__all__ = [
+    "FROM_SOURCE",
+    "NAMES",
+    "VARIABLE",
+    "chosen",
+    "installed",
+    "of_command",
+    "of_library",
+    "of_mpi4py",
+    "of_part",
+]
 
 #: ABI -> whose it is.
 NAMES = {
@@ -39,6 +51,11 @@ NAMES = {
     "mpiabi": "the standard ABI of MPI 5 (libmpi_abi.so)",
 }
 VARIABLE = "MPIIO_EXT_ABI"
+#: What to do where no library of a wheel fits.
+FROM_SOURCE = (
+    "install it from source for that MPI, by `MPICC=mpicc pip install .` in the source tree, or with the path of "
+    "mpiio_ext-VERSION.tar.gz in place of `.`"
+)
 _LISTING_S = 20
 _PATTERNS = (
     ("mpiabi", re.compile(r"libmpi\w*_abi\.so(\.\d+)*")),
@@ -70,8 +87,7 @@ def of_part(library: Path) -> str:
 def _misfit(what: str, mpi: str) -> LoadError:
     serves = "; ".join(NAMES.values())
     return LoadError(
-        f"{what} uses {mpi}, which this wheel of mpiio_ext has no library for (it serves {serves}): install it from "
-        "source for that MPI, `MPICC=mpicc pip install --no-binary mpiio_ext mpiio_ext`"
+        f"{what} uses {mpi}, which this wheel of mpiio_ext has no library for (it serves {serves}): {FROM_SOURCE}"
     )
 
 

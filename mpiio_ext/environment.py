@@ -48,7 +48,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_TRACE_FOLDERS": Variable(meaning="1: record calls on folders, too"),
     "MPIOX_TRACE_SYSTEM_FILES": Variable(meaning="1: record calls on files of the system, too"),
     "MPIOX_TRACE_CLOCK": Variable(meaning="system: ask the system for every time of a trace"),
-    "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: which library of a wheel, whatever a program has"),
+    "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: the library of a wheel that is tried first"),
     "MPIIO_EXT_PNETCDF": Variable(meaning="libpnetcdf.so for the bench"),
     "MPIOX_DELEGATE_STARTER": _own("how a delegate finds those that have spawned it"),
     "MPIOX_TESTING": _test("1: let the next ones break the library"),

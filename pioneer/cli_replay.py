@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mpiio_ext.cli.lazy import complete_hint
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
               help="That a rank may write, preallocate, and make of files that are read.")
 @click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="The same, with a hint.")
+@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
+              help="The same, with a hint.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
 def replay(

@@ -11,8 +11,8 @@ the library's name (MPICH of Debian, the standard ABI). Checks:
 - ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
   mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
 - ``program``: the same by a C program that knows nothing of the library, compiled with the environment's ``mpicc``;
-  with delegates, too, where nothing may be printed but what the program prints, and with an open that fails, of which
-  the class and the text must be right;
+  behind a script with ``MPIIO_EXT_ABI`` of each ABI, right and wrong; with delegates, where nothing may be printed but
+  what the program prints; and with an open that fails, of which the class and the text must be right;
 - ``mpi4py``: mpi4py's own I/O tests with every method (tests/mpi/test_mpi4py_io.py);
 - ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
 
@@ -236,9 +236,17 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
     source = ROOT / "tests" / "programs" / "wheel_smoke.c"
     run(folder, [str(own) if own.exists() else environment.mpicc, "-o", str(binary), str(source)], timeout_s=120)
     tool = str(folder / "bin" / "mpiio-ext")
-    for command in ([tool, "run", "--stats", "--", *launch(environment, folder), str(binary)],
-                    [*launch(environment, folder), tool, "run", "--stats", "--", str(binary)]):  # fmt: skip
-        said = run(folder, command, timeout_s=300)
+    put = [tool, "run", "--stats", "--"]
+    forms = [([*put, *launch(environment, folder), str(binary)], {}),
+             ([*launch(environment, folder), *put, str(binary)], {})]  # fmt: skip
+    if not environment.sdist:  # a wheel has a library for each ABI; the wrong one is exchanged for the right one
+        script = folder / "wheel_smoke.sh"
+        script.write_text(f"#!/bin/sh\nexec {binary}\n")
+        script.chmod(0o755)
+        forms += [([*launch(environment, folder), *put, str(script)], {"MPIIO_EXT_ABI": abi})
+                  for abi in ("openmpi", "mpich", "mpiabi")]  # fmt: skip
+    for command, more in forms:
+        said = run(folder, command, timeout_s=300, more=more)
         if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
             raise CheckError(said[-_OUTPUT:])
     said = run(folder, [*launch(environment, folder), tool, "run", "-H", "mpiox_delegates=2", "--", str(binary)],

@@ -446,7 +446,7 @@ int mpiox_group_spawn_be_child(const char *library)
 #else
     (void)library;
 #endif
-    parent = MPI_COMM_NULL;
+    parent = MPI_COMM_NULL; /* Open MPI's is an object of its library, which is open from here on */
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_other_abi.h"
+
 enum { CANDIDATES = 32 };
 
 _Atomic(void *) mpiox_any_mpi_found[MPIOX_ANY_NAMES];
@@ -18,6 +20,7 @@ static const char *const names[MPIOX_ANY_NAMES] = MPIOX_ANY_TEXTS;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *library;     /* kept open */
 static const char *given; /* by mpiox_any_mpi_open() */
+static atomic_bool fits;  /* the library that was found first is of this build's ABI, or of one that cannot be told */
 
 /* ---- the MPI library of this process ----------------------------------------------------------------------------- */
 
@@ -97,6 +100,10 @@ static void *find(int index)
 
     if (found == NULL && (handle = find_library()) != NULL)
         found = dlsym(handle, names[index]);
+    if (found != NULL && !atomic_load_explicit(&fits, memory_order_relaxed)) {
+        mpiox_other_abi_refuse(found);
+        atomic_store_explicit(&fits, true, memory_order_relaxed);
+    }
     return found;
 }
 

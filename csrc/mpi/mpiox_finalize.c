@@ -23,6 +23,7 @@
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
 #include "mpiox_nonblocking.h"
+#include "mpiox_starter.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -71,12 +72,17 @@ void mpiox_finalize_prepare(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Delegates that the environment asks for, unless ranks without this library would not take part. */
-static void start_delegates(int result)
+/* A line where the starter is not this MPI's. Delegates that the environment asks for, unless ranks without this
+ * library would not take part. */
+static void begun(int result)
 {
     mpiox_members members;
 
-    if (result != MPI_SUCCESS || !mpiox_group_is_asked_for())
+    mpiox_finalize_prepare();
+    if (result != MPI_SUCCESS)
+        return;
+    mpiox_starter_check();
+    if (!mpiox_group_is_asked_for())
         return;
     mpiox_members_examine(MPI_COMM_WORLD, &members);
     if (members.stranger == NULL)
@@ -87,8 +93,7 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 {
     const int result = PMPI_Init(argc, argv);
 
-    mpiox_finalize_prepare();
-    start_delegates(result);
+    begun(result);
     return result;
 }
 
@@ -96,8 +101,7 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
     const int result = PMPI_Init_thread(argc, argv, required, provided);
 
-    mpiox_finalize_prepare();
-    start_delegates(result);
+    begun(result);
     return result;
 }
 

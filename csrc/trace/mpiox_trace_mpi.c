@@ -20,6 +20,7 @@
 #include "mpiox_trace_requests.h"
 #include "mpiox_trace_system.h"
 #include "mpiox_trace_view.h"
+#include "mpiox_other_abi.h"
 
 #ifndef MPI_VERSION
 #error "mpi.h of an MPI library is needed"
@@ -114,6 +115,7 @@ WRAP(int, MPI_Init, (int *argc, char ***argv))
 
     if (!mpiox_trace_enabled())
         return NEXT(MPI_Init)(argc, argv);
+    mpiox_other_abi_refuse((const void *)NEXT(PMPI_Initialized));
     mpiox_trace_enter(&call, OP_MPI_Init, MPIOX_TRACEFILE_MPI, 0);
     const int result = NEXT(MPI_Init)(argc, argv);
     mpiox_trace_stop(&call);
@@ -128,6 +130,7 @@ WRAP(int, MPI_Init_thread, (int *argc, char ***argv, int required, int *provided
 
     if (!mpiox_trace_enabled())
         return NEXT(MPI_Init_thread)(argc, argv, required, provided);
+    mpiox_other_abi_refuse((const void *)NEXT(PMPI_Initialized));
     mpiox_trace_enter(&call, OP_MPI_Init_thread, MPIOX_TRACEFILE_MPI, 0);
     const int result = NEXT(MPI_Init_thread)(argc, argv, required, provided);
     mpiox_trace_stop(&call);

@@ -6,6 +6,8 @@ neither numpy nor mpi4py nor rich.
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from mpiio_ext.cli.lazy import LazyGroup
@@ -41,3 +43,9 @@ _COMMANDS = {
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs."""
+
+
+if "_MPIIO_EXT_COMPLETE" in os.environ:
+    from mpiio_ext.cli import bash
+
+    bash.register()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from mpiio_ext.cli import bash
+
 __all__ = ["completion"]
 
 _PROGRAM = "mpiio-ext"
@@ -18,7 +20,7 @@ _VARIABLE = "_MPIIO_EXT_COMPLETE"
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete the words of mpiio-ext: its commands, their options and files.
+    """Print what makes a shell complete the words of mpiio-ext: its commands, their options, hints and files.
 
     \b
       eval "$(mpiio-ext completion bash)"           # in ~/.bashrc; bash 4.4 or newer
@@ -30,6 +32,7 @@ def completion(shell: str) -> None:
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.cli import main
 
+    bash.register()
     found = get_completion_class(shell)
     assert found is not None
     click.echo(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.cli.lazy import complete_command
+from mpiio_ext.cli.lazy import complete_command, complete_hint
 from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
 
 __all__ = ["plan_launch", "run", "select_library", "start"]
@@ -130,7 +130,8 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 
 
 @click.command(cls=_Run, context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="Set a hint, for matching files only.")
+@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
+              help="Set a hint, for matching files only.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
 @click.option("--stats", metavar="[=FILE]", help="Print statistics at close, or append them to FILE as JSON lines.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import get_library
-from mpiio_ext.cli.lazy import complete_command
+from mpiio_ext.cli.lazy import complete_command, complete_hint
 from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, file_of_kernel, replay_command
 from mpiio_ext.errors import MpiioExtError
@@ -301,7 +301,8 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
 @click.option("-o", "--output", default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", help="A hint to begin with, and to beat.")
+@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
+              help="A hint to begin with, and to beat.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")

@@ -128,6 +128,22 @@ def test_answers() -> None:
     assert asked("mpiio-ext pioneer sh") == ["plain,show"]
 
 
+def test_hints_are_completed() -> None:
+    """Names of the registry, then the values of those that have a list of them; also behind a glob."""
+    assert asked("mpiio-ext run -H mpiox_p") == ["plain,mpiox_partition="]
+    assert asked("mpiio-ext run --hint romio_ds_") == ["plain,romio_ds_write=", "plain,romio_ds_read="]
+    assert asked("mpiio-ext run -H mpiox_partition=a") == [
+        f"plain,mpiox_partition={word}" for word in ("auto", "aligned")
+    ]
+    assert asked("mpiio-ext run -H *.h5:mpiox_stats=") == [
+        f"plain,*.h5:mpiox_stats={word}" for word in ("true", "false")
+    ]
+    assert asked("mpiio-ext run -H cb_nodes=") == [""]
+    assert asked("mpiio-ext tune -H mpiox_exchange=d") == ["plain,mpiox_exchange=direct"]
+    assert asked("mpiio-ext pioneer replay --hint mpiox_p") == ["plain,mpiox_partition="]
+    assert asked("mpiio-ext run -H mpiox_p -- ./ap") == ["file,./ap"]
+
+
 def test_names_are_completed_without_importing_them() -> None:
     code = "import sys; from mpiio_ext.cli import main; import click; main.shell_complete(click.Context(main), ''); " \
         "print([name for name in sys.modules if name.startswith(('numpy', 'mpiio_ext.analytics', 'rich'))])"
@@ -170,6 +186,17 @@ def test_a_shell_completes_what_is_typed(shell: str) -> None:
         until(b"fish ")
         os.write(terminal, b"| head -n 1\n")
         until(b"function _mpiio_ext_completion")
+        os.write(terminal, b"mpiio-ext run -H mpiox_pa\t")
+        until(b"mpiox_partition=")
+        if shell == "bash":  # which cuts words at "=" and at ":"
+            os.write(terminal, b"gr\t")
+            until(b"group_cyclic ")
+            os.write(terminal, b"-H a:romio_cb_w\t")
+            until(b"romio_cb_write=")
+            os.write(terminal, b"en\t")
+            until(b"enable ")
+            os.write(terminal, b"--dry-run -- true\n")
+            until(b"'MPIOX_HINTS=*:mpiox_partition=group_cyclic,a:romio_cb_write=enable'")
     finally:
         os.close(terminal)
         os.kill(pid, 9)
@@ -179,8 +206,9 @@ def test_a_shell_completes_what_is_typed(shell: str) -> None:
 def test_fish_completes() -> None:
     if shutil.which("fish") is None:
         pytest.skip("no fish")
-    asks = ("mpiio-ext doc", "mpiio-ext completion fi", "mpiio-ext run --dry", "mpiio-ext pioneer sh")
+    asks = ("mpiio-ext doc", "mpiio-ext completion fi", "mpiio-ext run --dry", "mpiio-ext pioneer sh",
+            "mpiio-ext run -H mpiox_p")
     script = "mpiio-ext completion fish | source; " + "; ".join(f"complete -C '{words}'" for words in asks)
     done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment())
     words = [line.partition("\t")[0] for line in done.stdout.splitlines()]
-    assert words == ["doctor", "fish", "--dry-run", "show"], done.stderr
+    assert words == ["doctor", "fish", "--dry-run", "show", "mpiox_partition="], done.stderr

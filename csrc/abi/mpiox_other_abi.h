@@ -1,0 +1,23 @@
+/*
+ * mpiox_other_abi.h - under a program of another MPI ABI than that which this library was built for.
+ *
+ * Problem.    `mpiio-ext run -- ./job.sh` sees a script, not the program behind it, and guesses; MPIIO_EXT_ABI may be
+ *             wrong. Handles are numbers in one ABI and addresses in another: whatever is called would crash or write
+ *             what it should not.
+ * Algorithm.  The loader runs a function of this library before main(), when the program's MPI library is mapped. If
+ *             that is of another ABI, and this library is one of a wheel's that LD_PRELOAD names, LD_PRELOAD is set to
+ *             the wheel's library for that ABI, and the process executes its program anew. Where that cannot be, it
+ *             ends with a line on stderr. An MPI library that a program opens by itself (mpi4py) is looked at when this
+ *             library first finds a function in it: by then it can only end. The tracer does the same.
+ * Guarantees. No MPI function of another ABI is called. A library whose ABI cannot be told is taken to fit. At most one
+ *             execution: that which follows has the library that fits.
+ */
+#ifndef MPIOX_OTHER_ABI_H
+#define MPIOX_OTHER_ABI_H
+
+/* Whose MPI library this library was built for, in words. */
+const char *mpiox_other_abi_own(void);
+/* End the process with a line on stderr if the MPI library that holds this address is of another ABI. */
+void mpiox_other_abi_refuse(const void *address);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * mpiox_starter.c - see mpiox_starter.h.
+ *
+ * Algorithm. Starters tell their processes how many they are. A process that is alone in MPI_COMM_WORLD while a starter
+ *            says that there are more, and none that there is one, was not met by the others. What counts is what came
+ *            of it: an MPI library that understands another's starter (by PMIx) has all its ranks and gets no line.
+ */
+#include "mpiox_starter.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_other_abi.h"
+
+static const struct {
+    const char *size, *rank, *words;
+} starters[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's"},
+    {"PMI_SIZE", "PMI_RANK", "that of MPICH or its kin"},
+};
+
+void mpiox_starter_check(void)
+{
+    int size = 0, chosen = -1;
+
+    if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != 1)
+        return;
+    for (int i = 0; i < (int)(sizeof starters / sizeof starters[0]); i++) {
+        const char *value = getenv(starters[i].size);
+
+        if (value != NULL && atoi(value) == 1)
+            return;
+        if (value != NULL && atoi(value) > 1 && chosen < 0)
+            chosen = i;
+    }
+    if (chosen >= 0) {
+        const char *rank = getenv(starters[chosen].rank);
+
+        if (rank == NULL || strcmp(rank, "0") == 0)
+            fprintf(stderr,
+                    "mpiio_ext: this program uses %s and its starter is %s: each of the %s processes is a job of one "
+                    "rank and writes the whole of every file; start it with the mpiexec of its own MPI\n",
+                    mpiox_other_abi_own(), starters[chosen].words, getenv(starters[chosen].size));
+    }
+}
