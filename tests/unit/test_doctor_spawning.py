@@ -50,7 +50,8 @@ def library_says(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source.write_text(ASK)
     own = ROOT / "csrc" / "delegate"
     wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
-    command = [str(wrapper), "-D_GNU_SOURCE", f"-I{own}", str(source), str(own / "mpiox_group_check.c"), "-o", str(target)]
+    check = own / "mpiox_group_check.c"
+    command = [str(wrapper), "-D_GNU_SOURCE", f"-I{own}", str(source), str(check), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, env=base_environment())
     assert done.returncode == 0, done.stderr
     return target
