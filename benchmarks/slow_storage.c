@@ -12,6 +12,9 @@
  *   cc -O2 -shared -fPIC -o slow_storage.so slow_storage.c -ldl
  *   LD_PRELOAD=./slow_storage.so SLOW_STORAGE_PATH=/dev/shm/x SLOW_STORAGE_US=100 PROGRAM
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* RTLD_NEXT, off64_t, preadv2: no option of the compiler is needed */
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>

@@ -284,7 +284,8 @@ mpiox_independent_file mpiox_file_independent(mpiox_file *file)
 int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outcome *outcome)
 {
     const mpiox_independent_file through = mpiox_file_independent(file);
-    *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
+    outcome->bytes = 0;
+    mpiox_error_clear(&outcome->error);
     if (request->length == 0)
         return MPIOX_OK;
     if (file->empty_view)

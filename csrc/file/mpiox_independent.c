@@ -245,7 +245,7 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
     char *buffer = (char *)request->buffer + request->memory_position;
     const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
     const double begun = mpiox_now();
-    *error = (mpiox_error){.code = MPIOX_OK};
+    mpiox_error_clear(error);
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
     count(file, request->write, *done, begun);
@@ -264,7 +264,7 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     mpiox_independent_call call = {.file = &held, .request = request};
     const double begun = mpiox_now();
     *done = 0;
-    *error = (mpiox_error){.code = MPIOX_OK};
+    mpiox_error_clear(error);
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");

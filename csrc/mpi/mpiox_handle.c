@@ -1,6 +1,9 @@
 /*
  * mpiox_handle.c - handle to entry: a small chained hash table behind a reader-writer lock.
  *
+ * A thread remembers the entry that it has found last. It counts for as long as no file has been opened or closed: then
+ * a look-up needs neither the table nor the lock.
+ *
  * The key is the bytes of the handle, so an MPI_File may be of any type whose equal values have equal bytes.
  */
 #include "mpiox_handle.h"
@@ -12,6 +15,13 @@ enum { BUCKETS = 256 };
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static mpiox_handle *buckets[BUCKETS];
+static atomic_uint_least64_t changes = 1; /* of the table */
+
+static _Thread_local struct { /* one variable: its address is found once a function */
+    uint64_t changes;         /* when this was found; 0: nothing yet */
+    MPI_File fh;
+    mpiox_handle *handle;
+} last;
 
 _Static_assert(sizeof(MPI_File) <= sizeof(uint64_t), "MPI_File does not fit the key");
 
@@ -25,10 +35,15 @@ static unsigned bucket_of(MPI_File fh)
 mpiox_handle *mpiox_handle_find(MPI_File fh)
 {
     mpiox_handle *handle;
+    if (last.changes == changes && memcmp(&last.fh, &fh, sizeof fh) == 0)
+        return last.handle;
     pthread_rwlock_rdlock(&lock);
+    last.changes = changes;
     handle = buckets[bucket_of(fh)];
     while (handle && memcmp(&handle->fh, &fh, sizeof fh) != 0)
         handle = handle->next;
+    last.fh = fh;
+    last.handle = handle;
     pthread_rwlock_unlock(&lock);
     return handle;
 }
@@ -39,6 +54,7 @@ void mpiox_handle_insert(mpiox_handle *handle)
     pthread_rwlock_wrlock(&lock);
     handle->next = *head;
     *head = handle;
+    changes++;
     pthread_rwlock_unlock(&lock);
 }
 
@@ -51,6 +67,7 @@ mpiox_handle *mpiox_handle_remove(MPI_File fh)
     handle = *link;
     if (handle)
         *link = handle->next;
+    changes++;
     pthread_rwlock_unlock(&lock);
     return handle;
 }

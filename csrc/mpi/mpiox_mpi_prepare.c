@@ -175,14 +175,28 @@ static void place_at_pointer(mpiox_handle *handle, mpiox_prepared *out)
     mpiox_mpi_pointer_unlock(handle);
 }
 
+/* Nothing yet. All but the text of the error, which is most of it. */
+static void begin(mpiox_prepared *out, bool write)
+{
+    mpiox_request *request = &out->request;
+
+    memset(request, 0, offsetof(mpiox_request, local_error));
+    mpiox_error_clear(&request->local_error);
+    request->write = write;
+    out->memory = NULL;
+    out->packed = NULL;
+    out->user_buffer = NULL;
+    out->user_type = MPI_DATATYPE_NULL;
+    out->user_count = 0;
+    out->pointer_from = out->pointer_to = -1;
+}
+
 void mpiox_mpi_prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *out)
 {
     mpiox_request *request = &out->request;
     int64_t plain = 0;
 
-    memset(out, 0, sizeof *out);
-    request->write = call->write;
-    out->pointer_from = out->pointer_to = -1;
+    begin(out, call->write);
     if (call->collective && handle->split.active)
         mpiox_mpi_problem(&request->local_error, MPIOX_ERR_SPLIT, "a split collective is under way");
     else if (call->count < 0)

@@ -1,10 +1,19 @@
-/* mpiox_storage_pool.c - see mpiox_storage_pool.h. */
+/*
+ * mpiox_storage_pool.c - see mpiox_storage_pool.h.
+ *
+ * Nearly every access finds its descriptor open, and there are more of them than of anything else here: they pin and
+ * unpin it by one atomic addition each, without the lock and without a system call. `pins` counts those who use the
+ * descriptor; who closes it takes it from 0 to CLOSED, so that whoever comes then finds a negative number and has it
+ * opened again under the lock.
+ */
 #include "mpiox_storage_pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,19 +22,20 @@
 
 #include "mpiox_storage_internal.h"
 
-enum { SHARE = 16, LEAST = 4, MOST = 1024, SCARCE = 2, MARGIN = 16, SEARCHED = 1 << 16 };
+enum { SHARE = 16, LEAST = 4, MOST = 1024, SCARCE = 2, MARGIN = 16, SEARCHED = 1 << 16, CLOSED = INT_MIN / 2 };
 
 struct mpiox_storage_pooled {
     mpiox_storage *storage;
     char *path;
-    int flags, pins;
+    int flags;
+    atomic_int pins; /* < 0: there is no descriptor */
     bool only_writes;
     int other;     /* somebody else's descriptor of the file in this process, this handle's alone; -1: not looked for */
     bool stays;    /* there is none: this one is not closed */
     int sys_errno; /* that a close() has met */
     dev_t device;
     ino_t inode;
-    uint64_t used;
+    atomic_uint_least64_t used;
     struct mpiox_storage_pooled *next;
 };
 typedef struct mpiox_storage_pooled pooled;
@@ -33,10 +43,12 @@ typedef struct mpiox_storage_pooled pooled;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
 static pooled *all;
-static int open_count; /* of them that have a descriptor */
-static uint64_t uses;
-static bool scarce;      /* the last time that somebody looked, the limit was near */
-static int reserve = -1; /* so that one of them can always be opened again, whatever the program has taken */
+static atomic_int open_count; /* of them that have a descriptor */
+static atomic_uint_least64_t uses;
+static bool scarce;             /* the last time that somebody looked, the limit was near */
+static atomic_int capacity;     /* how many of them may have one, as of the last time that somebody looked */
+static atomic_int waiting;      /* threads that want one */
+static atomic_int reserve = -1; /* so that one of them can always be opened again, whatever the program has taken */
 
 static int64_t limit(void)
 {
@@ -44,10 +56,13 @@ static int64_t limit(void)
     return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < INT32_MAX ? (int64_t)r.rlim_cur : INT32_MAX;
 }
 
-static int64_t capacity(void)
+/* The limit changes when a program says so, hardly ever: asking for it is a system call, which accesses do not make.
+ * Whatever opens a file does. */
+static int look(void)
 {
     const int64_t share = limit() / SHARE;
-    return scarce ? SCARCE : share < LEAST ? LEAST : share > MOST ? MOST : share;
+    capacity = scarce ? SCARCE : share < LEAST ? LEAST : share > MOST ? MOST : (int)share;
+    return capacity;
 }
 
 /* ---- who else has the file --------------------------------------------------------------------------------------- */
@@ -99,13 +114,15 @@ static void close_descriptor(pooled *p)
     open_count--;
 }
 
-/* Close it until it is used again; false: it would not come back for sure. */
+/* Close it until it is used again; false: somebody uses it, or it would not come back for sure. */
 static bool park(pooled *p)
 {
+    int unused = 0;
     p->stays = p->stays || !find_other(p);
-    if (!p->stays)
-        close_descriptor(p);
-    return !p->stays;
+    if (p->stays || !atomic_compare_exchange_strong(&p->pins, &unused, CLOSED))
+        return false;
+    close_descriptor(p);
+    return true;
 }
 
 /* Close the one that was not used for longest. False: all are in use, or have to stay. */
@@ -114,14 +131,14 @@ static bool park_one(void)
     for (;;) {
         pooled *oldest = NULL;
         for (pooled *p = all; p; p = p->next)
-            if (p->storage->fd >= 0 && p->pins == 0 && !p->stays && (!oldest || p->used < oldest->used))
+            if (p->pins == 0 && !p->stays && (!oldest || p->used < oldest->used))
                 oldest = p;
         if (!oldest || park(oldest))
             return oldest != NULL;
     }
 }
 
-static void park_down_to(int64_t count)
+static void park_down_to(int count)
 {
     while (open_count > count && park_one())
         continue;
@@ -156,7 +173,7 @@ void mpiox_storage_make_way(void)
         scarce = probe < 0 || probe >= limit() - MARGIN;
         if (probe >= 0)
             close(probe);
-        park_down_to(capacity());
+        park_down_to(look());
     }
     keep_reserve();
     pthread_mutex_unlock(&lock);
@@ -195,7 +212,7 @@ bool mpiox_storage_has_room(int descriptors)
 static int open_for_one(const char *path, int flags, int other)
 {
     int fd;
-    park_down_to(capacity() - 1);
+    park_down_to(look() - 1);
     do {
         fd = path ? mpiox_storage_descriptor(path, flags) : fcntl(other, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         if (!path && fd < 0)
@@ -237,15 +254,17 @@ static int open_again(pooled *p)
     return fd >= 0 || fd == -EMFILE || fd == -ENFILE ? fd : open_for_one(NULL, 0, p->other);
 }
 
-/* 0 or -errno. */
+/* 0 or -errno. Who unpins a descriptor after `waiting` was raised sees that; who did so before is seen here. */
 static int bring_back(pooled *p)
 {
+    waiting++;
     int fd = open_again(p);
     while (fd == -EMFILE && open_count > 0 && p->storage->fd < 0) { /* all are in use, for as long as a request takes */
         pthread_cond_wait(&unpinned, &lock);
         if (p->storage->fd < 0)
             fd = open_again(p);
     }
+    waiting--;
     if (p->storage->fd >= 0) /* another thread has been faster */
         return 0;
     if (fd < 0)
@@ -254,37 +273,45 @@ static int bring_back(pooled *p)
         posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     p->storage->fd = fd;
     open_count++;
+    p->pins -= CLOSED;
     return 0;
 }
 
 /* ---- use --------------------------------------------------------------------------------------------------------- */
+
+static int pin_closed(pooled *p, mpiox_error *error)
+{
+    pthread_mutex_lock(&lock);
+    const int code = p->storage->fd >= 0 ? 0 : bring_back(p);
+    if (code == 0)
+        p->pins++;
+    pthread_mutex_unlock(&lock);
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, -code, -1, -1, "opening the file again");
+}
 
 int mpiox_storage_pin(mpiox_storage *storage, mpiox_error *error)
 {
     pooled *p = storage->pooled;
     if (!p)
         return MPIOX_OK;
-    pthread_mutex_lock(&lock);
-    p->pins++;
-    p->used = ++uses;
-    const int code = storage->fd >= 0 ? 0 : bring_back(p);
-    if (code != 0)
-        p->pins--;
-    pthread_mutex_unlock(&lock);
-    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, -code, -1, -1, "opening the file again");
+    if (open_count != 1) /* else there is nothing to compare it with */
+        atomic_store_explicit(&p->used, ++uses, memory_order_relaxed);
+    if (p->pins++ >= 0)
+        return MPIOX_OK;
+    p->pins--;
+    return pin_closed(p, error);
 }
 
 void mpiox_storage_unpin(mpiox_storage *storage)
 {
     pooled *p = storage->pooled;
-    if (!p)
+    if (!p || --p->pins != 0 || (open_count <= capacity && waiting == 0 && reserve >= 0))
         return;
     pthread_mutex_lock(&lock);
-    p->pins--;
-    if (p->pins == 0 && open_count > capacity())
+    if (open_count > capacity)
         park(p);
     keep_reserve();
-    if (p->pins == 0)
+    if (waiting > 0)
         pthread_cond_broadcast(&unpinned);
     pthread_mutex_unlock(&lock);
 }
@@ -340,6 +367,7 @@ int mpiox_storage_pool_remove(mpiox_storage *storage)
         keep_reserve();
     else
         use_reserve();
+    pthread_cond_broadcast(&unpinned);
     pthread_mutex_unlock(&lock);
     const int sys_errno = p->sys_errno;
     storage->pooled = NULL;

@@ -103,8 +103,10 @@ static int transfer(mpiox_storage *storage, bool write, position *at, int64_t *d
             return mpiox_error_set(error, MPIOX_E_IO, (int)-moved, at->offset, at->left, what);
         if (moved == 0)
             return MPIOX_OK; /* end of file */
-        advance(at, moved);
         *done += moved;
+        if (moved == at->left) /* as a rule */
+            return MPIOX_OK;
+        advance(at, moved);
     }
     return MPIOX_OK;
 }

@@ -131,6 +131,12 @@ def test_descriptors_that_are_closed_and_opened_again(tmp_path: pathlib.Path) ->
     assert out.splitlines()[-1].endswith(" 0 failures")
 
 
+def test_descriptors_that_threads_close_and_open_again(tmp_path: pathlib.Path) -> None:
+    """More files than may have a descriptor, used by several threads at once, under the thread sanitizer."""
+    out = cbuild.check(cbuild.threads_program("storage/test_pool.c", "storage"), str(tmp_path), "threads")
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
 # ---- lists, back end by back end ------------------------------------------------------------------------------------
 
 

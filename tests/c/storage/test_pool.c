@@ -2,12 +2,13 @@
  * test_pool.c - handles whose descriptors are closed while nobody uses them: afterwards it is the same file, whatever
  * has become of its name, of its permissions and of the process's.
  *
- *   test_pool FOLDER
+ *   test_pool FOLDER [threads]
  *
  * What stands in for the MPI library is a plain open(2) beside every handle.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,17 +371,70 @@ static void test_close_errors(void)
     }
 }
 
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, SHARED = 10, ROUNDS = 3000 };
+
+static opened shared[SHARED]; /* more than may have a descriptor: each access finds some closed */
+
+/* A byte of its own in every file: what was written last is there, whichever descriptor it went by. */
+static void *use_all(void *argument)
+{
+    const int thread = *(int *)argument;
+    unsigned random = 1 + (unsigned)thread, wrong = 0;
+    char expected[SHARED] = {0};
+
+    for (int i = 0; i < ROUNDS; i++) {
+        random = random * 1664525 + 1013904223;
+        const int which = (int)(random >> 16) % SHARED;
+        char found = 0;
+        int64_t done = 0;
+        wrong += mpiox_storage_read(shared[which].storage, &found, 1, thread, &done, NULL) != MPIOX_OK ||
+                 found != expected[which];
+        expected[which] = (char)(i % 100);
+        wrong += mpiox_storage_write(shared[which].storage, &expected[which], 1, thread, NULL) != MPIOX_OK;
+    }
+    return wrong > 0 ? argument : NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+
+    for (int i = 0; i < SHARED; i++) {
+        name(&shared[i], "shared", i);
+        create(&shared[i]);
+        open_as(&shared[i], O_RDWR, O_RDWR, &plain);
+        CHECK_EQUAL(mpiox_storage_write(shared[i].storage, "\0\0\0\0", THREADS, 0, NULL), MPIOX_OK);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, use_all, &numbers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        CHECK(failed == NULL);
+    }
+    for (int i = 0; i < SHARED; i++)
+        shut(&shared[i]);
+}
+
 int main(int argc, char **argv)
 {
     struct rlimit limit;
 
-    if (argc != 2)
+    if (argc != 2 && argc != 3)
         return 2;
     folder = argv[1];
     alarm(SECONDS);
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = LIMIT;
     CHECK_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    test_threads();
+    if (argc == 3)
+        return check_exit();
     test_names();
     apart(forbidden);
     apart(forbidden_locks);

@@ -1,0 +1,64 @@
+"""What a small access costs: system calls and instructions of the most common calls, which are the same in every run.
+
+One rank alone: what a rank does while it waits for others is not the same in every run.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import statistics
+import sys
+
+import pytest
+
+from support import cbuild
+from support.launch import base_environment, preload_environment, run_bounded
+
+pytestmark = pytest.mark.mpi
+
+CALLS, BYTES = 12, 64
+#: Most instructions of one call, all that the MPI library does for it included. Independent calls take a tenth less;
+#: collectives take 5,200 to 6,400, which differ from run to run.
+INSTRUCTIONS = {
+    "write_at": 1480, "read_at": 1510, "write": 1690, "read": 1720,
+    "write_at_all": 7000, "read_at_all": 7000, "write_all": 7000, "read_all": 7000,
+}  # fmt: skip
+#: Numbers of x86-64.
+READ, WRITE, CLOCK = 17, 18, 228
+#: Of raise(3), which marks where a call begins and where it ends: getpid, gettid, tgkill.
+MARK = (39, 186, 234)
+CANNOT = 77
+
+
+def counts(tmp_path: pathlib.Path, call: str) -> tuple[int, dict[int, int]]:
+    """Return the instructions of one call, the median, and the system calls of all of them by number."""
+    wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
+    source = str(cbuild.ROOT / "benchmarks" / "small_accesses.c")
+    program = cbuild.compile_c([wrapper, *cbuild.FLAGS, source], "small_accesses")
+    stepped = cbuild.compile_c([wrapper, *cbuild.FLAGS, str(cbuild.ROOT / "tests/programs/stepped.c")], "stepped")
+    library = f"LD_PRELOAD={preload_environment()['LD_PRELOAD']}"
+    words = [str(stepped), "env", library, str(program), str(tmp_path / "file"), call, str(CALLS), str(BYTES)]
+    launch = run_bounded(
+        words, env=base_environment() | {"SMALL_ACCESSES_MARK": "1"}, timeout_s=120, cwd=tmp_path, check=False
+    )
+    if launch.returncode == CANNOT:
+        pytest.skip(f"no stepping here: {launch.stderr.strip() or 'ptrace is refused'}")
+    assert launch.returncode == 0, launch.describe()
+    instructions = [int(found) for found in re.findall(r"^instructions (\d+)$", launch.stderr, re.M)]
+    assert len(instructions) == CALLS and re.search(rf"^{call} {CALLS} ", launch.stdout, re.M), launch.describe()
+    calls = {int(number): int(times) for number, times in re.findall(r"^system_call (\d+) (\d+)$", launch.stderr, re.M)}
+    assert all(calls.pop(number) == CALLS for number in MARK), launch.describe()
+    return int(statistics.median(instructions)), calls
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="stepped.c reads registers of x86-64")
+@pytest.mark.parametrize("call", INSTRUCTIONS)
+def test_small_access(extension: str, tmp_path: pathlib.Path, call: str) -> None:
+    """One system call each, which moves the bytes; and hardly more instructions than there were."""
+    instructions, calls = counts(tmp_path, call)
+    calls.pop(CLOCK, None)  # where the kernel does not offer its clock to programs
+    assert calls == {READ if "read" in call else WRITE: CALLS}
+    print(f"{call}: {instructions} instructions")
+    assert instructions <= INSTRUCTIONS[call]
