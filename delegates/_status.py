@@ -25,6 +25,7 @@ __all__ = [
     "Counter",
     "DelegateFile",
     "DelegateStatus",
+    "DelegateWaiter",
     "Observation",
     "Rates",
     "Watch",
@@ -81,6 +82,27 @@ class DelegateFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DelegateWaiter:
+    """A process that has waited for a delegate for more than a second.
+
+    Attributes
+    ----------
+    rank : of the program; -1: not known (a rank of another node, for which the delegate itself waits).
+    pid : its process.
+    request : what it has asked for.
+    path, page : the file, "" where it is none in particular, and the page, -1: none.
+    since_unix_s : since when; seconds of the Unix epoch.
+    """
+
+    rank: int
+    pid: int
+    request: str
+    path: str
+    page: int
+    since_unix_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DelegateStatus:
     """What one delegate says of itself at one moment.
 
@@ -102,6 +124,7 @@ class DelegateStatus:
     counters : totals since its start by name; `counters` of this module tells what they mean.
     flush_size_log2 : element k counts the file-system write requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     files : the open ones.
+    waiting : processes that have waited for it for more than a second.
     """
 
     group: str
@@ -127,6 +150,7 @@ class DelegateStatus:
     counters: Mapping[str, int]
     flush_size_log2: tuple[int, ...]
     files: tuple[DelegateFile, ...]
+    waiting: tuple[DelegateWaiter, ...] = ()
 
     @property
     def uptime_s(self) -> float:
@@ -261,6 +285,7 @@ def _status_of(values: Mapping[str, Any], *, sampled_s: float, sampled_unix_s: f
     fixed = {
         "flush_size_log2": tuple(values["flush_size_log2"]),
         "files": tuple(DelegateFile(**file) for file in values["files"]),
+        "waiting": tuple(DelegateWaiter(**waiter) for waiter in values["waiting"]),
     }
     return DelegateStatus(**{**values, **fixed}, sampled_s=sampled_s, sampled_unix_s=sampled_unix_s)
 
@@ -421,6 +446,7 @@ def as_json(rows: Sequence[Observation]) -> dict[str, Any]:
                 for power, count in enumerate(item.flush_size_log2) if count
             ],
             "files": [_fields(file) for file in item.files],
+            "waiting": [_fields(waiter) for waiter in item.waiting],
         })
     return {"host": host_name(), "sampled_unix_s": round(time.time(), 3), "delegates": delegates}
 

@@ -196,6 +196,19 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
     return table
 
 
+def _waiting(rows: Sequence[Observation]) -> list[str]:
+    """Return a line for each process that waits for a delegate of a group, the longest wait first."""
+    waits = [(waiter.since_unix_s, row.status, waiter) for row in rows for waiter in row.status.waiting]
+    lines = []
+    for since_unix_s, item, waiter in sorted(waits, key=lambda wait: wait[0]):
+        who = f"rank {waiter.rank}" if waiter.rank >= 0 else "a rank of another node"
+        page = f", page {waiter.page}" if waiter.page >= 0 else ""
+        seconds = max(0.0, item.sampled_unix_s - since_unix_s)
+        lines.append(f"{who} (process {waiter.pid}) has waited {seconds:.0f} s for delegate {item.delegate}: "
+                     f"{waiter.request}{f' of {waiter.path}' if waiter.path else ''}{page}")
+    return lines
+
+
 def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
     """Return everything that is shown at one moment."""
     from rich.console import Group
@@ -212,6 +225,7 @@ def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
         parts.append(_group_table(members, width))
         files = _file_table(members)
         parts += [files] if files is not None else []
+        parts += [Text(line, style="red") for line in _waiting(members)]
     return Group(*parts)
 
 

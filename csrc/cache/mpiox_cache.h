@@ -47,6 +47,7 @@ enum {
     MPIOX_CACHE_MAX_FILES = 64,    /* open at once per delegate; the next one is refused (stays without delegates) */
     MPIOX_CACHE_PATH_BYTES = 1024, /* of a file's absolute path, with its NUL */
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
+    MPIOX_CACHE_WAITERS = 64,      /* clients that are shown as waiting at most */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
     MPIOX_CACHE_ERROR_BYTES = 96,  /* kept of each: its text is the name of a file-system call, which is short */
@@ -186,6 +187,14 @@ typedef struct mpiox_life { /* of a thread of the delegate */
     pthread_mutex_t mutex;  /* robust; held by the thread while it is ALIVE */
 } mpiox_life;
 
+typedef struct mpiox_waiter { /* a client that has waited for more than a second: mpiox_cache_waiting.h */
+    _Atomic int64_t pid;      /* 0: none; -1: being filled in */
+    _Atomic int32_t rank;     /* of the program, -1: not known (a connection of another node) */
+    _Atomic int32_t op, file; /* what for: enum mpiox_op, or below 0; file -1: none */
+    _Atomic int64_t page;     /* -1: none */
+    _Atomic int64_t since_us; /* microseconds of CLOCK_REALTIME */
+} mpiox_waiter;
+
 typedef struct mpiox_cache_header {
     uint64_t magic, version;
     mpiox_cache_geometry geometry;
@@ -202,8 +211,9 @@ typedef struct mpiox_cache_header {
     _Atomic uint32_t beat;          /* raised every 100 ms by the delegate */
     _Atomic int32_t threads;        /* life[] in use */
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
-    pthread_mutex_t rescue_lock;   /* robust; held by the survivor at work */
-    _Atomic int32_t dirty_frames;  /* estimate, for the status */
+    pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
+    _Atomic int32_t dirty_frames; /* estimate, for the status */
+    mpiox_waiter waiters[MPIOX_CACHE_WAITERS];
     mpiox_cache_counters counters; /* without what is counted in shards[] */
     _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
     mpiox_file_record files[MPIOX_CACHE_MAX_FILES];

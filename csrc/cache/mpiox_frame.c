@@ -15,6 +15,7 @@
  *             with programming language memory models?", MSPC 2012.
  */
 #include "mpiox_cache.h"
+#include "mpiox_cache_waiting.h"
 
 static const double most_patience_s = 0.5; /* until a caller may look whether who moves the range is still there */
 
@@ -99,20 +100,24 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
 int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame)
 {
     mpiox_backoff backoff = {0};
+    mpiox_cache_wait wait = {0};
     double begun = 0;
-    bool moving;
+    bool moving, decided;
     int result;
-    while (!try_hold(cache, file, page, frame, &result, &moving)) {
+    while (!(decided = try_hold(cache, file, page, frame, &result, &moving))) {
         if (moving && begun <= 0)
             begun = mpiox_now();
         if (moving && (!patient || mpiox_now() - begun > most_patience_s))
-            return MPIOX_FRAME_MOVED;
-        if (!mpiox_cache_is_serving(cache, false))
-            return MPIOX_FRAME_GONE;
+            result = MPIOX_FRAME_MOVED;
+        else if (!mpiox_cache_is_serving(cache, false))
+            result = MPIOX_FRAME_GONE;
+        if (result == MPIOX_FRAME_MOVED || result == MPIOX_FRAME_GONE)
+            break;
         mpiox_wait_backoff(&backoff);
-        (void)mpiox_cache_watch((void *)cache);
+        mpiox_cache_wait_step(cache, &wait, MPIOX_WAITS_FOR_FRAME, file, page);
     }
-    if (result != MPIOX_FRAME_HIT && !mpiox_cache_is_serving(cache, false))
+    mpiox_cache_wait_end(cache, &wait);
+    if (decided && result != MPIOX_FRAME_HIT && !mpiox_cache_is_serving(cache, false))
         return MPIOX_FRAME_GONE;
     return result;
 }
@@ -125,19 +130,25 @@ void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame)
 int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page)
 {
     mpiox_backoff backoff = {0};
+    mpiox_cache_wait wait = {0};
+    int result = MPIOX_FRAME_GONE;
     for (;;) {
         const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
         const uint32_t found = mpiox_frame_find(cache, file, page);
         const int owner = look_at_owner(cache, file, page);
         if (!mpiox_cache_is_serving(cache, false))
-            return MPIOX_FRAME_GONE;
+            break;
         if (owner != MPIOX_FRAME_HIT)
-            return MPIOX_FRAME_MOVED;
-        if (is_unchanged(cache, changes))
-            return found == MPIOX_CACHE_NO_FRAME ? MPIOX_FRAME_MISS : MPIOX_FRAME_HIT;
+            result = MPIOX_FRAME_MOVED;
+        else if (is_unchanged(cache, changes))
+            result = found == MPIOX_CACHE_NO_FRAME ? MPIOX_FRAME_MISS : MPIOX_FRAME_HIT;
+        if (result != MPIOX_FRAME_GONE)
+            break;
         mpiox_wait_backoff(&backoff);
-        (void)mpiox_cache_watch((void *)cache);
+        mpiox_cache_wait_step(cache, &wait, MPIOX_WAITS_FOR_FRAME, file, page);
     }
+    mpiox_cache_wait_end(cache, &wait);
+    return result;
 }
 
 /* ---- delegate ---------------------------------------------------------------------------------------------------- */

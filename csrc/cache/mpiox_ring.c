@@ -12,9 +12,42 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_cache_waiting.h"
+
 enum { SLOT_FREE = 0, SLOT_TAKEN = 1, SLOT_POSTED = 2 };
 enum { CLIENT_FREE = 0, CLIENT_JOINED = 1, CLIENT_LEFT = 2 };
 enum { ANSWERED = 1, GIVEN_UP = 2 }; /* of slot->done */
+
+const char *mpiox_ring_op_name(int32_t op)
+{
+    switch (op) {
+    case MPIOX_WAITS_FOR_SLOT:
+        return "waits for a free request";
+    case MPIOX_WAITS_FOR_FRAME:
+        return "waits for a page that is being worked on";
+    case MPIOX_OP_OPEN:
+        return "open";
+    case MPIOX_OP_CLOSE:
+        return "close";
+    case MPIOX_OP_PAGE:
+        return "page";
+    case MPIOX_OP_FLUSH:
+        return "flush";
+    case MPIOX_OP_DISCARD:
+        return "discard";
+    case MPIOX_OP_REPLICA_MARK:
+    case MPIOX_OP_REPLICA_TRIM:
+        return "replica";
+    case MPIOX_OP_GIVE:
+    case MPIOX_OP_ADOPT:
+    case MPIOX_OP_OWNER:
+        return "move of pages";
+    case MPIOX_OP_PING:
+        return "ping";
+    default:
+        return "request";
+    }
+}
 
 static uint32_t words_for(uint32_t bits)
 {
@@ -83,6 +116,7 @@ mpiox_slot *mpiox_ring_take(const mpiox_cache *cache)
     static _Thread_local uint32_t start;
     mpiox_ring_area *ring = cache->ring;
     mpiox_backoff backoff = {0};
+    mpiox_cache_wait wait = {0};
     if (start == 0)
         start = 1 + (uint32_t)getpid() * 7 + atomic_fetch_add(&threads, 1);
     while (mpiox_cache_is_serving(cache, false)) {
@@ -98,11 +132,13 @@ mpiox_slot *mpiox_ring_take(const mpiox_cache *cache)
             slot->text[0] = '\0';
             slot->client = -1;
             slot->frame = MPIOX_CACHE_NO_FRAME;
+            mpiox_cache_wait_end(cache, &wait);
             return slot;
         }
         mpiox_wait_backoff(&backoff);
-        (void)mpiox_cache_watch((void *)cache);
+        mpiox_cache_wait_step(cache, &wait, MPIOX_WAITS_FOR_SLOT, -1, -1);
     }
+    mpiox_cache_wait_end(cache, &wait);
     return NULL;
 }
 
@@ -115,14 +151,17 @@ typedef struct call_wait {
     const mpiox_cache *cache;
     mpiox_slot *slot;
     const mpiox_idle *idle;
+    int32_t op, file; /* of the request: the slot is the delegate's until it has answered */
+    int64_t page;
+    mpiox_cache_wait wait;
 } call_wait;
 
 /* While waiting for an answer: when nobody is left to answer, end the wait by setting the word itself. */
 static bool wait_for_answer(void *context)
 {
-    const call_wait *wait = context;
+    call_wait *wait = context;
     const bool worked = wait->idle != NULL && wait->idle->work != NULL && wait->idle->work(wait->idle->context);
-    (void)mpiox_cache_watch((void *)wait->cache);
+    mpiox_cache_wait_step(wait->cache, &wait->wait, wait->op, wait->file, wait->page);
     if (!mpiox_cache_is_serving(wait->cache, false)) {
         uint32_t none = 0;
         atomic_compare_exchange_strong(&wait->slot->done.value, &none, GIVEN_UP);
@@ -132,11 +171,14 @@ static bool wait_for_answer(void *context)
 
 int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *idle)
 {
-    call_wait context = {cache, slot, idle};
+    call_wait context = {.cache = cache, .slot = slot, .idle = idle, .op = slot->op, .file = slot->file};
+    context.page = slot->op == MPIOX_OP_PAGE ? slot->page : -1;
     const mpiox_idle watching = {wait_for_answer, &context};
     atomic_store(&slot->done.value, 0);
     push(cache->ring, token_of(cache->ring, slot));
-    if (mpiox_wait_while(&slot->done, 0, &watching) == GIVEN_UP)
+    const uint32_t done = mpiox_wait_while(&slot->done, 0, &watching);
+    mpiox_cache_wait_end(cache, &context.wait);
+    if (done == GIVEN_UP)
         return MPIOX_E_UNSUPPORTED;
     return slot->result;
 }
@@ -182,16 +224,19 @@ static bool take_from(mpiox_ring_area *ring, uint32_t word, uint32_t from, uint3
     return false;
 }
 
-/* Once round the set: the rest of the word where it is, the other words, then the first part of that word. */
+/* Once round the set: the rest of the word where it is, the other words, then the first part of that word, which comes
+ * at i == words. The last word of the summary may stand for fewer than 64 words: a leap ends with the set, because the
+ * search begins again at its front there. */
 static bool take_token(mpiox_ring_area *ring, uint32_t *token)
 {
     const uint32_t words = words_for(ring->tokens), first = ring->turn / 64 % words;
     if (take_from(ring, first, ring->turn % 64, token))
         return true;
-    for (uint32_t i = 1; i <= words; i++) {
-        const uint32_t word = (first + i) % words;
-        if (word % 64 == 0 && i + 64 <= words && atomic_load(&summary_of(ring)[word / 64]) == 0)
-            i += 63; /* none in all of these words */
+    for (uint32_t i = 1, span; i <= words; i += span) {
+        const uint32_t word = (first + i) % words, group = 64 - word % 64;
+        span = 1;
+        if (atomic_load(&summary_of(ring)[word / 64]) == 0)
+            span = group < words - word ? group : words - word; /* none in all of these words */
         else if (take_from(ring, word, 0, token))
             return true;
     }

@@ -105,6 +105,8 @@ struct mpiox_ring_area {
     /* then: slots; pending, one bit per token; summary, one bit per word of pending */
 };
 
+/* What a client waits for: an mpiox_op, or a number below 0 of mpiox_cache_waiting.h. Static text. */
+const char *mpiox_ring_op_name(int32_t op);
 int64_t mpiox_ring_bytes(int32_t slots, int32_t frames);
 /* In zeroed memory. 0 or MPIOX_E_UNSUPPORTED (no robust mutexes). */
 int mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames);

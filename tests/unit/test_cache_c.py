@@ -72,3 +72,58 @@ def test_a_killed_delegate_and_a_client_with_a_page_in_its_hands(tmp_path: pathl
 
 def test_a_killed_survivor(tmp_path: pathlib.Path) -> None:
     passes(checked("test_access"), "rescuers", str(tmp_path / "file"), SEED, "20")
+
+
+def test_no_posted_token_is_overlooked() -> None:
+    passes(checked("test_ring_search"), "300", SEED)
+
+
+#: Mistakes in mpiox_ring.c that the search through all orders of steps must find.
+MISTAKES = {
+    "a leap beyond the set": (
+        "span = group < words - word ? group : words - word;",
+        "span = group;",
+    ),
+    "the bell before the post": (
+        "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
+        "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n"
+        "    mpiox_word_add(&ring->bell);\n",
+        "    mpiox_word_add(&ring->bell);\n"
+        "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
+        "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n",
+    ),
+    "the summary before the post": (
+        "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
+        "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n",
+        "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n"
+        "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n",
+    ),
+    "a summary cleared too late": (
+        "    atomic_fetch_and(summary, ~bit(word));\n    const uint64_t found = atomic_load(pending);\n",
+        "    const uint64_t found = atomic_load(pending);\n    atomic_fetch_and(summary, ~bit(word));\n",
+    ),
+}
+
+
+def interleaved(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Compile test_ring_interleaved.c, which includes mpiox_ring.c, with the one of a folder or of csrc."""
+    source = cbuild.ROOT / "tests" / "c" / "cache" / "test_ring_interleaved.c"
+    folders = [f"-I{folder}", *cbuild.includes(), f"-I{cbuild.ROOT / 'tests' / 'c'}"]
+    command = [cbuild.compiler(), *cbuild.FLAGS, "-O2", *folders, str(source), *cbuild.sources()]
+    return cbuild.compile_c([*command, "-pthread"], name)
+
+
+def test_every_order_of_steps_of_two_clients_and_a_delegate(tmp_path: pathlib.Path) -> None:
+    program = interleaved(tmp_path, "ring_interleaved")
+    passes(program)
+    assert cbuild.run(program, "late").returncode == 1  # looks at the bell when it has looked at the tokens
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_that_search_finds_mistakes(tmp_path: pathlib.Path, mistake: str) -> None:
+    before, after = MISTAKES[mistake]
+    text = (cbuild.CSRC / "cache" / "mpiox_ring.c").read_text("utf-8")
+    assert text.count(before) == 1
+    (tmp_path / "mpiox_ring.c").write_text(text.replace(before, after), "utf-8")
+    done = cbuild.run(interleaved(tmp_path, f"ring_{len(mistake)}"))
+    assert done.returncode == 1 and "lost after" in done.stderr, done.stdout + done.stderr

@@ -1,0 +1,44 @@
+/*
+ * mpiox_cache_waiting.h - clients that wait for a delegate: shown in its memory, and told to the user.
+ *
+ * Problem.   A delegate that is alive and does not answer (stopped, its file system hangs, an error of this library)
+ *            makes its clients wait, and nobody would know who waits for whom.
+ * Algorithm. A wait counts its slow steps. After a second it takes an entry of the delegate's memory, which the status
+ *            shows; after the seconds that the user has set, a function that the process has named is called, once for
+ *            a wait, and for one wait of a process at a time.
+ * Guarantee. Only time in which this process polls counts: one that was itself stopped has not waited. Nothing here
+ *            ends a wait.
+ */
+#ifndef MPIOX_CACHE_WAITING_H
+#define MPIOX_CACHE_WAITING_H
+
+#include "mpiox_cache.h"
+
+enum { /* what is waited for besides the answers to requests (enum mpiox_op, above 0) */
+       MPIOX_WAITS_FOR_SLOT = -1,
+       MPIOX_WAITS_FOR_FRAME = -2 /* a page on which the delegate works */
+};
+
+typedef struct mpiox_cache_wait { /* start from {0} */
+    double last, seconds;         /* of the monotonic clock; polled so far */
+    uint32_t beat;                /* of the delegate when the wait began */
+    int32_t entry;                /* of waiters[], + 1; 0: none */
+    bool told;
+} mpiox_cache_wait;
+
+/* What a process does about its waits. Plain data. */
+typedef struct mpiox_cache_patience {
+    double seconds; /* after which a wait is told; 0: never */
+    int32_t rank;   /* of the program; -1: not known */
+    /* runs: the delegate has raised its beat since the wait began. Any thread; does not wait for the delegate. */
+    void (*tell)(const mpiox_cache *cache, int32_t op, int32_t file, int64_t page, double seconds, bool runs);
+} mpiox_cache_patience;
+
+/* From now on in this process. Before threads use delegates. */
+void mpiox_cache_set_patience(const mpiox_cache_patience *patience);
+/* A slow step of a loop that polls, 1 ms or less after the one before: mpiox_cache_watch(), and the above. */
+void mpiox_cache_wait_step(const mpiox_cache *cache, mpiox_cache_wait *wait, int32_t op, int32_t file, int64_t page);
+/* It is over; also one that never began. */
+void mpiox_cache_wait_end(const mpiox_cache *cache, mpiox_cache_wait *wait);
+
+#endif

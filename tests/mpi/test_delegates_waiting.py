@@ -1,0 +1,82 @@
+"""Ranks that wait for a delegate which is alive and does not answer: they say so, the status shows them, they go on."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pathlib
+import re
+import signal
+import struct
+import time
+from collections.abc import Callable
+
+import pytest
+
+from mpiio_ext import delegates
+from support.cbuild import failed_checks, mpi_program
+from support.launch import library_path, starter
+from support.processes import Job, job
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+LIMIT_S = 240.0
+RANKS = 3
+WAITING, USING = 2, 3  # phases of the program
+HINTS = "mpiox_delegates=1:mpiox_delegate_mode=spawn:mpiox_delegate_page=64k:mpiox_delegate_cache=4m"
+
+
+def wait_until(running: Job, seen: Callable[[], bool]) -> None:
+    """Return when something is seen."""
+    deadline_s = time.monotonic() + LIMIT_S
+    while not seen():
+        assert running.process.poll() is None and time.monotonic() < deadline_s, running.text()
+        time.sleep(0.02)
+
+
+def waiters(running: Job) -> list[delegates.DelegateWaiter]:
+    """Return who waits for a delegate of this job, as the status says."""
+    pids = set(running.delegates())
+    return [waiter for item in delegates.status() if item.pid in pids for waiter in item.waiting]
+
+
+def lines(running: Job) -> list[str]:
+    return [line for line in running.text().splitlines() if "has waited" in line]
+
+
+@pytest.mark.parametrize(("per_node", "report"), [(0, 2), (1, 2), (0, 0)])
+def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) -> None:
+    """Every rank says it once, if it is to; continued, the delegate serves on, and every byte is right."""
+    progress = tmp_path / "progress"
+    progress.write_bytes(bytes(4096))
+    program = [mpi_program("delegates_random"), tmp_path / "file", progress, "1", "600", "997", "200", "0"]
+    command = [str(starter()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_report={report}", "MPIOX_RANKS_PER_NODE": str(per_node)}
+    with (
+        progress.open("r+b") as file,
+        mmap.mmap(file.fileno(), 4096) as held,
+        job(command, tmp_path / "log", env) as running,
+    ):
+        wait_until(running, lambda: struct.unpack_from("I", held, 4 * RANKS)[0] >= WAITING)
+        (delegate,) = running.delegates()
+        os.kill(delegate, signal.SIGSTOP)
+        struct.pack_into("I", held, 4 * (RANKS + 1), 1)
+        begun_s = time.time()
+        if per_node == 0:
+            wait_until(running, lambda: {waiter.rank for waiter in waiters(running)} == set(range(RANKS)))
+            for waiter in waiters(running):
+                assert abs(waiter.since_unix_s - begun_s) < LIMIT_S and waiter.request, waiter
+                assert waiter.path in ("", str(tmp_path / "file")), waiter
+        if report > 0:
+            wait_until(running, lambda: len(lines(running)) >= (RANKS if per_node == 0 else RANKS - 1))
+        os.kill(delegate, signal.SIGCONT)
+        assert running.status(LIMIT_S) == 0, running.text()
+        text = running.text()
+    assert not failed_checks(text, 2) and text.splitlines().count("end") == 1, text
+    said = [re.search(r"rank (\d) has waited \d+ s for .*I/O delegate .*\(process (\d+) on ", line) for line in
+            lines(running)]  # fmt: skip
+    ranks = [int(found[1]) for found in said if found]
+    assert len(ranks) == len(said) and sorted(ranks) == sorted(set(ranks)), text
+    assert {int(found[2]) for found in said if found} <= {delegate}, text
+    assert (len(ranks) > 0) == (report > 0), text
+    if report > 0 and per_node == 0:
+        assert all("does not run" in line for line in lines(running)), text
