@@ -238,6 +238,7 @@ class Hints:
     delegate_bypass : bytes of contiguous runs from which on whole pages go straight to the file.
     delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
     delegate_timeout : seconds that a step of starting delegates may take.
+    delegate_report : seconds that a rank waits for a delegate that is alive before it says so; 0: never.
     delegate_scheduler : which request a delegate serves next: "elevator", "fifo", "sjf", "to_agg", "aioli", "mlf",
         "hbrr", "twins" or "wfq".
     delegate_quantum : bytes of a turn of a file or flow, or text with a suffix.
@@ -245,6 +246,7 @@ class Hints:
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
     delegate_hosts : hosts for spawned delegates.
+    delegate_interface : network interfaces by which delegates are reached from other hosts.
     delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
     arbiter : folder of a running ``mpiio-ext arbiter``.
     arbiter_name : what the arbiter's curves and weights call the program; "": its executable, or in Python its script.
@@ -298,12 +300,14 @@ class Hints:
     delegate_bypass: int | str | None = None
     delegate_write_behind: int | str | None = None
     delegate_timeout: int | None = None
+    delegate_report: int | None = None
     delegate_scheduler: str | None = None
     delegate_quantum: int | str | None = None
     delegate_window: int | None = None
     delegate_patience: int | None = None
     delegate_weight: int | None = None
     delegate_hosts: str | None = None
+    delegate_interface: str | None = None
     delegate_owners: int | None = None
     arbiter: str | None = None
     arbiter_name: str | None = None

@@ -249,7 +249,8 @@ def source_files() -> Iterator[Path]:
     """Yield the hand-written C and Python files of the repository."""
     for folder in ("csrc", *PACKAGES, "tests", "scripts", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in {".c", ".h", ".py"} and "generated" not in path.parts and "__pycache__" not in path.parts:
+            others = {"generated", "third_party", "__pycache__"} & set(path.parts)
+            if path.suffix in {".c", ".h", ".py"} and not others:
                 yield path
     yield ROOT / "build.py"
 

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -216,6 +217,33 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header, const f
     mpiox_text_put(out, "]");
 }
 
+/* Clients that have waited for more than a second; those that died meanwhile are left out. */
+static void put_waiting(mpiox_text *out, const mpiox_cache_header *header)
+{
+    const char *separator = "";
+
+    mpiox_text_put(out, ", \"waiting\": [");
+    for (int i = 0; i < MPIOX_CACHE_WAITERS; i++) {
+        const mpiox_waiter *waiter = &header->waiters[i];
+        const int64_t pid = atomic_load_explicit(&waiter->pid, memory_order_acquire);
+        const int32_t file = atomic_load_explicit(&waiter->file, memory_order_relaxed);
+
+        if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) != 0 && errno == ESRCH))
+            continue;
+        mpiox_text_put(out, "%s{\"rank\": %" PRId32 ", \"pid\": %" PRId64, separator,
+                       (int32_t)atomic_load_explicit(&waiter->rank, memory_order_relaxed), pid);
+        mpiox_text_put(out, ", \"request\": \"%s\", ",
+                       mpiox_ring_op_name(atomic_load_explicit(&waiter->op, memory_order_relaxed)));
+        put_text(out, "path", file >= 0 && file < MPIOX_CACHE_MAX_FILES ? header->files[file].path : "",
+                 file >= 0 && file < MPIOX_CACHE_MAX_FILES ? sizeof header->files[file].path : 1);
+        mpiox_text_put(out, ", \"page\": %" PRId64 ", \"since_unix_s\": %.3f}",
+                       (int64_t)atomic_load_explicit(&waiter->page, memory_order_relaxed),
+                       1e-6 * (double)atomic_load_explicit(&waiter->since_us, memory_order_relaxed));
+        separator = ", ";
+    }
+    mpiox_text_put(out, "]");
+}
+
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes)
 {
     const mpiox_cache *cache = &delegates->cache;
@@ -244,6 +272,7 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     put_frames(&out, cache, &sums);
     put_counters(&out, &total);
     put_files(&out, header, &sums);
+    put_waiting(&out, header);
     mpiox_text_put(&out, "}");
     return out.used;
 }

@@ -19,6 +19,7 @@ typedef struct mpiox_delegate {
     mpiox_link *link;      /* not local */
     int watch;             /* not local: to whoever keeps watch over it (mpiox_delegate_watch.h), or -1 */
     bool settled, lost;    /* not local: it is gone; nobody could say that its pages are in the file */
+    bool told;             /* not local: that a rank waits for it has been said; only for the watcher */
     char host[64];
     int64_t pid;
 } mpiox_delegate;

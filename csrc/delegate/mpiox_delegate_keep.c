@@ -181,7 +181,7 @@ static void announce(keeper *k, const mpiox_delegate_orders *orders)
         said->code = mpiox_error_set(&said->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for a delegate to start");
     }
     if (said->code == MPIOX_OK && said->listens)
-        said->code = mpiox_watch_open(orders->loopback, said->link.secret, &k->watch, &said->watch, &said->error);
+        said->code = mpiox_watch_open(&orders->place, said->link.secret, &k->watch, &said->watch, &said->error);
     if (said->code == MPIOX_OK)
         map_memory(k);
     mpiox_delegate_send(MPIOX_DELEGATE_SOCKET, said, sizeof *said);

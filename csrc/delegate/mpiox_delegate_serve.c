@@ -1,12 +1,14 @@
 /* mpiox_delegate_serve.c - see mpiox_delegate_serve.h. */
 #include "mpiox_delegate_serve.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "mpiox_delegate_tell.h"
+#include "mpiox_handshake.h"
 
 enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
 
@@ -30,6 +32,17 @@ static void sign(const mpiox_server *server, const mpiox_delegate_orders *orders
     snprintf(header->mode, sizeof header->mode, "%s", orders->mode);
 }
 
+static int take_connections(const mpiox_delegate_orders *orders, mpiox_delegate_service *service,
+                            mpiox_announcement *out)
+{
+    uint64_t secret[2] = {orders->secret[0], orders->secret[1]};
+
+    if ((secret[0] | secret[1]) == 0 && mpiox_handshake_secret(secret) != MPIOX_OK)
+        return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom");
+    return mpiox_listener_start(mpiox_server_cache(service->server), &orders->place, secret, &service->listener,
+                                &out->link, &out->error);
+}
+
 int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_service *service, mpiox_announcement *out)
 {
     *service = (mpiox_delegate_service){.server = NULL};
@@ -44,8 +57,7 @@ int mpiox_delegate_begin(const mpiox_delegate_orders *orders, mpiox_delegate_ser
         return out->code;
     sign(service->server, orders, out);
     if (orders->listens) {
-        out->code = mpiox_listener_start(mpiox_server_cache(service->server), orders->loopback, &service->listener,
-                                         &out->link, &out->error);
+        out->code = take_connections(orders, service, out);
         out->listens = out->code == MPIOX_OK;
     }
     if (out->code != MPIOX_OK)

@@ -9,32 +9,32 @@
 #include <unistd.h>
 
 #include "mpiox_delegate_socket.h"
+#include "mpiox_link_connect.h"
 #include "mpiox_link_stream.h"
-#include "mpiox_listener_address.h"
-#include "mpiox_wait.h"
 
-enum { PEERS = 1 << 16, SECRET_BYTES = 16 };
+enum { PEERS = 1 << 16, OTHERS = 2 /* descriptors that are polled beside the peers */ };
 
-static const double try_s = 5;     /* for an answer, where machines are busy */
 static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
 static const char hello = 'H', question = 'Q', all_there = 'A', not_all = 'N';
 
 struct mpiox_watch_peer {
-    int fd, got; /* bytes of the secret that have come */
-    char secret[SECRET_BYTES];
+    int fd;
     bool asks;
 };
 
 /* ---- beside the delegate ----------------------------------------------------------------------------------------- */
 
-int mpiox_watch_open(bool loopback, const uint64_t *secret, mpiox_watch *watch, mpiox_link_address *address,
-                     mpiox_error *error)
+int mpiox_watch_open(const mpiox_listener_place *place, const uint64_t *secret, mpiox_watch *watch,
+                     mpiox_link_address *address, mpiox_error *error)
 {
     *watch = (mpiox_watch){.listener = -1};
-    memcpy(watch->secret, secret, sizeof watch->secret);
     memset(address, 0, sizeof *address);
-    const int code = mpiox_listener_bind(loopback, &watch->listener, address, error);
+    int code = mpiox_listener_bind(place, &watch->listener, address, error);
+    if (code == MPIOX_OK)
+        code = mpiox_admission_create(watch->listener, MPIOX_HANDSHAKE_WATCH, secret, &watch->admission, error);
     memcpy(address->secret, secret, sizeof address->secret);
+    if (code != MPIOX_OK)
+        mpiox_watch_close(watch);
     return code;
 }
 
@@ -44,44 +44,32 @@ static void say(mpiox_watch_peer *peer, char word)
         shutdown(peer->fd, SHUT_RDWR); /* it is dropped when its end is read */
 }
 
-static void admit(mpiox_watch *watch)
+static void admit(mpiox_watch *watch, int fd)
 {
-    const int fd = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-    if (fd >= 0 && watch->count == watch->room && watch->count < PEERS) {
+    if (watch->count == watch->room && watch->count < PEERS) {
         mpiox_watch_peer *more = realloc(watch->peers, sizeof *more * (size_t)(watch->room + 64));
 
         watch->peers = more != NULL ? more : watch->peers;
         watch->room += more != NULL ? 64 : 0;
     }
-    if (fd >= 0 && watch->count < watch->room) {
-        mpiox_link_stream_tune(fd);
-        watch->peers[watch->count++] = (mpiox_watch_peer){.fd = fd};
-    } else if (fd >= 0) {
+    if (watch->count == watch->room) {
         close(fd);
+        return;
     }
+    watch->peers[watch->count++] = (mpiox_watch_peer){.fd = fd};
+    say(&watch->peers[watch->count - 1], hello);
 }
 
-/* False: the peer is gone, or none of ours. */
+/* False: the peer is gone. */
 static bool hear(mpiox_watch *watch, mpiox_watch_peer *peer)
 {
     char word = 0;
-    ssize_t got;
+    const ssize_t got = read(peer->fd, &word, 1);
 
-    if (peer->got < SECRET_BYTES) {
-        got = read(peer->fd, peer->secret + peer->got, (size_t)(SECRET_BYTES - peer->got));
-        peer->got += got > 0 ? (int)got : 0;
-        if (got > 0 && peer->got == SECRET_BYTES && memcmp(peer->secret, watch->secret, SECRET_BYTES) != 0)
-            return false;
-        if (got > 0 && peer->got == SECRET_BYTES)
-            say(peer, hello);
-    } else {
-        got = read(peer->fd, &word, 1);
-        peer->asks |= got == 1 && word == question;
-        watch->asked |= peer->asks;
-        if (peer->asks && watch->answered)
-            say(peer, watch->whole ? all_there : not_all);
-    }
+    peer->asks |= got == 1 && word == question;
+    watch->asked |= peer->asks;
+    if (got == 1 && peer->asks && watch->answered)
+        say(peer, watch->whole ? all_there : not_all);
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
@@ -101,7 +89,8 @@ static void hear_all(mpiox_watch *watch, const struct pollfd *polls)
 void mpiox_watch_step(mpiox_watch *watch, int also, int milliseconds)
 {
     const int32_t count = watch->count;
-    struct pollfd *polls = calloc((size_t)count + 2, sizeof *polls), few = {.fd = also, .events = POLLIN};
+    struct pollfd *polls = calloc((size_t)count + OTHERS, sizeof *polls), few = {.fd = also, .events = POLLIN};
+    mpiox_admitted one;
 
     if (polls == NULL) {
         poll(&few, 1, milliseconds);
@@ -109,13 +98,14 @@ void mpiox_watch_step(mpiox_watch *watch, int also, int milliseconds)
     }
     for (int32_t i = 0; i < count; i++)
         polls[i] = (struct pollfd){.fd = watch->peers[i].fd, .events = POLLIN};
-    polls[count] = (struct pollfd){.fd = watch->listener, .events = POLLIN};
+    polls[count] = (struct pollfd){.fd = -1, .events = POLLIN};
+    if (watch->admission != NULL)
+        polls[count].fd = mpiox_admission_fd(watch->admission);
     polls[count + 1] = few;
-    if (poll(polls, (nfds_t)count + 2, milliseconds) > 0) { /* descriptors of -1 are passed over */
+    if (poll(polls, (nfds_t)(count + OTHERS), milliseconds) > 0) /* descriptors of -1 are passed over */
         hear_all(watch, polls);
-        if (polls[count].revents != 0)
-            admit(watch);
-    }
+    while (watch->admission != NULL && mpiox_admission_next(watch->admission, &one))
+        admit(watch, one.fd);
     free(polls);
 }
 
@@ -136,6 +126,7 @@ void mpiox_watch_close(mpiox_watch *watch)
     for (int32_t i = 0; i < watch->count; i++)
         close(watch->peers[i].fd);
     free(watch->peers);
+    mpiox_admission_free(watch->admission);
     if (watch->listener >= 0)
         close(watch->listener);
     *watch = (mpiox_watch){.listener = -1};
@@ -143,28 +134,16 @@ void mpiox_watch_close(mpiox_watch *watch)
 
 /* ---- clients on other nodes -------------------------------------------------------------------------------------- */
 
-static bool is_admitted(int fd, const uint64_t *secret, double seconds)
-{
-    char word = 0;
-
-    return mpiox_delegate_send(fd, secret, SECRET_BYTES) && mpiox_delegate_receive(fd, &word, 1, seconds) &&
-           word == hello;
-}
-
 int mpiox_watch_connect(const mpiox_link_address *address, double seconds, int *fd, mpiox_error *error)
 {
-    const double until = mpiox_now() + seconds;
-    int next = 0;
+    char word = 0;
+    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_WATCH, .welcome = &word, .welcome_bytes = 1};
 
-    while ((*fd = mpiox_delegate_connect(address, &next, until)) >= 0) {
-        if (is_admitted(*fd, address->secret, until - mpiox_now() < try_s ? until - mpiox_now() : try_s)) {
-            mpiox_link_stream_tune(*fd);
-            mpiox_link_stream_limit(*fd, unheard_s);
-            return MPIOX_OK;
-        }
-        close(*fd);
-    }
-    return mpiox_error_set(error, MPIOX_E_IO, ETIMEDOUT, -1, -1, "connecting to the watch of a delegate");
+    *fd = mpiox_link_connect(address, seconds, &wish, error);
+    if (*fd < 0)
+        return mpiox_error_set(error, MPIOX_E_IO, error->sys_errno, -1, -1, "connecting to the watch of a delegate");
+    mpiox_link_stream_limit(*fd, unheard_s);
+    return MPIOX_OK;
 }
 
 bool mpiox_watch_ask(int fd)

@@ -17,8 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpiox_error.h"
+#include "mpiox_admission.h"
 #include "mpiox_link_address.h"
+#include "mpiox_listener_address.h"
 
 /* ---- beside the delegate; one thread ----------------------------------------------------------------------------- */
 
@@ -26,17 +27,17 @@ typedef struct mpiox_watch_peer mpiox_watch_peer;
 
 typedef struct mpiox_watch { /* start from {.listener = -1} */
     int listener;
-    uint64_t secret[2];
+    mpiox_admission *admission;
     int32_t count, room;
-    mpiox_watch_peer *peers; /* [count] */
+    mpiox_watch_peer *peers; /* [count]; each has proven that it is the job's */
     bool asked, answered, whole;
 } mpiox_watch;
 
 /* *address: where, and `secret`, which admits. 0 or MPIOX_E_IO. */
-int mpiox_watch_open(bool loopback, const uint64_t *secret, mpiox_watch *watch, mpiox_link_address *address,
-                     mpiox_error *error);
-/* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. watch->asked: one of
- * them does not reach the delegate. */
+int mpiox_watch_open(const mpiox_listener_place *place, const uint64_t *secret, mpiox_watch *watch,
+                     mpiox_link_address *address, mpiox_error *error);
+/* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. Ten times a second, so
+ * that strangers keep their deadlines. watch->asked: one of the peers does not reach the delegate. */
 void mpiox_watch_step(mpiox_watch *watch, int also, int milliseconds);
 /* The pages are in the file (whole), or some cannot be written: tell those who have asked, and who will ask. */
 void mpiox_watch_answer(mpiox_watch *watch, bool whole);

@@ -73,7 +73,8 @@ static int join(const mpiox_group_plan *plan, const mpiox_announcement *said, mp
 
     if (code != MPIOX_OK)
         return code;
-    mine.code = mpiox_group_join(own.delegates, said, plan->count, topology->node, plan->seconds, &mine);
+    const mpiox_group_patience patience = {.seconds = plan->report_s, .rank = topology->rank};
+    mine.code = mpiox_group_join(own.delegates, said, plan->count, topology->node, plan->seconds, &patience, &mine);
     code = mpiox_topology_agree_error(topology, &mine);
     if (code != MPIOX_OK) {
         *error = mine;

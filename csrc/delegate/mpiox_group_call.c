@@ -2,25 +2,20 @@
 #include "mpiox_group_call.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "mpiox_delegate_socket.h"
-#include "mpiox_listener_address.h"
+#include "mpiox_link_connect.h"
 
-static const double hello_s = 5;     /* for who has connected to say who it is */
 static const double verdict_s = 600; /* so long a spawned process waits for the verdict; rank 0's end ends it before */
 
-typedef struct hello {
-    uint64_t secret[2];
-    int64_t index;
-} hello;
+enum { LOOK_MS = 100 };
 
 /* ---- rank 0 ------------------------------------------------------------------------------------------------------ */
 
@@ -35,55 +30,71 @@ static int write_text(const mpiox_link_address *address, char *text)
     return used < MPIOX_GROUP_CALL_TEXT ? MPIOX_OK : MPIOX_E_FULL;
 }
 
-int mpiox_group_call_open(int32_t count, bool loopback, mpiox_group_call *call, char *text, mpiox_error *error)
+int mpiox_group_call_open(int32_t count, const mpiox_listener_place *place, mpiox_group_call *call, char *text,
+                          mpiox_error *error)
 {
     mpiox_link_address address;
+    uint64_t secret[2];
     int code;
 
     *call = (mpiox_group_call){.listener = -1, .count = count};
     call->sockets = malloc((size_t)count * sizeof *call->sockets);
-    if (call->sockets == NULL || getrandom(call->secret, sizeof call->secret, 0) != (ssize_t)sizeof call->secret)
+    call->secrets = calloc((size_t)count, sizeof *call->secrets);
+    if (call->sockets == NULL || call->secrets == NULL || mpiox_handshake_secret(secret) != MPIOX_OK)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, -1, "preparing to spawn delegates");
     for (int32_t i = 0; i < count; i++)
         call->sockets[i] = -1;
-    code = mpiox_listener_bind(loopback, &call->listener, &address, error);
-    memcpy(address.secret, call->secret, sizeof address.secret);
+    code = mpiox_listener_bind(place, &call->listener, &address, error);
+    if (code == MPIOX_OK)
+        code = mpiox_admission_create(call->listener, MPIOX_HANDSHAKE_CALL, secret, &call->admission, error);
+    memcpy(address.secret, secret, sizeof address.secret);
     return code == MPIOX_OK ? write_text(&address, text) : code;
 }
 
 /* True when one more has called. */
-static bool admit(mpiox_group_call *call, const mpiox_delegate_orders *orders)
+static bool admit(mpiox_group_call *call, const mpiox_admitted *one, const mpiox_delegate_orders *orders)
 {
-    const int fd = accept4(call->listener, NULL, NULL, SOCK_CLOEXEC);
-    hello said;
+    const int64_t index = one->wish.token;
 
-    if (fd >= 0 && mpiox_delegate_receive(fd, &said, sizeof said, hello_s) &&
-        memcmp(said.secret, call->secret, sizeof call->secret) == 0 && said.index >= 0 && said.index < call->count &&
-        call->sockets[said.index] < 0 && mpiox_delegate_send(fd, &orders[said.index], sizeof *orders)) {
-        call->sockets[said.index] = fd;
+    if (index >= 0 && index < call->count && call->sockets[index] < 0 &&
+        fcntl(one->fd, F_SETFL, fcntl(one->fd, F_GETFL) & ~O_NONBLOCK) == 0 &&
+        mpiox_delegate_send(one->fd, &orders[index], sizeof *orders)) {
+        call->sockets[index] = one->fd;
+        mpiox_handshake_derive(one->session, call->secrets[index]);
         return true;
     }
-    if (fd >= 0)
-        close(fd);
+    close(one->fd);
     return false;
+}
+
+/* All, within the time. */
+static bool have_called(mpiox_group_call *call, const mpiox_delegate_orders *orders, double until)
+{
+    struct pollfd wanted = {.fd = mpiox_admission_fd(call->admission), .events = POLLIN};
+    mpiox_admitted one;
+    int32_t called = 0;
+
+    while (called < call->count && mpiox_now() < until) {
+        poll(&wanted, 1, LOOK_MS);
+        while (mpiox_admission_next(call->admission, &one))
+            called += admit(call, &one, orders);
+    }
+    return called == call->count;
 }
 
 int mpiox_group_call_orders(mpiox_group_call *call, const mpiox_delegate_orders *orders, double seconds,
                             mpiox_announcement *said, mpiox_error *error)
 {
     double until = mpiox_now() + seconds;
-    int32_t called = 0;
 
-    while (called < call->count && mpiox_now() < until) {
-        if (mpiox_delegate_await(call->listener, until - mpiox_now()))
-            called += admit(call, orders);
-    }
-    if (called < call->count)
+    if (!have_called(call, orders, until))
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ETIMEDOUT, -1, -1, "waiting for spawned delegates");
     until = mpiox_now() + seconds;
     for (int32_t i = 0; i < call->count; i++) {
         if (!mpiox_delegate_receive(call->sockets[i], &said[i], sizeof said[i], until - mpiox_now()))
             return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ETIMEDOUT, -1, -1, "waiting for a delegate to start");
+        memcpy(said[i].link.secret, call->secrets[i], sizeof said[i].link.secret);
+        memcpy(said[i].watch.secret, call->secrets[i], sizeof said[i].watch.secret);
     }
     return MPIOX_OK;
 }
@@ -98,6 +109,8 @@ void mpiox_group_call_close(mpiox_group_call *call, bool go)
         close(call->sockets[i]);
     }
     free(call->sockets);
+    free(call->secrets);
+    mpiox_admission_free(call->admission);
     if (call->listener >= 0)
         close(call->listener);
     *call = (mpiox_group_call){.listener = -1};
@@ -120,26 +133,27 @@ static bool read_text(const char *text, mpiox_link_address *out)
 
 int mpiox_group_call_make(const char *text, int32_t index, double seconds, mpiox_delegate_orders *orders)
 {
-    const double until = mpiox_now() + seconds;
     mpiox_link_address address;
-    int next = 0, fd = -1;
+    mpiox_error error;
+    mpiox_link_wish wish = {
+        .protocol = MPIOX_HANDSHAKE_CALL, .wish = {.token = index}, .welcome = orders, .welcome_bytes = sizeof *orders};
+    int fd;
 
     if (!read_text(text, &address))
         return -1;
-    const hello mine = {.secret = {address.secret[0], address.secret[1]}, .index = index};
-    while ((fd = mpiox_delegate_connect(&address, &next, until)) >= 0) {
-        if (mpiox_delegate_send(fd, &mine, sizeof mine) &&
-            mpiox_delegate_receive(fd, orders, sizeof *orders, until - mpiox_now()))
-            return fd;
-        close(fd);
-    }
-    return -1;
+    fd = mpiox_link_connect(&address, seconds, &wish, &error);
+    if (fd >= 0)
+        mpiox_handshake_derive(wish.session, orders->secret);
+    return fd;
 }
 
 bool mpiox_group_call_answer(int socket, const mpiox_announcement *said)
 {
+    mpiox_announcement told = *said;
     char verdict = 0;
 
-    return mpiox_delegate_send(socket, said, sizeof *said) && mpiox_delegate_receive(socket, &verdict, 1, verdict_s) &&
+    memset(told.link.secret, 0, sizeof told.link.secret); /* rank 0 knows it */
+    memset(told.watch.secret, 0, sizeof told.watch.secret);
+    return mpiox_delegate_send(socket, &told, sizeof told) && mpiox_delegate_receive(socket, &verdict, 1, verdict_s) &&
            verdict == 'G';
 }

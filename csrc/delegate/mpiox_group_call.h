@@ -6,11 +6,14 @@
  * Algorithm. The spawned processes call rank 0 by TCP instead. Where they find it, and the secret that admits them,
  *            goes with the spawn: Open MPI puts it into their environment; where MPICH's Hydra offers nothing that
  *            others could not read, MPI sends it.
+ *            Both prove that they know it (mpiox_handshake.h). The secret of each delegate, which admits its clients,
+ *            is derived on both sides: no secret is sent over the connection.
  * Guarantee. Every wait has a deadline, on both sides; whatever happens each side then comes to MPI_Comm_disconnect.
  */
 #ifndef MPIOX_GROUP_CALL_H
 #define MPIOX_GROUP_CALL_H
 
+#include "mpiox_admission.h"
 #include "mpiox_group_plan.h"
 
 #define MPIOX_GROUP_CALL_VARIABLE "MPIOX_DELEGATE_STARTER"
@@ -21,13 +24,15 @@ enum { MPIOX_GROUP_CALL_TEXT = 1024 };
 
 typedef struct mpiox_group_call { /* start from {.listener = -1} */
     int listener;
-    uint64_t secret[2];
+    mpiox_admission *admission;
     int32_t count;
-    int *sockets; /* [count], -1: has not called */
+    int *sockets;           /* [count], -1: has not called */
+    uint64_t (*secrets)[2]; /* [count], of the delegates */
 } mpiox_group_call;
 
 /* text: what the spawned processes need to know (MPIOX_GROUP_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM. */
-int mpiox_group_call_open(int32_t count, bool loopback, mpiox_group_call *call, char *text, mpiox_error *error);
+int mpiox_group_call_open(int32_t count, const mpiox_listener_place *place, mpiox_group_call *call, char *text,
+                          mpiox_error *error);
 /* All have called within `seconds` and have their orders; then all have answered within `seconds`. 0 or
  * MPIOX_E_UNSUPPORTED. */
 int mpiox_group_call_orders(mpiox_group_call *call, const mpiox_delegate_orders *orders, double seconds,

@@ -77,6 +77,8 @@ static void look_at_all(void)
     for (int32_t i = 0; i < watcher.count; i++) {
         if (watcher.delegates[i].local)
             mpiox_delegate_is_serving(&watcher.delegates[i]);
+        else
+            mpiox_group_patience_look(&watcher.delegates[i]);
     }
 }
 
@@ -147,7 +149,7 @@ static int start_watcher(mpiox_delegate *delegates, int32_t count, mpiox_error *
 }
 
 int mpiox_group_join(mpiox_delegate *delegates, const mpiox_announcement *said, int32_t count, int node, double seconds,
-                     mpiox_error *error)
+                     const mpiox_group_patience *patience, mpiox_error *error)
 {
     const double until = mpiox_now() + seconds;
     int code = MPIOX_OK;
@@ -159,6 +161,7 @@ int mpiox_group_join(mpiox_delegate *delegates, const mpiox_announcement *said, 
         code = mpiox_delegate_attach(&delegates[done], &said[done], node, left > 0 ? left : 0, error);
         done += code == MPIOX_OK;
     }
+    mpiox_group_patience_set(patience);
     if (code == MPIOX_OK)
         code = start_watcher(delegates, count, error);
     if (code != MPIOX_OK)

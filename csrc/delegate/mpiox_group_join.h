@@ -11,11 +11,13 @@
 #define MPIOX_GROUP_JOIN_H
 
 #include "mpiox_delegate.h"
+#include "mpiox_group_patience.h"
 
 /* Attach to all delegates (entries are made from what they say) and start the watcher. `node`: of this process. Local;
- * connecting takes `seconds` at most. 0 or MPIOX_E_*, with *error; then nothing is left. */
+ * connecting takes `seconds` at most. patience: what is said of long waits. 0 or MPIOX_E_*, with *error; then nothing
+ * is left. */
 int mpiox_group_join(mpiox_delegate *delegates, const mpiox_announcement *said, int32_t count, int node, double seconds,
-                     mpiox_error *error);
+                     const mpiox_group_patience *patience, mpiox_error *error);
 /* The delegates may end now. What is mapped stays mapped, so that a file which is closed later still finds out that its
  * delegates have ended. Local; does nothing if this process has not joined. */
 void mpiox_group_leave(void);

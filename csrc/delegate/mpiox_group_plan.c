@@ -69,9 +69,11 @@ void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, c
     out->topology = topology;
     out->count = mpiox_group_count(hints->delegates, topology->size, topology->n_nodes);
     out->seconds = hints->delegate_timeout;
+    out->report_s = hints->delegate_report;
     out->orders.seconds = out->seconds;
     out->orders.listens = topology->n_nodes > 1 || elsewhere;
-    out->orders.loopback = one_host(topology, hints) && !elsewhere;
+    out->orders.place.loopback = one_host(topology, hints) && !elsewhere;
+    snprintf(out->orders.place.interfaces, sizeof out->orders.place.interfaces, "%s", hints->delegate_interface);
     snprintf(out->orders.group, sizeof out->orders.group, "%s", id);
     server->geometry.page_bytes = page_bytes(hints);
     server->geometry.cap_bytes = hints->delegate_cache;

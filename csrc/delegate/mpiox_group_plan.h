@@ -20,7 +20,8 @@ typedef struct mpiox_delegate_orders {
     int32_t node;
     double seconds; /* that a step of its start may take */
     bool listens;   /* clients of other nodes will connect */
-    bool loopback;  /* all of them are on this host: pretended nodes */
+    mpiox_listener_place place;
+    uint64_t secret[2]; /* that admits them; made where it is needed, or derived: it does not travel between hosts */
     mpiox_delegate_speaker speaker;
     char group[64], mode[16];
 } mpiox_delegate_orders;
@@ -28,6 +29,7 @@ typedef struct mpiox_delegate_orders {
 typedef struct mpiox_group_plan {
     int32_t count;
     double seconds;               /* that a step may take */
+    int32_t report_s;             /* seconds of waiting after which a rank says so; 0: never */
     mpiox_delegate_orders orders; /* the same for all, but for .node and .server.delegate */
     mpiox_topology *topology;     /* borrowed */
 } mpiox_group_plan;

@@ -328,15 +328,16 @@ static void remember_starters(const mpiox_announcement *said, int32_t count, mpi
 static int start_all(const mpiox_group_plan *plan, const char *wanted, const host_table *table,
                      mpiox_announcement *said, mpiox_group_spawned *out, mpiox_error *error)
 {
-    const bool loopback = table->hosts == 1 && wanted[0] == '\0';
+    mpiox_listener_place place = plan->orders.place;
     target *targets = calloc((size_t)plan->count, sizeof *targets);
     int code = targets != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
     char text[MPIOX_GROUP_CALL_TEXT];
 
+    place.loopback = table->hosts == 1 && wanted[0] == '\0';
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
         code = find_target(plan, table, wanted, i, &targets[i], error);
     if (code == MPIOX_OK)
-        code = mpiox_group_call_open(plan->count, loopback, &out->call, text, error);
+        code = mpiox_group_call_open(plan->count, &place, &out->call, text, error);
     if (code == MPIOX_OK)
         code = spawn(plan, targets, text, &out->inter, error);
     if (code == MPIOX_OK)

@@ -51,7 +51,7 @@ static bool start_watch(hosted *h)
     int failed;
 
     h->watch.listener = -1;
-    h->said.code = mpiox_watch_open(h->orders.loopback, h->said.link.secret, &h->watch, &h->said.watch, &h->said.error);
+    h->said.code = mpiox_watch_open(&h->orders.place, h->said.link.secret, &h->watch, &h->said.watch, &h->said.error);
     if (h->said.code != MPIOX_OK)
         return false;
     failed = pthread_create(&h->watcher, NULL, watch, h);

@@ -264,6 +264,7 @@ enum {
     MPIOX_ANY_ompi_mpi_short_int,
     MPIOX_ANY_ompi_mpi_unsigned_char,
     MPIOX_ANY_ompi_request_null,
+    MPIOX_ANY_MPI_Allreduce,
     MPIOX_ANY_MPI_Barrier,
     MPIOX_ANY_MPI_Comm_f2c,
     MPIOX_ANY_MPI_Comm_fromint,
@@ -592,6 +593,7 @@ enum {
         "ompi_mpi_short_int", \
         "ompi_mpi_unsigned_char", \
         "ompi_request_null", \
+        "MPI_Allreduce", \
         "MPI_Barrier", \
         "MPI_Comm_f2c", \
         "MPI_Comm_fromint", \
@@ -1637,6 +1639,10 @@ enum {
 #endif
 #endif
 #ifdef MPIOX_ANY_MPI_AS_PROGRAM
+#ifndef MPI_Allreduce
+#define MPI_Allreduce \
+    (*(__typeof__(MPI_Allreduce) *)mpiox_any_mpi(MPIOX_ANY_MPI_Allreduce))
+#endif
 #ifndef MPI_Barrier
 #define MPI_Barrier \
     (*(__typeof__(MPI_Barrier) *)mpiox_any_mpi(MPIOX_ANY_MPI_Barrier))

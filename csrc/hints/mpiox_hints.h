@@ -110,16 +110,18 @@ typedef struct mpiox_hints {
     int64_t delegate_bypass; /* mpiox_delegate_bypass: whole pages of runs so long go straight to the file; 0 = never */
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
     int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
+    int32_t delegate_report;       /* mpiox_delegate_report: seconds a rank waits for one before it says so; 0: never */
     mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: which request is served next */
     int64_t delegate_quantum;                /* mpiox_delegate_quantum: bytes of a turn of a file or flow */
     int32_t delegate_window;                 /* mpiox_delegate_window: microseconds of a time window */
-    int32_t delegate_patience; /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
-    int32_t delegate_weight;   /* mpiox_delegate_weight: of this file's requests */
-    char delegate_hosts[256];  /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
-    int32_t delegate_owners;   /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
-    char arbiter[256];         /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
-    char arbiter_name[64];     /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
-    uint8_t source[64];        /* mpiox_hint_source by registry index */
+    int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
+    int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
+    char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
+    char delegate_interface[64]; /* mpiox_delegate_interface: by which they are reached; "" = any that suits */
+    int32_t delegate_owners;     /* mpiox_delegate_owners: delegates that own pages of the file; 0 = as suits it */
+    char arbiter[256];           /* mpiox_arbiter: folder of the arbiter that gives the job I/O nodes; "" = none */
+    char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
+    uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
 typedef struct mpiox_hint_spec {

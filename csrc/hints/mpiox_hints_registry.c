@@ -21,6 +21,8 @@
 
 enum { MAX_DELEGATES = 576 }; /* MPIOX_FILE_RANGES: each owns at least one range of a file */
 
+static const int64_t MIB = INT64_C(1) << 20, GIB = INT64_C(1) << 30, TIB = INT64_C(1) << 40;
+
 typedef struct choice {
     const char *word;
     int value;
@@ -157,10 +159,15 @@ int mpiox_hints_parse_bytes(const char *text, int64_t *bytes)
     {                                                                                                                  \
         snprintf(text, (size_t)text_bytes, "%" PRId32, hints->field);                                                  \
     }
-#define BYTES(field)                                                                                                   \
+/* More than `most`: that. Who asks for it is told, by who compares what was asked for with what is in force. */
+#define BYTES(field, most)                                                                                             \
     static int parse_##field(const char *text, mpiox_hints *hints)                                                     \
     {                                                                                                                  \
-        return mpiox_hints_parse_bytes(text, &hints->field);                                                           \
+        int64_t bytes = 0;                                                                                             \
+        const int code = mpiox_hints_parse_bytes(text, &bytes);                                                        \
+        if (code == MPIOX_OK)                                                                                          \
+            hints->field = bytes < (most) ? bytes : (most);                                                            \
+        return code;                                                                                                   \
     }                                                                                                                  \
     static void format_##field(const mpiox_hints *hints, char *text, int64_t text_bytes)                               \
     {                                                                                                                  \
@@ -181,26 +188,27 @@ CHOICE(storage, storage_words)
 INTEGER(io_uring_depth, 1, 4096)
 BOOLEAN(direct_read)
 BOOLEAN(direct_write)
-BYTES(cb_buffer_size)
+BYTES(cb_buffer_size, 1 * GIB)
 INTEGER(cb_nodes, 0, INT32_MAX)
 CHOICE(cb_write, switch_words)
 CHOICE(cb_read, switch_words)
 CHOICE(ds_write, switch_words)
 CHOICE(ds_read, switch_words)
-BYTES(ind_wr_buffer_size)
-BYTES(ind_rd_buffer_size)
-BYTES(striping_unit)
+BYTES(ind_wr_buffer_size, 1 * GIB)
+BYTES(ind_rd_buffer_size, 1 * GIB)
+BYTES(striping_unit, 4 * GIB)
 INTEGER(striping_factor, -1, INT32_MAX)
 INTEGER(start_iodevice, -1, INT32_MAX)
 CHOICE(delegate_mode, start_words)
 CHOICE(delegate_ack, ack_words)
-BYTES(delegate_cache)
-BYTES(delegate_page)
+BYTES(delegate_cache, 1 * TIB)
+BYTES(delegate_page, 256 * MIB)
 INTEGER(delegate_threads, 1, 15)
 INTEGER(delegate_prefetch, 0, 8)
-BYTES(delegate_bypass)
-BYTES(delegate_write_behind)
+BYTES(delegate_bypass, 1 * TIB)
+BYTES(delegate_write_behind, 256 * MIB)
 INTEGER(delegate_timeout, 1, 3600)
+INTEGER(delegate_report, 0, 1000000)
 INTEGER(delegate_owners, 0, MAX_DELEGATES)
 CHOICE(delegate_scheduler, order_words)
 INTEGER(delegate_window, 0, 1000000)
@@ -222,7 +230,7 @@ static int parse_delegate_quantum(const char *text, mpiox_hints *hints)
     const int code = mpiox_hints_parse_bytes(text, &bytes);
     if (code != MPIOX_OK || bytes < 1)
         return MPIOX_E_ARG;
-    hints->delegate_quantum = bytes;
+    hints->delegate_quantum = bytes < TIB ? bytes : TIB;
     return MPIOX_OK;
 }
 
@@ -254,6 +262,16 @@ static void format_delegates(const mpiox_hints *hints, char *text, int64_t text_
 static int parse_delegate_hosts(const char *text, mpiox_hints *hints)
 {
     return parse_text(text, hints->delegate_hosts, sizeof hints->delegate_hosts);
+}
+
+static int parse_delegate_interface(const char *text, mpiox_hints *hints)
+{
+    return parse_text(text, hints->delegate_interface, sizeof hints->delegate_interface);
+}
+
+static void format_delegate_interface(const mpiox_hints *hints, char *text, int64_t text_bytes)
+{
+    snprintf(text, (size_t)text_bytes, "%s", hints->delegate_interface);
 }
 
 static void format_delegate_hosts(const mpiox_hints *hints, char *text, int64_t text_bytes)
@@ -312,7 +330,7 @@ static void format_cb_config_list(const mpiox_hints *hints, char *text, int64_t 
 
 #define FLAG_VALUES "true | false"
 #define COUNT_VALUES "0 .. 2147483647"
-#define BYTES_VALUES "bytes, with k, m, g, t for powers of 1024"
+#define BYTES_UP_TO(most) "bytes up to " most ", with k, m, g, t for powers of 1024"
 
 static char partition_values[256]; /* "auto | even | ...", filled from the registry of methods */
 
@@ -358,7 +376,7 @@ static const mpiox_hint_spec specs[] = {
     {"direct_write", "boolean", FLAG_VALUES, "false",
      "writes of whole blocks go past the page cache (O_DIRECT), the rest through it", parse_direct_write,
      format_direct_write},
-    {"cb_buffer_size", "bytes", BYTES_VALUES, "0", "size of one collective buffer; 0 lets the library choose",
+    {"cb_buffer_size", "bytes", BYTES_UP_TO("1g"), "0", "size of one collective buffer; 0 lets the library choose",
      parse_cb_buffer_size, format_cb_buffer_size},
     {"cb_nodes", "integer", COUNT_VALUES, "0", "number of aggregators; 0 lets the library choose", parse_cb_nodes,
      format_cb_nodes},
@@ -374,11 +392,11 @@ static const mpiox_hint_spec specs[] = {
     {"romio_ds_read", "choice", "enable | disable | automatic", "automatic",
      "data sieving: independent reads of small pieces read a range and pick; automatic where pieces lie close",
      parse_ds_read, format_ds_read},
-    {"ind_wr_buffer_size", "bytes", BYTES_VALUES, "0", "range of one step of an independent write; 0: 1 MiB",
+    {"ind_wr_buffer_size", "bytes", BYTES_UP_TO("1g"), "0", "range of one step of an independent write; 0: 1 MiB",
      parse_ind_wr_buffer_size, format_ind_wr_buffer_size},
-    {"ind_rd_buffer_size", "bytes", BYTES_VALUES, "0", "range of one step of an independent read; 0: 1 MiB",
+    {"ind_rd_buffer_size", "bytes", BYTES_UP_TO("1g"), "0", "range of one step of an independent read; 0: 1 MiB",
      parse_ind_rd_buffer_size, format_ind_rd_buffer_size},
-    {"striping_unit", "bytes", BYTES_VALUES, "0",
+    {"striping_unit", "bytes", BYTES_UP_TO("4g"), "0",
      "stripe size of the file, also when it is made; 0 asks the file system", parse_striping_unit,
      format_striping_unit},
     {"striping_factor", "integer", "-1 .. 2147483647", "0",
@@ -396,27 +414,30 @@ static const mpiox_hint_spec specs[] = {
     {"mpiox_delegate_ack", "choice", "memory | buddy | disk", "memory",
      "where bytes are when a write returns: in a delegate, in two, or on stable storage", parse_delegate_ack,
      format_delegate_ack},
-    {"mpiox_delegate_cache", "bytes", BYTES_VALUES, "67108864", "memory of one delegate, data in flight included",
+    {"mpiox_delegate_cache", "bytes", BYTES_UP_TO("1t"), "67108864", "memory of one delegate, data in flight included",
      parse_delegate_cache, format_delegate_cache},
-    {"mpiox_delegate_page", "bytes", BYTES_VALUES, "0",
+    {"mpiox_delegate_page", "bytes", BYTES_UP_TO("256m"), "0",
      "page of a delegate's cache, rounded up to a multiple of 4096; 0: the stripe size, between 64 KiB and 4 MiB",
      parse_delegate_page, format_delegate_page},
     {"mpiox_delegate_threads", "integer", "1 .. 15", "1", "I/O threads of a delegate: they write and read pages",
      parse_delegate_threads, format_delegate_threads},
     {"mpiox_delegate_prefetch", "integer", "0 .. 8", "4", "pages that a delegate reads ahead of a reader at most",
      parse_delegate_prefetch, format_delegate_prefetch},
-    {"mpiox_delegate_bypass", "bytes", BYTES_VALUES, "1048576",
+    {"mpiox_delegate_bypass", "bytes", BYTES_UP_TO("1t"), "1048576",
      "contiguous runs of at least so many bytes: their whole pages go straight to the file; 0: never",
      parse_delegate_bypass, format_delegate_bypass},
-    {"mpiox_delegate_write_behind", "bytes", BYTES_VALUES, "1048576",
+    {"mpiox_delegate_write_behind", "bytes", BYTES_UP_TO("256m"), "1048576",
      "buffer in which small writes to a delegate of another node are collected; 0: each is sent at once",
      parse_delegate_write_behind, format_delegate_write_behind},
     {"mpiox_delegate_timeout", "integer", "1 .. 3600", "30", "seconds that a step of starting delegates may take",
      parse_delegate_timeout, format_delegate_timeout},
+    {"mpiox_delegate_report", "integer", "0 .. 1000000", "20",
+     "seconds that a rank waits for a delegate that is alive before it says so on standard error; 0: never",
+     parse_delegate_report, format_delegate_report},
     {"mpiox_delegate_scheduler", "choice", "elevator | fifo | sjf | to_agg | aioli | mlf | hbrr | twins | wfq",
      "elevator", "which of the requests that wait for the file system a delegate serves next", parse_delegate_scheduler,
      format_delegate_scheduler},
-    {"mpiox_delegate_quantum", "bytes", "1 or more, with k, m, g, t for powers of 1024", "4194304",
+    {"mpiox_delegate_quantum", "bytes", "1 or more bytes up to 1t, with k, m, g, t for powers of 1024", "4194304",
      "bytes that a file (aioli, mlf, hbrr) or a flow (wfq) is served before another has its turn",
      parse_delegate_quantum, format_delegate_quantum},
     {"mpiox_delegate_window", "integer", "0 .. 1000000", "1000",
@@ -429,6 +450,9 @@ static const mpiox_hint_spec specs[] = {
      parse_delegate_weight, format_delegate_weight},
     {"mpiox_delegate_hosts", "text", "host;host;... or host,host,...", "",
      "hosts for spawned delegates; empty: spread over the job's", parse_delegate_hosts, format_delegate_hosts},
+    {"mpiox_delegate_interface", "text", "name;name;... or name,name,...", "",
+     "network interfaces by which delegates are reached from other hosts; empty: all but private bridges",
+     parse_delegate_interface, format_delegate_interface},
     {"mpiox_delegate_owners", "integer", "0 .. 576", "0",
      "how many of the delegates own pages of the file, the first ones; 0: as many as suit its servers",
      parse_delegate_owners, format_delegate_owners},

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "mpiox_has.h"
 #include "mpiox_hints_mca.h"
@@ -23,6 +24,7 @@
 
 #define PREFIX "mpiox_"
 #define SITE_FILE "/etc/mpiio_ext.conf"
+#define COLLECTIVE_ONLY "romio_no_indep_rw"
 #define ROMIO_SITE_FILE "/etc/romio-hints"
 
 enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
@@ -31,7 +33,8 @@ typedef struct scan {   /* context of one pass over the sources */
     mpiox_hints *hints; /* values to overwrite, or NULL */
     FILE *collected;    /* or NULL */
     mpiox_hint_source source;
-    bool repeat; /* report what was reported before, too */
+    mpiox_hint_source collective_only; /* has said that the program makes collectives alone; MPIOX_HINT_DEFAULT: none */
+    bool repeat;                       /* report what was reported before, too */
     mpiox_mca mca;
     mpiox_hints_report report;
     void *context;
@@ -164,11 +167,41 @@ static void collect(const char *name, const char *value, scan *pass)
     fprintf(pass->collected, "%c%s=%s\n", pass->source < MPIOX_HINT_INFO ? 'w' : 's', name, text);
 }
 
+/* A size above the most that the hint can be is in force as that: one line says so. */
+static void tell_clamped(int index, const char *value, const char *where, scan *pass)
+{
+    const mpiox_hint_spec *spec = mpiox_hints_spec(index);
+    mpiox_hints scratch;
+    char text[VALUE_BYTES], message[2 * LINE_BYTES];
+    int64_t asked = 0, used = 0;
+
+    if (strcmp(spec->type, "bytes") != 0 || mpiox_hints_parse_bytes(value, &asked) != MPIOX_OK)
+        return;
+    mpiox_hints_defaults(&scratch);
+    spec->parse(value, &scratch);
+    spec->format(&scratch, text, (int64_t)sizeof text);
+    if (mpiox_hints_parse_bytes(text, &used) != MPIOX_OK || used == asked)
+        return;
+    snprintf(message, sizeof message,
+             "%s: hint %s=%.80s (%" PRId64 " bytes) is more than it can be; %s is in force; allowed: %s", where,
+             spec->name, value, asked, text, spec->values);
+    report_once(message, pass);
+}
+
+static bool is_true(const char *value)
+{
+    return strcasecmp(value, "true") == 0;
+}
+
+/* romio_no_indep_rw=true turns collective buffering on, whatever the same source says of it: as ROMIO does. */
 static void visit(const char *given, const char *value, const char *where, void *context)
 {
     scan *pass = context;
     char problem[LINE_BYTES], message[2 * LINE_BYTES];
     const char *name = our_name(given);
+    if (pass->collective_only == pass->source && pass->source != MPIOX_HINT_DEFAULT &&
+        (strcmp(name, "romio_cb_read") == 0 || strcmp(name, "romio_cb_write") == 0))
+        value = "enable";
     int index = mpiox_hints_find(name);
 
     if (check(pass->source, name, value, problem, (int64_t)sizeof problem) != MPIOX_OK) {
@@ -176,6 +209,8 @@ static void visit(const char *given, const char *value, const char *where, void 
         report_once(message, pass);
         return;
     }
+    if (index >= 0)
+        tell_clamped(index, value, where, pass);
     if (pass->hints != NULL && index >= 0) {
         mpiox_hints_spec(index)->parse(value, pass->hints);
         pass->hints->source[index] = (uint8_t)pass->source;
@@ -184,6 +219,11 @@ static void visit(const char *given, const char *value, const char *where, void 
         collect(name, value, pass);
         if (name != given) /* each MPI library takes the one that it knows */
             collect(given, value, pass);
+    }
+    if (strcmp(name, COLLECTIVE_ONLY) == 0 && is_true(value)) {
+        pass->collective_only = pass->source;
+        visit("romio_cb_read", "enable", where, pass);
+        visit("romio_cb_write", "enable", where, pass);
     }
 }
 
@@ -314,7 +354,8 @@ static void scan_info(MPI_Info info, scan *pass)
     for (int i = 0; i < keys; i++) {
         if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS)
             continue;
-        if (mpiox_hints_find(our_name(key)) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0)
+        if (mpiox_hints_find(our_name(key)) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0 &&
+            strcmp(key, COLLECTIVE_ONLY) != 0)
             continue;
         if (mpiox_hints_info_get(info, key, value, VALUE_BYTES, &found) == MPI_SUCCESS && found)
             visit(key, value, "MPI_Info", pass);

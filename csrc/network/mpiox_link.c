@@ -91,6 +91,28 @@ static void free_link(mpiox_link *link)
     free(link);
 }
 
+/* A socket whose other end is the delegate's listener and has welcomed us; session (may be NULL): the key. Or
+ * MPIOX_E_IO. */
+static int say_hello(const mpiox_link_address *address, double seconds, int64_t kind, int64_t token, uint8_t *session,
+                     mpiox_link_message *welcome, mpiox_error *error)
+{
+    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LINK,
+                            .wish = {.kind = kind, .token = token},
+                            .welcome = welcome,
+                            .welcome_bytes = sizeof *welcome};
+    const int fd = mpiox_link_connect(address, seconds, &wish, error);
+    if (fd < 0)
+        return fd;
+    if (session != NULL)
+        memcpy(session, wish.session, sizeof wish.session);
+    if (welcome->magic == MPIOX_LINK_MAGIC && welcome->version == MPIOX_LINK_VERSION &&
+        welcome->op == MPIOX_LINK_HELLO && welcome->bytes == 0 && welcome->result == MPIOX_OK)
+        return fd;
+    close(fd);
+    return mpiox_error_set(error, MPIOX_E_IO, welcome->result != MPIOX_OK ? EBUSY : EPROTO, -1, -1,
+                           "connecting to a delegate");
+}
+
 static int connect_link(mpiox_link *link, const mpiox_link_address *address, double seconds, mpiox_error *error)
 {
     const double deadline = mpiox_now() + seconds;
@@ -99,13 +121,12 @@ static int connect_link(mpiox_link *link, const mpiox_link_address *address, dou
     int code = mpiox_link_fault_read(&fault, error);
     if (code != MPIOX_OK)
         return code;
-    const int fd = mpiox_link_connect(address, seconds, MPIOX_LINK_DATA, 0, &welcome, error);
+    const int fd = say_hello(address, seconds, MPIOX_LINK_DATA, 0, link->session, &welcome, error);
     if (fd < 0)
         return fd;
     mpiox_link_stream_init(&link->stream, fd, &fault);
     link->page_bytes = welcome.arg[1];
-    link->heart = mpiox_link_connect(address, deadline - mpiox_now(), MPIOX_LINK_HEART, welcome.arg[0], &ignored,
-                                     error);
+    link->heart = say_hello(address, deadline - mpiox_now(), MPIOX_LINK_HEART, welcome.arg[0], NULL, &ignored, error);
     if (link->heart < 0)
         return link->heart;
     mpiox_link_stream_limit(link->heart, vanished_s);
@@ -148,6 +169,14 @@ void mpiox_link_give_up(mpiox_link *link)
     (void)mpiox_link_fail(link);
 }
 
+double mpiox_link_waits_s(mpiox_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    const double seconds = link->turn_began > 0 ? mpiox_now() - link->turn_began : 0;
+    pthread_mutex_unlock(&link->lock);
+    return seconds;
+}
+
 int64_t mpiox_link_page_bytes(const mpiox_link *link)
 {
     return link->page_bytes;
@@ -160,6 +189,8 @@ static int call(mpiox_link *link, mpiox_link_call_body *body)
     mpiox_link_message head = {.op = MPIOX_LINK_CALL, .bytes = sizeof *body}, answer;
     struct iovec iov[2] = {{NULL, 0}, {body, sizeof *body}};
     const bool answered = body->op != MPIOX_OP_AHEAD_ONLY;
+    if (body->op == MPIOX_OP_OPEN)
+        mpiox_link_seal_call(link->session, link->openings++, body);
     int code = mpiox_link_send(link, &head, iov, 2, answered, false);
     if (code != MPIOX_OK || !answered)
         return code;
@@ -269,7 +300,9 @@ int mpiox_link_set_write_behind(mpiox_link *link, int64_t bytes)
     mpiox_link_begin(link);
     const int code = mpiox_link_behind_settle(link, NULL);
     if (code == MPIOX_OK) {
-        link->behind_bytes = bytes < MIN_BEHIND_BYTES ? 0 : bytes / 8 * 8;
+        link->behind_bytes = bytes < MIN_BEHIND_BYTES         ? 0
+                             : bytes < MPIOX_LINK_MOST_BEHIND ? bytes / 8 * 8
+                                                              : MPIOX_LINK_MOST_BEHIND;
         for (int i = 0; i < 2; i++) {
             free(link->batches[i].bytes);
             link->batches[i].bytes = NULL;

@@ -44,6 +44,8 @@ void mpiox_link_close(mpiox_link *link);
 bool mpiox_link_is_alive(const mpiox_link *link);
 /* From now on it is not alive, whatever the delegate does. Any thread. */
 void mpiox_link_give_up(mpiox_link *link);
+/* For how many seconds the request under way, if there is one, has been waiting for its answer; else 0. Any thread. */
+double mpiox_link_waits_s(mpiox_link *link);
 int64_t mpiox_link_page_bytes(const mpiox_link *link); /* of the delegate */
 
 /* A control request: op, file, page, arg, ahead, text of *slot as for mpiox_ring_call(); the answer is written into it.
@@ -65,6 +67,8 @@ int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t 
  * read, control request or drain sends what is left. 0 bytes: off. The link must be drained when the size changes; a
  * size below 4096 counts as 0. 0 or what mpiox_link_drain() says. */
 int mpiox_link_set_write_behind(mpiox_link *link, int64_t bytes);
+#define MPIOX_LINK_MOST_BEHIND                                                                                         \
+    (INT64_C(256) << 20) /* a larger size counts as this: the delegate refuses long messages */
 /* Wait until all that was collected is deposited. MPIOX_OK; or why something is not: MPIOX_PAGE_MOVED, MPIOX_E_IO (with
  * *error), MPIOX_E_UNSUPPORTED (not alive). Then, and when an access fails with such a code, the writes from the first
  * failed one on are still here: */

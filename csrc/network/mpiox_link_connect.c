@@ -10,15 +10,26 @@
 #include <unistd.h>
 
 #include "mpiox_link_stream.h"
+#include "mpiox_wait.h"
 
-static const double next_s = 0.2;  /* until the next attempt starts beside the others */
-static const double hello_s = 2.0; /* for an answer to the hello, at most */
+static const double next_s = 0.2;                    /* until the next attempt starts beside the others */
+static const double pause_s = 0.05, longest_s = 1.0; /* before all are called again; doubled each time */
+
+typedef struct attempt {
+    mpiox_handshake handshake;
+    bool greeted;   /* the hello is sent */
+    int32_t filled; /* bytes of the challenge */
+    uint8_t challenge[MPIOX_HANDSHAKE_CHALLENGE];
+} attempt;
 
 typedef struct attempts {
     const mpiox_link_address *address;
+    mpiox_link_wish *wish;
     struct pollfd polled[MPIOX_LINK_ADDRESSES]; /* fd -1: not started, or over */
+    attempt each[MPIOX_LINK_ADDRESSES];
     int started;
-    int sys_errno; /* of the last failure */
+    int sys_errno; /* of the last failure; EACCES stays */
+    bool again;    /* one has hung up, which may have had no room */
 } attempts;
 
 static bool make_address(const mpiox_link_address *address, int index, struct sockaddr_storage *out, socklen_t *bytes)
@@ -38,23 +49,32 @@ static bool make_address(const mpiox_link_address *address, int index, struct so
     return inet_pton(AF_INET6, address->host[index], &v6->sin6_addr) == 1;
 }
 
+static void fail(attempts *a, int index, int code)
+{
+    if (a->sys_errno != EACCES)
+        a->sys_errno = code;
+    if (a->polled[index].fd >= 0)
+        close(a->polled[index].fd);
+    a->polled[index].fd = -1;
+}
+
 static void start_next(attempts *a)
 {
     struct sockaddr_storage to;
     socklen_t bytes;
     const int index = a->started++;
     if (!make_address(a->address, index, &to, &bytes)) {
-        a->sys_errno = EINVAL;
+        fail(a, index, EINVAL);
         return;
     }
     const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || (connect(fd, (struct sockaddr *)&to, bytes) != 0 && errno != EINPROGRESS)) {
-        a->sys_errno = errno;
-        if (fd >= 0)
-            close(fd);
+    if (fd < 0) {
+        fail(a, index, errno);
         return;
     }
     a->polled[index] = (struct pollfd){.fd = fd, .events = POLLOUT};
+    if (connect(fd, (struct sockaddr *)&to, bytes) != 0 && errno != EINPROGRESS)
+        fail(a, index, errno);
 }
 
 static bool is_any_open(const attempts *a)
@@ -66,59 +86,70 @@ static bool is_any_open(const attempts *a)
     return false;
 }
 
-/* Say hello on a connected socket and hear the answer. 0 or an errno. */
-static int greet(int fd, const mpiox_link_hello *hello, double deadline, mpiox_link_message *welcome)
+/* ---- one attempt ------------------------------------------------------------------------------------------------- */
+
+/* The socket is connected, or has failed. 0 or an errno. */
+static int greet(const attempts *a, attempt *one, struct pollfd *polled)
 {
-    const mpiox_link_message head = {
-        .magic = MPIOX_LINK_MAGIC, .version = MPIOX_LINK_VERSION, .op = MPIOX_LINK_HELLO, .bytes = sizeof *hello};
-    char bytes[sizeof head + sizeof *hello];
-    size_t filled = 0;
-    memcpy(bytes, &head, sizeof head);
-    memcpy(bytes + sizeof head, hello, sizeof *hello);
-    if (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) != (ssize_t)sizeof bytes)
+    struct sockaddr_storage end;
+    uint8_t hello[MPIOX_HANDSHAKE_HELLO];
+    socklen_t bytes = sizeof end, code_bytes = sizeof(int);
+    int code = 0;
+    if (getsockopt(polled->fd, SOL_SOCKET, SO_ERROR, &code, &code_bytes) != 0 || code != 0)
+        return code != 0 ? code : errno;
+    if (getpeername(polled->fd, (struct sockaddr *)&end, &bytes) != 0)
+        return errno;
+    mpiox_link_stream_tune(polled->fd);
+    if (mpiox_handshake_start(a->address->secret, a->wish->protocol, &end, &one->handshake) != MPIOX_OK ||
+        mpiox_handshake_hello(&one->handshake, hello) != MPIOX_OK)
+        return EIO;
+    if (send(polled->fd, hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
         return errno != 0 ? errno : EPIPE;
-    while (filled < sizeof *welcome) {
-        struct pollfd wanted = {.fd = fd, .events = POLLIN};
-        const double left = deadline - mpiox_now();
-        if (left <= 0 || (poll(&wanted, 1, (int)(left * 1e3) + 1) == 0))
-            return ETIMEDOUT;
-        const ssize_t got = recv(fd, (char *)welcome + filled, sizeof *welcome - filled, MSG_DONTWAIT);
-        if (got == 0)
-            return EACCES; /* closed: the secret is not its own, or it is leaving */
-        if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-            return errno;
-        filled += got > 0 ? (size_t)got : 0;
-    }
-    if (welcome->magic != MPIOX_LINK_MAGIC || welcome->version != MPIOX_LINK_VERSION ||
-        welcome->op != MPIOX_LINK_HELLO || welcome->bytes != 0)
-        return EPROTO;
-    return welcome->result == MPIOX_OK ? 0 : EBUSY;
+    one->greeted = true;
+    polled->events = POLLIN;
+    return 0;
 }
 
-static bool finish(attempts *a, int index, const mpiox_link_hello *hello, double deadline, mpiox_link_message *welcome)
+/* Something has arrived. 0: the challenge is there; EAGAIN: not yet; or an errno. */
+static int listen_to(attempt *one, int fd)
 {
+    const ssize_t got = recv(fd, one->challenge + one->filled, sizeof one->challenge - (size_t)one->filled,
+                             MSG_DONTWAIT);
+    if (got == 0)
+        return ECONNRESET;
+    if (got < 0)
+        return errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno;
+    one->filled += (int32_t)got;
+    return one->filled == (int32_t)sizeof one->challenge ? 0 : EAGAIN;
+}
+
+/* True: this one has proven itself and has our answer. */
+static bool advance(attempts *a, int index)
+{
+    attempt *one = &a->each[index];
+    uint8_t answer[MPIOX_HANDSHAKE_ANSWER];
     const int fd = a->polled[index].fd;
-    const double latest = mpiox_now() + hello_s;
-    int code = 0;
-    socklen_t bytes = sizeof code;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &bytes) != 0)
-        code = errno;
-    if (code == 0) {
-        mpiox_link_stream_tune(fd);
-        code = greet(fd, hello, latest < deadline ? latest : deadline, welcome);
+    int code = one->greeted ? listen_to(one, fd) : greet(a, one, &a->polled[index]);
+    if (code == EAGAIN || (code == 0 && one->filled == 0))
+        return false;
+    if (code == ECONNRESET || code == EPIPE)
+        a->again = true;
+    if (code == 0 && mpiox_handshake_answer(&one->handshake, one->challenge, &a->wish->wish, answer) != MPIOX_OK)
+        code = EACCES;
+    if (code == 0 && send(fd, answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer) {
+        a->again = true;
+        code = errno != 0 ? errno : EPIPE;
     }
-    if (code == 0 && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) != 0)
-        code = errno;
     if (code == 0)
         return true;
-    a->sys_errno = code;
-    close(fd);
-    a->polled[index].fd = -1;
+    fail(a, index, code);
     return false;
 }
 
-/* The first attempt that is admitted; -1: none was. */
-static int try_all(attempts *a, const mpiox_link_hello *hello, double deadline, mpiox_link_message *welcome)
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+/* The first attempt that proves itself; -1: none did. */
+static int race(attempts *a, double deadline)
 {
     double next = 0; /* when another attempt starts */
     for (;;) {
@@ -139,26 +170,71 @@ static int try_all(attempts *a, const mpiox_link_hello *hello, double deadline, 
         if (poll(a->polled, (nfds_t)a->started, (int)((until - now) * 1e3) + 1) <= 0)
             continue;
         for (int i = 0; i < a->started; i++) {
-            if (a->polled[i].fd >= 0 && a->polled[i].revents != 0 && finish(a, i, hello, deadline, welcome))
+            if (a->polled[i].fd >= 0 && a->polled[i].revents != 0 && advance(a, i))
                 return i;
         }
     }
 }
 
-int mpiox_link_connect(const mpiox_link_address *address, double seconds, int64_t kind, int64_t token,
-                       mpiox_link_message *welcome, mpiox_error *error)
+/* What the listener says when it has admitted us. 0 or an errno; ECONNRESET: it has hung up. */
+static int hear_welcome(int fd, mpiox_link_wish *wish, double deadline)
 {
-    const mpiox_link_hello hello = {.secret = {address->secret[0], address->secret[1]}, .kind = kind, .token = token};
-    attempts a = {.address = address};
-    for (int i = 0; i < MPIOX_LINK_ADDRESSES; i++)
-        a.polled[i].fd = -1;
-    const int found = try_all(&a, &hello, mpiox_now() + seconds, welcome);
-    const int fd = found >= 0 ? a.polled[found].fd : -1;
-    for (int i = 0; i < a.started; i++) {
-        if (i != found && a.polled[i].fd >= 0)
-            close(a.polled[i].fd);
+    size_t filled = 0;
+    while (filled < wish->welcome_bytes) {
+        struct pollfd wanted = {.fd = fd, .events = POLLIN};
+        const double left = deadline - mpiox_now();
+        if (left <= 0 || poll(&wanted, 1, (int)(left * 1e3) + 1) == 0)
+            return ETIMEDOUT;
+        const ssize_t got = recv(fd, (char *)wish->welcome + filled, wish->welcome_bytes - filled, MSG_DONTWAIT);
+        if (got == 0)
+            return ECONNRESET;
+        if (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+            return errno;
+        filled += got > 0 ? (size_t)got : 0;
     }
-    if (fd < 0)
-        return mpiox_error_set(error, MPIOX_E_IO, a.sys_errno, -1, -1, "connecting to a delegate");
+    return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0 ? 0 : errno;
+}
+
+/* Call all addresses once. A socket or -1. */
+static int call_once(attempts *a, double deadline)
+{
+    for (int i = 0; i < MPIOX_LINK_ADDRESSES; i++)
+        a->polled[i].fd = -1;
+    const int found = race(a, deadline);
+    int fd = found >= 0 ? a->polled[found].fd : -1;
+    for (int i = 0; i < a->started; i++) {
+        if (i != found && a->polled[i].fd >= 0)
+            close(a->polled[i].fd);
+    }
+    if (fd >= 0) {
+        const int code = hear_welcome(fd, a->wish, deadline);
+        mpiox_handshake_session(&a->each[found].handshake, a->wish->session);
+        if (code != 0) {
+            a->again |= code == ECONNRESET;
+            fail(a, found, code);
+            fd = -1;
+        }
+    }
+    for (int i = 0; i < a->started; i++)
+        mpiox_handshake_wipe(&a->each[i].handshake);
     return fd;
+}
+
+int mpiox_link_connect(const mpiox_link_address *address, double seconds, mpiox_link_wish *wish, mpiox_error *error)
+{
+    const double deadline = mpiox_now() + seconds;
+    double pause = pause_s;
+    for (;;) {
+        attempts a = {.address = address, .wish = wish};
+        const int fd = call_once(&a, deadline);
+        if (fd >= 0)
+            return fd;
+        if (!a.again || mpiox_now() + pause >= deadline)
+            return mpiox_error_set(error, MPIOX_E_IO, a.sys_errno, -1, -1,
+                                   a.sys_errno == EACCES
+                                       ? "connecting to a delegate: who answers does not know the job's secret"
+                                       : "connecting to a delegate");
+        poll(NULL, 0, (int)(pause * 1e3));
+        pause = 2 * pause < longest_s ? 2 * pause : longest_s;
+    }
 }

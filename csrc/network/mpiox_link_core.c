@@ -27,6 +27,7 @@ void mpiox_link_begin(mpiox_link *link)
     const uint64_t ticket = link->tickets++;
     while (link->serving != ticket)
         pthread_cond_wait(&link->turn, &link->lock);
+    link->turn_began = mpiox_now();
     pthread_mutex_unlock(&link->lock);
 }
 
@@ -34,6 +35,7 @@ void mpiox_link_end_turn(mpiox_link *link)
 {
     pthread_mutex_lock(&link->lock);
     link->serving++;
+    link->turn_began = 0;
     if (link->serving != link->tickets)
         pthread_cond_broadcast(&link->turn);
     pthread_mutex_unlock(&link->lock);

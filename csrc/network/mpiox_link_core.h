@@ -45,14 +45,17 @@ typedef struct mpiox_link {
     bool has_heart;
     atomic_bool alive;
     int64_t page_bytes; /* of the delegate */
+    uint8_t session[MPIOX_HANDSHAKE_KEY];
 
     pthread_mutex_t lock;
     pthread_cond_t turn;
     uint64_t tickets, serving;
+    double turn_began; /* seconds of the monotonic clock; 0: nobody has the turn */
 
     /* With the turn: */
     uint32_t number; /* of the last request that is answered */
     uint32_t epoch;  /* of writes */
+    uint64_t openings;
     uint64_t uses;
     mpiox_link_view_entry views[MPIOX_LINK_VIEWS];
     mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS];

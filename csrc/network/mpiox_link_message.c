@@ -4,9 +4,9 @@
 #include <string.h>
 
 _Static_assert(sizeof(mpiox_link_message) == 64, "the head has no holes");
-_Static_assert(sizeof(mpiox_link_hello) == 32, "nor has the hello");
 _Static_assert(sizeof(mpiox_link_record) == 40, "nor the record");
-_Static_assert(sizeof(mpiox_link_call_body) == 16 + 8 * (5 + MPIOX_OP_AHEAD) + sizeof(mpiox_error) + MPIOX_SLOT_TEXT,
+_Static_assert(sizeof(mpiox_link_call_body) ==
+                   16 + 8 * (5 + MPIOX_OP_AHEAD) + sizeof(mpiox_error) + MPIOX_SLOT_TEXT + 32,
                "nor the call");
 
 static const int64_t max_bytes = INT64_C(1) << 30; /* of the data of one message; ours are far smaller */
@@ -22,9 +22,6 @@ int mpiox_link_check_head(const mpiox_link_message *head)
     bool fine = head->magic == MPIOX_LINK_MAGIC && head->version == MPIOX_LINK_VERSION;
     const int64_t bytes = head->bytes;
     switch (head->op) {
-    case MPIOX_LINK_HELLO:
-        fine = fine && bytes == sizeof(mpiox_link_hello);
-        break;
     case MPIOX_LINK_CALL:
         fine = fine && bytes == sizeof(mpiox_link_call_body);
         break;
@@ -115,12 +112,29 @@ int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap
     return mpiox_link_check_range(view, record->origin, record->position, record->length);
 }
 
-bool mpiox_link_same_secret(const uint64_t a[2], const uint64_t b[2])
+/* ---- seals ------------------------------------------------------------------------------------------------------- */
+
+static void make_seal(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, const mpiox_link_call_body *call,
+                      uint8_t seal[32])
 {
-    volatile uint64_t difference = a[0] ^ b[0];
-    difference |= a[1] ^ b[1];
-    return difference == 0;
+    mpiox_link_call_body bare = *call;
+    memset(bare.seal, 0, sizeof bare.seal);
+    mpiox_handshake_seal(session, number, &bare, sizeof bare, seal);
 }
+
+void mpiox_link_seal_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call)
+{
+    make_seal(session, number, call, call->seal);
+}
+
+bool mpiox_link_is_sealed(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, const mpiox_link_call_body *call)
+{
+    uint8_t expected[32];
+    make_seal(session, number, call, expected);
+    return mpiox_handshake_same(expected, call->seal);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 void mpiox_link_pack_call(const mpiox_slot *slot, mpiox_link_call_body *call)
 {

@@ -12,13 +12,14 @@
 #ifndef MPIOX_LINK_MESSAGE_H
 #define MPIOX_LINK_MESSAGE_H
 
+#include "mpiox_handshake.h"
 #include "mpiox_link_extent.h"
 #include "mpiox_ring.h"
 
 #define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
 
 enum {
-    MPIOX_LINK_VERSION = 3,
+    MPIOX_LINK_VERSION = 4,
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
@@ -27,11 +28,12 @@ enum {
 };
 
 enum mpiox_link_op {
-    MPIOX_LINK_HELLO = 1, /* body: mpiox_link_hello. Answered by arg[0] = token, arg[1] = page_bytes */
-    MPIOX_LINK_BEAT,      /* no body. Not answered */
-    MPIOX_LINK_CALL,      /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
-    MPIOX_LINK_VIEW,      /* arg[0] = its number, body: the blob. Not answered */
-    MPIOX_LINK_FILTER,    /* arg[0] = its number, body: mpiox_link_filter. Not answered */
+    MPIOX_LINK_HELLO =
+        1,             /* the delegate's first message, after mpiox_handshake.h: arg[0] = token, arg[1] = page_bytes */
+    MPIOX_LINK_BEAT,   /* no body. Not answered */
+    MPIOX_LINK_CALL,   /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
+    MPIOX_LINK_VIEW,   /* arg[0] = its number, body: the blob. Not answered */
+    MPIOX_LINK_FILTER, /* arg[0] = its number, body: mpiox_link_filter. Not answered */
     /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. Answered by arg[0] =
      * number of the first record that was not carried out, and why: result, with a mpiox_error as body if that is
      * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED */
@@ -57,13 +59,8 @@ typedef struct mpiox_link_message {
     int64_t arg[5];
 } mpiox_link_message;
 
+/* Kinds of the handshake's wish. A HEART's token is that of the connection that it stands for. */
 enum { MPIOX_LINK_DATA = 1, MPIOX_LINK_HEART = 2 };
-
-typedef struct mpiox_link_hello {
-    uint64_t secret[2];
-    int64_t kind;  /* MPIOX_LINK_DATA or MPIOX_LINK_HEART */
-    int64_t token; /* MPIOX_LINK_HEART: of the connection that it stands for */
-} mpiox_link_hello;
 
 typedef struct mpiox_link_record { /* an access, or a part of one */
     int32_t file;
@@ -77,6 +74,7 @@ typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
     int64_t page, arg[4], ahead[MPIOX_OP_AHEAD];
     mpiox_error error;
     char text[MPIOX_SLOT_TEXT];
+    uint8_t seal[32]; /* of an opening; otherwise zeros */
 } mpiox_link_call_body;
 
 /* The head of a request, before its body is looked at. 0 or MPIOX_E_CORRUPT. */
@@ -86,8 +84,12 @@ int mpiox_link_check_call(const mpiox_link_call_body *call);
 /* With the view (NULL: contiguous) and the filter that it names. 0 or MPIOX_E_CORRUPT. */
 int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view,
                             const mpiox_link_filter *filter);
-/* Equal, in a time that does not tell where they differ. */
-bool mpiox_link_same_secret(const uint64_t a[2], const uint64_t b[2]);
+/* An opening is carried out only with the seal of the rank that opens: on its path, its flags and the number of
+ * openings of this connection before it, by the session's key. Put it on a call. */
+void mpiox_link_seal_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call);
+/* Is it on it? In a time that does not tell how far it is right. */
+bool mpiox_link_is_sealed(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number,
+                          const mpiox_link_call_body *call);
 
 /* Between slots and their form on the wire. A text that is not terminated is cut. */
 void mpiox_link_pack_call(const mpiox_slot *slot, mpiox_link_call_body *call);

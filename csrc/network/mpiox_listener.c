@@ -1,10 +1,10 @@
 /*
  * mpiox_listener.c - see mpiox_listener.h.
  *
- * The accepting thread polls the listening socket, the connections that have not said who they are yet (they have
- * ten seconds for it), and now and then the heartbeats: a thousand clients must not keep it busy. A connection for data
- * gets a thread when it is admitted; a connection of heartbeats stands for one for data, by its token, and takes it
- * along when it breaks: so the delegate finds out, too, that a client's host has vanished (keepalive, 15 s).
+ * The accepting thread polls those who want to be admitted (mpiox_admission.h), and now and then the heartbeats: a
+ * thousand clients must not keep it busy. A connection for data gets a thread when it is admitted; a connection of
+ * heartbeats stands for one for data, by its token, and takes it along when it breaks: so the delegate finds out, too,
+ * that a client's host has vanished (keepalive, 15 s).
  */
 #include "mpiox_listener.h"
 
@@ -17,15 +17,13 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "mpiox_listener_address.h"
+#include "mpiox_admission.h"
 #include "mpiox_listener_serve.h"
 
-enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, MAX_STRANGERS = 256 };
+enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, OTHERS = 2 /* descriptors that are polled beside the hearts */ };
 
-static const double hello_s = 10; /* to say hello in */
 static const double hearts_s = 1; /* between two looks at the heartbeats */
 
 typedef struct connection { /* of data, with a thread of its own */
@@ -35,31 +33,29 @@ typedef struct connection { /* of data, with a thread of its own */
     int64_t token;
     int fd; /* under the listener's lock: -1 when closed */
     bool done;
-    mpiox_link_message hello;
+    uint8_t session[MPIOX_HANDSHAKE_KEY];
 } connection;
 
-typedef struct peer { /* that the accepting thread talks to */
+typedef struct heart { /* a connection of heartbeats */
     int fd;
-    bool is_heart;
-    int64_t token;  /* of the connection that a heart stands for */
-    double since;   /* accepted */
-    int32_t filled; /* bytes of `bytes` */
-    char bytes[sizeof(mpiox_link_message) + sizeof(mpiox_link_hello)];
-} peer;
+    int64_t token; /* of the connection that it stands for */
+    int32_t filled;
+    char bytes[sizeof(mpiox_link_message)];
+} heart;
 
 struct mpiox_listener {
     mpiox_cache cache;
     mpiox_listener_store store;
     mpiox_link_fault fault;
-    uint64_t secret[2];
+    mpiox_admission *admission;
     int fd, wake; /* the listening socket; an eventfd */
     atomic_bool stopping;
     pthread_t thread;
     pthread_mutex_t lock; /* of what connection threads change: fd and done */
     connection *connections;
-    int32_t peer_count, peer_room;
-    peer *peers;
-    struct pollfd *polled; /* [2 + peer_room] */
+    int32_t heart_count, heart_room;
+    heart *hearts;
+    struct pollfd *polled; /* [OTHERS + heart_room] */
     double next_hearts;
 };
 
@@ -90,12 +86,11 @@ static void wake(const mpiox_listener *listener)
 
 /* ---- connections of data ----------------------------------------------------------------------------------------- */
 
-static int welcome(int fd, const mpiox_link_message *hello, int result, int64_t token, int64_t page_bytes)
+static int welcome(int fd, int result, int64_t token, int64_t page_bytes)
 {
     const mpiox_link_message answer = {.magic = MPIOX_LINK_MAGIC,
                                        .version = MPIOX_LINK_VERSION,
                                        .op = MPIOX_LINK_HELLO,
-                                       .number = hello->number,
                                        .result = result,
                                        .arg = {token, page_bytes}};
     return send(fd, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
@@ -122,8 +117,8 @@ static void *serve_connection(void *context)
     const mpiox_cache *cache = &listener->cache;
     const int client = mpiox_ring_join(cache);
     const int result = client < 0 ? client : MPIOX_OK;
-    if (welcome(c->fd, &c->hello, result, c->token, cache->page_bytes) == MPIOX_OK && client >= 0)
-        (void)mpiox_listener_serve(cache, &listener->store, c->fd, client, &listener->fault);
+    if (welcome(c->fd, result, c->token, cache->page_bytes) == MPIOX_OK && client >= 0)
+        (void)mpiox_listener_serve(cache, &listener->store, c->fd, client, c->session, &listener->fault);
     if (client >= 0)
         detach(cache, client);
     pthread_mutex_lock(&listener->lock);
@@ -136,7 +131,7 @@ static void *serve_connection(void *context)
 }
 
 /* Takes over the socket; closes it when no thread can be started. */
-static void add_connection(mpiox_listener *listener, int fd, const mpiox_link_message *hello)
+static void add_connection(mpiox_listener *listener, int fd, const uint8_t session[MPIOX_HANDSHAKE_KEY])
 {
     connection *c = calloc(1, sizeof *c);
     const int flags = fcntl(fd, F_GETFL);
@@ -148,7 +143,7 @@ static void add_connection(mpiox_listener *listener, int fd, const mpiox_link_me
     }
     c->listener = listener;
     c->fd = fd;
-    c->hello = *hello;
+    memcpy(c->session, session, sizeof c->session);
     if (start_thread(&c->thread, serve_connection, c) != 0) {
         close(fd);
         free(c);
@@ -196,108 +191,69 @@ static void reap(mpiox_listener *listener, bool all)
     }
 }
 
-/* ---- strangers and hearts ---------------------------------------------------------------------------------------- */
-
-enum { KEEP = 0, DROP, HANDED_OVER };
-
-/* A stranger has said hello. */
-static int admit(mpiox_listener *listener, peer *p)
-{
-    mpiox_link_message head;
-    mpiox_link_hello hello;
-    memcpy(&head, p->bytes, sizeof head);
-    memcpy(&hello, p->bytes + sizeof head, sizeof hello);
-    if (mpiox_link_check_head(&head) != MPIOX_OK || head.op != MPIOX_LINK_HELLO ||
-        !mpiox_link_same_secret(hello.secret, listener->secret) || !mpiox_cache_is_serving(&listener->cache, true))
-        return DROP;
-    p->filled = 0;
-    if (hello.kind == MPIOX_LINK_DATA) {
-        add_connection(listener, p->fd, &head);
-        return HANDED_OVER;
-    }
-    if (hello.kind != MPIOX_LINK_HEART || !has_connection(listener, hello.token))
-        return DROP;
-    p->is_heart = true;
-    p->token = hello.token;
-    return welcome(p->fd, &head, MPIOX_OK, 0, 0) == MPIOX_OK ? KEEP : DROP;
-}
-
-/* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. */
-static int hear_beat(peer *p)
-{
-    mpiox_link_message beat;
-    memcpy(&beat, p->bytes, sizeof beat);
-    p->filled = 0;
-    return mpiox_link_check_head(&beat) == MPIOX_OK && beat.op == MPIOX_LINK_BEAT ? KEEP : DROP;
-}
-
-/* Something has arrived. */
-static int hear(mpiox_listener *listener, peer *p)
-{
-    for (;;) {
-        const int32_t wanted = p->is_heart ? (int32_t)sizeof(mpiox_link_message) : (int32_t)sizeof p->bytes;
-        const ssize_t bytes = recv(p->fd, p->bytes + p->filled, (size_t)(wanted - p->filled), MSG_DONTWAIT);
-        if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-            return KEEP;
-        if (bytes <= 0)
-            return DROP;
-        p->filled += (int32_t)bytes;
-        if (p->filled == wanted) {
-            const int what = p->is_heart ? hear_beat(p) : admit(listener, p);
-            if (what != KEEP)
-                return what;
-        }
-    }
-}
-
-static void remove_peer(mpiox_listener *listener, int32_t index, int what)
-{
-    peer *p = &listener->peers[index];
-    if (what == DROP)
-        close(p->fd);
-    if (p->is_heart)
-        cut(listener, p->token);
-    *p = listener->peers[--listener->peer_count];
-}
+/* ---- hearts ------------------------------------------------------------------------------------------------------ */
 
 static bool make_room(mpiox_listener *listener)
 {
-    if (listener->peer_count < listener->peer_room)
+    if (listener->heart_count < listener->heart_room)
         return true;
-    const int32_t room = listener->peer_room < 16 ? 16 : 2 * listener->peer_room;
-    peer *peers = realloc(listener->peers, (size_t)room * sizeof *peers);
-    if (peers != NULL)
-        listener->peers = peers;
-    struct pollfd *polled = realloc(listener->polled, (size_t)(room + 2) * sizeof *polled);
+    const int32_t room = listener->heart_room < 16 ? 16 : 2 * listener->heart_room;
+    heart *hearts = realloc(listener->hearts, (size_t)room * sizeof *hearts);
+    if (hearts != NULL)
+        listener->hearts = hearts;
+    struct pollfd *polled = realloc(listener->polled, (size_t)(room + OTHERS) * sizeof *polled);
     if (polled != NULL)
         listener->polled = polled;
-    if (peers == NULL || polled == NULL)
+    if (hearts == NULL || polled == NULL)
         return false;
-    listener->peer_room = room;
+    listener->heart_room = room;
     return true;
 }
 
-static int count_strangers(const mpiox_listener *listener)
+/* One of the job's is there. */
+static void admit(mpiox_listener *listener, const mpiox_admitted *one)
 {
-    int strangers = 0;
-    for (int32_t i = 0; i < listener->peer_count; i++)
-        strangers += !listener->peers[i].is_heart;
-    return strangers;
+    const bool serving = mpiox_cache_is_serving(&listener->cache, true);
+    if (serving && one->wish.kind == MPIOX_LINK_DATA) {
+        add_connection(listener, one->fd, one->session);
+        return;
+    }
+    const bool known = serving && one->wish.kind == MPIOX_LINK_HEART && has_connection(listener, one->wish.token) &&
+                       make_room(listener);
+    if (welcome(one->fd, known ? MPIOX_OK : MPIOX_E_UNSUPPORTED, 0, 0) != MPIOX_OK || !known) {
+        close(one->fd);
+        return;
+    }
+    listener->hearts[listener->heart_count++] = (heart){.fd = one->fd, .token = one->wish.token};
 }
 
-static void accept_all(mpiox_listener *listener)
+/* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. False: the
+ * connection is over. */
+static bool hear_beats(heart *h)
 {
-    for (int strangers = count_strangers(listener); strangers < MAX_STRANGERS && make_room(listener); strangers++) {
-        const int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) {
-            const struct timespec nap = {0, 10 * 1000 * 1000};
-            if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
-                nanosleep(&nap, NULL); /* no descriptors are left: whoever connects waits */
-            return;
-        }
-        mpiox_link_stream_tune(fd);
-        listener->peers[listener->peer_count++] = (peer){.fd = fd, .since = mpiox_now()};
+    mpiox_link_message beat;
+    for (;;) {
+        const ssize_t bytes = recv(h->fd, h->bytes + h->filled, sizeof h->bytes - (size_t)h->filled, MSG_DONTWAIT);
+        if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return true;
+        if (bytes <= 0)
+            return false;
+        h->filled += (int32_t)bytes;
+        if (h->filled < (int32_t)sizeof beat)
+            continue;
+        memcpy(&beat, h->bytes, sizeof beat);
+        h->filled = 0;
+        if (mpiox_link_check_head(&beat) != MPIOX_OK || beat.op != MPIOX_LINK_BEAT)
+            return false;
     }
+}
+
+static void remove_heart(mpiox_listener *listener, int32_t index)
+{
+    heart *h = &listener->hearts[index];
+    close(h->fd);
+    cut(listener, h->token);
+    *h = listener->hearts[--listener->heart_count];
 }
 
 /* ---- the accepting thread ---------------------------------------------------------------------------------------- */
@@ -305,35 +261,27 @@ static void accept_all(mpiox_listener *listener)
 static void poll_once(mpiox_listener *listener)
 {
     struct pollfd *polled = listener->polled;
-    const int32_t count = listener->peer_count;
+    const int32_t count = listener->heart_count;
+    mpiox_admitted one;
     polled[0] = (struct pollfd){.fd = listener->wake, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = listener->fd, .events = POLLIN};
-    if (count_strangers(listener) >= MAX_STRANGERS)
-        polled[1].fd = -1; /* until some have gone */
+    polled[1] = (struct pollfd){.fd = mpiox_admission_fd(listener->admission), .events = POLLIN};
     const bool hearts = mpiox_now() >= listener->next_hearts;
     if (hearts)
         listener->next_hearts = mpiox_now() + hearts_s;
-    for (int32_t i = 0; i < count; i++) {
-        const peer *p = &listener->peers[i];
-        polled[2 + i] = (struct pollfd){.fd = p->is_heart && !hearts ? -1 : p->fd, .events = POLLIN};
-    }
-    (void)poll(polled, (nfds_t)count + 2, LOOK_MS);
+    for (int32_t i = 0; i < count; i++)
+        polled[OTHERS + i] = (struct pollfd){.fd = hearts ? listener->hearts[i].fd : -1, .events = POLLIN};
+    (void)poll(polled, (nfds_t)(count + OTHERS), LOOK_MS);
     if (polled[0].revents != 0) {
         uint64_t ignored;
         (void)!read(listener->wake, &ignored, sizeof ignored);
     }
-    const double now = mpiox_now();
     const bool serving = mpiox_cache_is_serving(&listener->cache, true);
     for (int32_t i = count; i-- > 0;) { /* from the end: the last one takes the place of one that goes */
-        peer *p = &listener->peers[i];
-        int what = polled[2 + i].revents != 0 ? hear(listener, p) : KEEP;
-        if (what == KEEP && (!serving || (!p->is_heart && now > p->since + hello_s)))
-            what = DROP;
-        if (what != KEEP)
-            remove_peer(listener, i, what);
+        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&listener->hearts[i])) || !serving)
+            remove_heart(listener, i);
     }
-    if (polled[1].revents != 0)
-        accept_all(listener);
+    while (mpiox_admission_next(listener->admission, &one))
+        admit(listener, &one);
     if (!serving)
         cut(listener, 0);
     reap(listener, false);
@@ -345,8 +293,8 @@ static void *accept_connections(void *context)
     while (!atomic_load(&listener->stopping))
         poll_once(listener);
     mpiox_listener_store_end(&listener->store);
-    while (listener->peer_count > 0)
-        remove_peer(listener, listener->peer_count - 1, DROP);
+    while (listener->heart_count > 0)
+        remove_heart(listener, listener->heart_count - 1);
     cut(listener, 0);
     reap(listener, true);
     return NULL;
@@ -356,35 +304,40 @@ static void *accept_connections(void *context)
 
 static void release(mpiox_listener *listener)
 {
+    mpiox_admission_free(listener->admission);
     if (listener->fd >= 0)
         close(listener->fd);
     if (listener->wake >= 0)
         close(listener->wake);
     mpiox_listener_store_free(&listener->store);
     pthread_mutex_destroy(&listener->lock);
-    free(listener->peers);
+    free(listener->hearts);
     free(listener->polled);
     free(listener);
 }
 
-static int prepare(mpiox_listener *listener, bool loopback, mpiox_link_address *address, mpiox_error *error)
+static int prepare(mpiox_listener *listener, const mpiox_listener_place *place, const uint64_t secret[2],
+                   mpiox_link_address *address, mpiox_error *error)
 {
     int code = mpiox_link_fault_read(&listener->fault, error);
     if (code == MPIOX_OK)
-        code = mpiox_listener_bind(loopback, &listener->fd, address, error);
+        code = mpiox_listener_bind(place, &listener->fd, address, error);
+    if (code != MPIOX_OK)
+        return code;
+    memcpy(address->secret, secret, sizeof address->secret);
+    code = mpiox_admission_create(listener->fd, MPIOX_HANDSHAKE_LINK, secret, &listener->admission, error);
     if (code != MPIOX_OK)
         return code;
     listener->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (listener->wake < 0 || getrandom(address->secret, sizeof address->secret, 0) != (ssize_t)sizeof address->secret)
-        return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "eventfd or getrandom");
-    memcpy(listener->secret, address->secret, sizeof listener->secret);
+    if (listener->wake < 0)
+        return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "eventfd");
     if (!make_room(listener) || start_thread(&listener->thread, accept_connections, listener) != 0)
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "starting a listener");
     return MPIOX_OK;
 }
 
-int mpiox_listener_start(const mpiox_cache *cache, bool loopback, mpiox_listener **out, mpiox_link_address *address,
-                         mpiox_error *error)
+int mpiox_listener_start(const mpiox_cache *cache, const mpiox_listener_place *place, const uint64_t secret[2],
+                         mpiox_listener **out, mpiox_link_address *address, mpiox_error *error)
 {
     mpiox_listener *listener = calloc(1, sizeof *listener);
     *out = NULL;
@@ -394,7 +347,7 @@ int mpiox_listener_start(const mpiox_cache *cache, bool loopback, mpiox_listener
     listener->fd = listener->wake = -1;
     pthread_mutex_init(&listener->lock, NULL);
     mpiox_listener_store_init(&listener->store, cache->header->geometry.cap_bytes / 128);
-    const int code = prepare(listener, loopback, address, error);
+    const int code = prepare(listener, place, secret, address, error);
     if (code == MPIOX_OK)
         *out = listener;
     else

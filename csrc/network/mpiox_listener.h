@@ -1,7 +1,8 @@
 /*
  * mpiox_listener.h - the delegate's side of the connections of clients on other nodes.
  *
- *   mpiox_listener.c         accepting; who is admitted; heartbeats; memory for data in flight; starting and stopping
+ *   mpiox_listener.c         connections and heartbeats of who is admitted; starting and stopping
+ *   mpiox_admission.c        who is admitted                    (the other listeners of a job use it, too)
  *   mpiox_listener_serve.c   the requests of one connection, carried out on the cache
  *   mpiox_listener_address.c the addresses of this host
  *
@@ -22,14 +23,15 @@
 
 #include "mpiox_cache.h"
 #include "mpiox_link_address.h"
+#include "mpiox_listener_address.h"
 
 typedef struct mpiox_listener mpiox_listener;
 
-/* Accept connections for this cache in threads of its own. loopback: only from this host (pretended nodes). Each
+/* Accept connections for this cache in threads of its own. secret: what admits them; it becomes part of *address. Each
  * connection joins the ring as a client of the delegate. 0, MPIOX_E_IO, MPIOX_E_ARG (MPIOX_NETWORK_FAULT is not
  * understood) or MPIOX_E_NOMEM. */
-int mpiox_listener_start(const mpiox_cache *cache, bool loopback, mpiox_listener **out, mpiox_link_address *address,
-                         mpiox_error *error);
+int mpiox_listener_start(const mpiox_cache *cache, const mpiox_listener_place *place, const uint64_t secret[2],
+                         mpiox_listener **out, mpiox_link_address *address, mpiox_error *error);
 /* Closes all connections, ends the threads, frees; NULL-safe. A request that is being carried out is finished first: it
  * must not depend on the caller. */
 void mpiox_listener_stop(mpiox_listener *listener);

@@ -2,6 +2,7 @@
 #include "mpiox_listener_address.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <limits.h>
@@ -35,21 +36,70 @@ static long speed_of(const char *interface)
     return speed;
 }
 
-static bool is_bridge(const char *interface)
+static bool has(const char *interface, const char *what)
 {
-    static const char *const prefixes[] = {"docker", "virbr", "br-", "veth", "cni", "lxc", "podman"};
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/sys/class/net/%s/%s", interface, what);
+    return access(path, F_OK) == 0;
+}
+
+static bool is_vlan(const char *interface)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/net/vlan/%s", interface);
+    return access(path, F_OK) == 0;
+}
+
+/* A bridge without a way out of this host. */
+static bool is_private_bridge(const char *interface)
+{
+    char path[PATH_MAX];
+    if (!has(interface, "bridge"))
+        return false;
+    snprintf(path, sizeof path, "/sys/class/net/%s/brif", interface);
+    DIR *ports = opendir(path);
+    const struct dirent *port;
+    bool way_out = false;
+    while (ports != NULL && !way_out && (port = readdir(ports)) != NULL)
+        way_out = port->d_name[0] != '.' &&
+                  (has(port->d_name, "device") || has(port->d_name, "bonding") || is_vlan(port->d_name));
+    if (ports != NULL)
+        closedir(ports);
+    return !way_out;
+}
+
+static bool is_virtual(const char *interface)
+{
+    static const char *const prefixes[] = {"docker", "virbr",  "br-",   "veth",    "cni",     "lxc",
+                                           "lxd",    "podman", "vmnet", "vbox",    "flannel", "cali",
+                                           "kube",   "tap",    "vnet",  "nerdctl", "incusbr"};
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strncmp(interface, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
+    }
+    return is_private_bridge(interface);
+}
+
+/* Is it in the list a,b,c or a;b;c? */
+static bool is_named(const char *list, const char *interface)
+{
+    const size_t length = strlen(interface);
+    while (*list != '\0') {
+        const size_t part = strcspn(list, ",;");
+        if (part == length && memcmp(list, interface, length) == 0)
+            return true;
+        list += part + (list[part] != '\0');
     }
     return false;
 }
 
 /* Higher is better; negative: of no use to other hosts. */
-static long rank_of(const struct ifaddrs *each)
+static long rank_of(const struct ifaddrs *each, const char *wanted)
 {
     static const long fastest = 10000000; /* Mbit/s */
     if (each->ifa_addr == NULL || !(each->ifa_flags & IFF_UP) || (each->ifa_flags & IFF_LOOPBACK))
+        return -1;
+    if (wanted[0] != '\0' ? !is_named(wanted, each->ifa_name) : is_virtual(each->ifa_name))
         return -1;
     const int family = each->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6)
@@ -58,8 +108,7 @@ static long rank_of(const struct ifaddrs *each)
     if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address->v6.sin6_addr))
         return -1; /* needs the name that the interface has on the other host */
     const long speed = speed_of(each->ifa_name);
-    return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET) +
-           (is_bridge(each->ifa_name) ? 0 : 4 * fastest);
+    return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET);
 }
 
 static void add_host(mpiox_link_address *address, const struct sockaddr *from)
@@ -71,8 +120,8 @@ static void add_host(mpiox_link_address *address, const struct sockaddr *from)
         address->count++;
 }
 
-/* The best addresses of the family (AF_UNSPEC: of both), in order. */
-static void list_hosts(mpiox_link_address *address, int family)
+/* The best addresses of the family (AF_UNSPEC: of both), in order; wanted: names of interfaces, "": any. */
+static void list_hosts(mpiox_link_address *address, int family, const char *wanted)
 {
     struct ifaddrs *all;
     long below = LONG_MAX;
@@ -81,14 +130,14 @@ static void list_hosts(mpiox_link_address *address, int family)
     for (;;) { /* all of the next lower rank */
         long best = -1;
         for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
-            const long rank = rank_of(each);
+            const long rank = rank_of(each, wanted);
             if (rank > best && rank < below)
                 best = rank;
         }
         if (best < 0)
             break;
         for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
-            if (address->count < MPIOX_LINK_ADDRESSES && rank_of(each) == best &&
+            if (address->count < MPIOX_LINK_ADDRESSES && rank_of(each, wanted) == best &&
                 (family == AF_UNSPEC || each->ifa_addr->sa_family == family))
                 add_host(address, each->ifa_addr);
         }
@@ -120,8 +169,9 @@ static int listen_on(const any_address *to, bool both, int *port)
     return fd;
 }
 
-int mpiox_listener_bind(bool loopback, int *fd, mpiox_link_address *address, mpiox_error *error)
+int mpiox_listener_bind(const mpiox_listener_place *place, int *fd, mpiox_link_address *address, mpiox_error *error)
 {
+    const bool loopback = place->loopback;
     const any_address v4 = {
         .v4 = {.sin_family = AF_INET, .sin_addr = {htonl(loopback ? INADDR_LOOPBACK : INADDR_ANY)}}};
     const any_address v6 = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = loopback ? in6addr_loopback : in6addr_any}};
@@ -139,7 +189,12 @@ int mpiox_listener_bind(bool loopback, int *fd, mpiox_link_address *address, mpi
         return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "listen");
     address->port = port;
     if (!loopback)
-        list_hosts(address, both ? AF_UNSPEC : AF_INET);
+        list_hosts(address, both ? AF_UNSPEC : AF_INET, place->interfaces);
+    if (!loopback && address->count == 0 && place->interfaces[0] != '\0') {
+        close(*fd);
+        *fd = -1;
+        return mpiox_error_set(error, MPIOX_E_IO, ENODEV, -1, -1, "finding an address of mpiox_delegate_interface");
+    }
     if (address->count == 0) { /* a host without a network has its own clients at least */
         any_address bound;
         socklen_t bytes = sizeof bound;

@@ -1,6 +1,7 @@
 /* mpiox_listener_serve.c - see mpiox_listener_serve.h. */
 #include "mpiox_listener_serve.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,8 @@ typedef struct server {
     const mpiox_cache *cache;
     mpiox_listener_store *store;
     int client;
+    const uint8_t *session;
+    uint64_t openings; /* asked for */
     mpiox_link_stream stream;
     mpiox_typemap *views[MPIOX_LINK_VIEWS];
     mpiox_link_filter filters[MPIOX_LINK_FILTERS]; /* unit_bytes 0: none */
@@ -374,7 +377,12 @@ static int serve_call(server *s, const mpiox_link_message *request)
     if (mpiox_link_stream_read(&s->stream, &call, sizeof call) != MPIOX_OK)
         return END;
     if (mpiox_link_check_call(&call) != MPIOX_OK) {
+        s->openings += call.op == MPIOX_OP_OPEN;
         call.result = mpiox_error_set(&call.error, MPIOX_E_ARG, 0, -1, -1, "request of another node");
+        return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
+    }
+    if (call.op == MPIOX_OP_OPEN && !mpiox_link_is_sealed(s->session, s->openings++, &call)) {
+        call.result = mpiox_error_set(&call.error, MPIOX_E_ARG, EACCES, -1, -1, "opening without a rank's seal");
         return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
     }
     mpiox_slot *slot = mpiox_ring_take(s->cache);
@@ -492,7 +500,7 @@ static int serve_request(server *s, const mpiox_link_message *request)
 }
 
 int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, int fd, int client,
-                         const mpiox_link_fault *fault)
+                         const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault)
 {
     server *s = calloc(1, sizeof *s);
     mpiox_link_message request;
@@ -502,6 +510,7 @@ int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, 
     s->cache = cache;
     s->store = store;
     s->client = client;
+    s->session = session;
     mpiox_link_stream_init(&s->stream, fd, fault);
     while (code == MPIOX_OK && mpiox_link_stream_read(&s->stream, &request, sizeof request) == MPIOX_OK) {
         code = mpiox_link_check_head(&request) == MPIOX_OK ? serve_request(s, &request) : END;

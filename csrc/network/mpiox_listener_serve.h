@@ -5,6 +5,7 @@
  *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
  *            and given back before waiting for more. When an answer does not move for half a second, what is left of it
  *            moves to memory of its own: a client that is stopped half way does not stop the others.
+ * Trust.     A file is opened only with the seal of the rank that opens it, which is good once, on this connection.
  * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
  */
 #ifndef MPIOX_LISTENER_SERVE_H
@@ -32,9 +33,9 @@ void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes); /* f
 void mpiox_listener_store_end(mpiox_listener_store *store);  /* whoever waits for a chunk goes on without */
 void mpiox_listener_store_free(mpiox_listener_store *store); /* all chunks have been given back */
 
-/* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring. The socket stays
- * open. 0 or MPIOX_E_NOMEM. */
+/* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring; session: the key
+ * of the handshake. The socket stays open. 0 or MPIOX_E_NOMEM. */
 int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, int fd, int client,
-                         const mpiox_link_fault *fault);
+                         const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault);
 
 #endif

@@ -50,11 +50,13 @@ def sources(*modules: str) -> list[str]:
     found = [str(CSRC / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
     for module in modules:
         found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
+    if "network" in modules:
+        found.append(str(CSRC / "third_party" / "monocypher" / "monocypher.c"))
     return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]
 
 
 def includes() -> list[str]:
-    return [f"-I{CSRC / module}" for module in MODULES]
+    return [f"-I{CSRC / module}" for module in (*MODULES, "third_party/monocypher")]
 
 
 def compile_c(command: Sequence[str], output: str) -> pathlib.Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 import string
 
 import pytest
@@ -72,6 +73,41 @@ def test_documentation_has_the_registry() -> None:
     )
 
 
+#: A size that no memory has, and one that only just fits 64 bits.
+ABSURD = ("8000000000g", str(2**63 - 1))
+
+
+def bounds_of(spec: hints.HintSpec) -> tuple[int, int]:
+    """Return the smallest and the largest value that a number's description names; a hint without them fails."""
+    if spec.type == "integer":
+        found = re.fullmatch(r"(-?\d+) \.\. (\d+)", spec.values)
+        assert found, f"{spec.name}: no bounds in {spec.values!r}"
+        return int(found[1]), int(found[2])
+    found = re.match(r"(1 or more )?bytes up to (\d+)([mgt]), ", spec.values)
+    assert found, f"{spec.name}: no bounds in {spec.values!r}"
+    return (1 if found[1] else 0), int(found[2]) << {"m": 20, "g": 30, "t": 40}[found[3]]
+
+
+@pytest.mark.parametrize("spec", [s for s in hints.registry() if s.type in ("integer", "bytes")], ids=lambda s: s.name)
+def test_numbers_have_bounds(monkeypatch: pytest.MonkeyPatch, spec: hints.HintSpec) -> None:
+    """The smallest and the largest value hold without a word; beyond, one line, and a value within the bounds."""
+    least, most = bounds_of(spec)
+    for value in (least, most):
+        monkeypatch.setenv("MPIOX_HINTS", f"*:{spec.name}={value}")
+        assert in_force()[spec.name] == str(value)
+        assert not hints.problems()
+    for text in (str(most + 1), str(least - 1), *ABSURD):
+        monkeypatch.setenv("MPIOX_HINTS", f"*:{spec.name}={text}")
+        assert least <= int(in_force()[spec.name]) <= most
+        assert len(hints.problems()) == 1 and spec.name in hints.problems()[0], hints.problems()
+
+
+def test_collected_writes_fit_a_message() -> None:
+    """The server takes messages of 1 GiB; what a rank collects for it is a fraction of that."""
+    (spec,) = (spec for spec in hints.registry() if spec.name == "mpiox_delegate_write_behind")
+    assert bounds_of(spec)[1] <= 1 << 28
+
+
 def test_dataclass_has_every_hint() -> None:
     fields = {field.name for field in dataclasses.fields(Hints)} - {"others"}
     assert fields == {spec.name.removeprefix("mpiox_") for spec in hints.registry()}
@@ -98,7 +134,8 @@ def test_dataclass_has_every_hint() -> None:
 )
 def test_sizes(monkeypatch: pytest.MonkeyPatch, text: str, size: int) -> None:
     monkeypatch.setenv("MPIOX_HINTS", f"cb_buffer_size={text}")
-    assert in_force()["cb_buffer_size"] == str(size)
+    assert in_force()["cb_buffer_size"] == str(min(size, 1 << 30))  # the most that it can be
+    assert size <= 1 << 30 or f"({size} bytes)" in hints.problems()[0]
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5M", "M", "1X", "1Mi", "9000P", "99999999999999999999", "1 M"])

@@ -76,6 +76,14 @@ def test_random_accesses(folder: pathlib.Path) -> None:
     passes(build(folder, "test_access"), "15", SEED)
 
 
+def test_handshakes(folder: pathlib.Path) -> None:
+    passes(build(folder, "test_handshake"), "4000", SEED)
+
+
+def test_strangers(folder: pathlib.Path) -> None:
+    passes(build(folder, "test_strangers"))
+
+
 @pytest.mark.parametrize("fault", ["short=777", "short=1000000:delay_ms=1"])
 def test_random_accesses_over_a_connection_that_suffers(folder: pathlib.Path, fault: str) -> None:
     passes(build(folder, "test_access"), "1", SEED, MPIOX_NETWORK_FAULT=fault)

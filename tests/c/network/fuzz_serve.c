@@ -107,6 +107,8 @@ static void append_record(message_buffer *out, choices *c, int op)
     append(out, data, mpiox_link_padded(follow));
 }
 
+static const uint8_t session[MPIOX_HANDSHAKE_KEY] = {7};
+
 static void append_call(message_buffer *out, choices *c)
 {
     mpiox_link_call_body call = {.op = (int32_t)choose(c, 0, 12), .text_bytes = (int32_t)choose(c, 0, 9), .text = "/f"};
@@ -116,6 +118,8 @@ static void append_call(message_buffer *out, choices *c)
         call.file = (int32_t)edge(c);
     if (choose(c, 0, 9) == 1)
         call.text_bytes = (int32_t)edge(c);
+    if (choose(c, 0, 9) != 1)
+        mpiox_link_seal_call(session, (uint64_t)choose(c, 0, 1), &call);
     append_head(out, c, MPIOX_LINK_CALL, sizeof call);
     append(out, &call, sizeof call);
 }
@@ -194,7 +198,7 @@ static void serve(const char *bytes, int64_t count)
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     peer p = {ends[0], bytes, count};
     REQUIRE(pthread_create(&thread, NULL, play_peer, &p) == 0);
-    REQUIRE(mpiox_listener_serve(&delegate.cache, &store, ends[1], 0, &fault) == MPIOX_OK);
+    REQUIRE(mpiox_listener_serve(&delegate.cache, &store, ends[1], 0, session, &fault) == MPIOX_OK);
     close(ends[1]);
     pthread_join(thread, NULL);
     REQUIRE(store.free_count == store.made);

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "mock.h"
+#include "mpiox_handshake.h"
 #include "mpiox_link.h"
 
 typedef struct station { /* one delegate, one client */
@@ -13,6 +14,16 @@ typedef struct station { /* one delegate, one client */
     mpiox_link *link;
     int32_t file;
 } station;
+
+/* On the loopback, with a secret of its own. */
+static inline int start_listener(const mpiox_cache *cache, mpiox_listener **out, mpiox_link_address *address,
+                                 mpiox_error *error)
+{
+    const mpiox_listener_place place = {.loopback = true};
+    uint64_t secret[2];
+    CHECK_EQUAL(mpiox_handshake_secret(secret), MPIOX_OK);
+    return mpiox_listener_start(cache, &place, secret, out, address, error);
+}
 
 static inline mpiox_link *link_to(const mpiox_link_address *address)
 {
@@ -38,7 +49,7 @@ static inline void station_start(station *s, int64_t page_bytes, int32_t frames,
 {
     mpiox_error error;
     mock_start(&s->delegate, page_bytes, frames, delegate, delegates);
-    CHECK_EQUAL(mpiox_listener_start(&s->delegate.cache, true, &s->listener, &s->address, &error), MPIOX_OK);
+    CHECK_EQUAL(start_listener(&s->delegate.cache, &s->listener, &s->address, &error), MPIOX_OK);
     s->link = link_to(&s->address);
     s->file = open_over(s->link, unit_pages, delegates);
 }

@@ -41,7 +41,7 @@ static void serve(int out)
     mpiox_link_address address;
     mock_start(&delegate, PAGE, 50, 0, 1);
     atomic_store(&delegate.flush_ms, 1000000);
-    if (mpiox_listener_start(&delegate.cache, true, &listener, &address, NULL) != MPIOX_OK ||
+    if (start_listener(&delegate.cache, &listener, &address, NULL) != MPIOX_OK ||
         write(out, &address, sizeof address) != (ssize_t)sizeof address)
         _exit(3);
     for (;;)
@@ -346,7 +346,7 @@ static void check_dropped(void)
         snprintf(text, sizeof text, "drop_after=%lld", (long long)after);
         setenv("MPIOX_NETWORK_FAULT", text, 1);
         mock_start(&s.delegate, PAGE, 200, 0, 1);
-        CHECK_EQUAL(mpiox_listener_start(&s.delegate.cache, true, &s.listener, &s.address, NULL), MPIOX_OK);
+        CHECK_EQUAL(start_listener(&s.delegate.cache, &s.listener, &s.address, NULL), MPIOX_OK);
         s.link = link_to(&s.address); /* the hello does not count */
         mpiox_slot slot = {.op = MPIOX_OP_OPEN, .arg = {3, 1, 1}, .text = "/file"};
         int code = mpiox_link_call(s.link, &slot);

@@ -18,8 +18,11 @@ static int serve(void)
     mpiox_listener *listener;
     mpiox_link_address address;
     mpiox_error error;
+    const mpiox_listener_place place = {.interfaces = "vb"};
+    uint64_t secret[2];
     mock_start(&delegate, PAGE, 50, 0, 1);
-    if (mpiox_listener_start(&delegate.cache, false, &listener, &address, &error) != MPIOX_OK)
+    if (mpiox_handshake_secret(secret) != MPIOX_OK ||
+        mpiox_listener_start(&delegate.cache, &place, secret, &listener, &address, &error) != MPIOX_OK)
         return 1;
     printf("%s %d %" PRIu64 " %" PRIu64 "\n", address.host[0], address.port, address.secret[0], address.secret[1]);
     fflush(stdout);

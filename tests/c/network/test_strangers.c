@@ -1,0 +1,364 @@
+/*
+ * test_strangers.c - others at the doors of a delegate: one who listens first and records, one who sends again what he
+ * has recorded, openings without a seal, floods, a process without descriptors.
+ *
+ * Counts accepted connections and calls of accept(), never times.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include "links.h"
+#include "mpiox_admission.h"
+#include "mpiox_link_connect.h"
+#include "mpiox_link_message.h"
+
+enum { PAGE = 4096, ROOM = 64 /* of strangers, with the limit of descriptors set below */ };
+
+static struct sockaddr_in at(const char *host, int port)
+{
+    struct sockaddr_in out = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, host, &out.sin_addr);
+    return out;
+}
+
+static int connect_to(int port)
+{
+    const struct sockaddr_in to = at("127.0.0.1", port);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) != 0)
+        abort();
+    return fd;
+}
+
+/* ---- somebody else listens where a client looks ------------------------------------------------------------------ */
+
+typedef struct stranger { /* listens at 127.0.0.2 with the delegate's port, answers, keeps what he hears */
+    int fd, victim;       /* victim: a port to which all is relayed, or 0 */
+    int answers;          /* bytes of garbage that he answers with; -1: hangs up */
+    pthread_t thread;
+    size_t heard;
+    char record[4096];
+} stranger;
+
+/* Both ways, until one side ends. */
+static void relay(stranger *s, int client)
+{
+    struct pollfd ends[2] = {{.fd = client, .events = POLLIN}, {.fd = connect_to(s->victim), .events = POLLIN}};
+    for (bool over = false; !over && poll(ends, 2, 5000) > 0;) {
+        for (int i = 0; i < 2 && !over; i++) {
+            char bytes[1024];
+            const ssize_t got = ends[i].revents != 0 ? recv(ends[i].fd, bytes, sizeof bytes, 0) : 0;
+            over = ends[i].revents != 0 && got <= 0;
+            if (got > 0 && i == 0 && s->heard + (size_t)got <= sizeof s->record) {
+                memcpy(s->record + s->heard, bytes, (size_t)got);
+                s->heard += (size_t)got;
+            }
+            if (got > 0)
+                (void)!send(ends[1 - i].fd, bytes, (size_t)got, MSG_NOSIGNAL);
+        }
+    }
+    close(ends[1].fd);
+}
+
+static void *answer_all(void *context)
+{
+    stranger *s = context;
+    char garbage[256];
+    memset(garbage, 'g', sizeof garbage);
+    for (;;) {
+        const int client = accept(s->fd, NULL, NULL);
+        if (client < 0)
+            return NULL;
+        if (s->victim != 0)
+            relay(s, client);
+        else if (s->answers > 0)
+            (void)!send(client, garbage, (size_t)s->answers, MSG_NOSIGNAL);
+        for (ssize_t got = 1; s->victim == 0 && s->answers >= 0 && got > 0 && s->heard < sizeof s->record;) {
+            got = recv(client, s->record + s->heard, sizeof s->record - s->heard, 0);
+            s->heard += got > 0 ? (size_t)got : 0;
+        }
+        close(client);
+    }
+}
+
+static void stranger_start(stranger *s, int port, int answers, int victim)
+{
+    const struct sockaddr_in here = at("127.0.0.2", port);
+    *s = (stranger){.fd = socket(AF_INET, SOCK_STREAM, 0), .answers = answers, .victim = victim};
+    if (s->fd < 0 || bind(s->fd, (const struct sockaddr *)&here, sizeof here) != 0 || listen(s->fd, 16) != 0 ||
+        pthread_create(&s->thread, NULL, answer_all, s) != 0)
+        abort();
+}
+
+static void stranger_stop(stranger *s)
+{
+    shutdown(s->fd, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+}
+
+/* The stranger's address comes first. Whatever he does, the client gets to the delegate, and he learns nothing. */
+static void check_listens_first(int answers, bool relays)
+{
+    station s;
+    stranger other;
+    station_start(&s, PAGE, 8, 0, 1, 1);
+    stranger_start(&other, s.address.port, answers, relays ? s.address.port : 0);
+    mpiox_link_address both = s.address;
+    both.count = 2;
+    snprintf(both.host[0], sizeof both.host[0], "127.0.0.2");
+    snprintf(both.host[1], sizeof both.host[1], "127.0.0.1");
+    mpiox_link *link = link_to(&both);
+    mpiox_slot slot = {.op = MPIOX_OP_PING};
+    CHECK_EQUAL(mpiox_link_call(link, &slot), MPIOX_OK);
+    CHECK_EQUAL(atomic_load(&s.delegate.pings), 1);
+    mpiox_link_close(link);
+    station_stop(&s);
+    stranger_stop(&other);
+    CHECK(answers < 0 || other.heard >= MPIOX_HANDSHAKE_HELLO);
+    CHECK(other.heard % MPIOX_HANDSHAKE_HELLO == 0); /* hellos, and nothing else */
+    for (int half = 0; half < 2; half++)
+        CHECK(memmem(other.record, other.heard, &s.address.secret[half], 8) == NULL);
+}
+
+static void check_only_a_stranger(void)
+{
+    station s;
+    stranger other;
+    mpiox_link *link = NULL;
+    mpiox_error error = {.code = 0};
+    station_start(&s, PAGE, 8, 0, 1, 1);
+    stranger_start(&other, s.address.port, MPIOX_HANDSHAKE_CHALLENGE, 0);
+    mpiox_link_address elsewhere = s.address;
+    snprintf(elsewhere.host[0], sizeof elsewhere.host[0], "127.0.0.2");
+    CHECK_EQUAL(mpiox_link_open(&elsewhere, 20, &link, &error), MPIOX_E_IO);
+    CHECK_EQUAL(error.sys_errno, EACCES);
+    station_stop(&s);
+    stranger_stop(&other);
+}
+
+/* ---- what was recorded, sent again ------------------------------------------------------------------------------- */
+
+/* A client's bytes, from a connection of its own that really was admitted. */
+static void check_replayed(void)
+{
+    station s;
+    uint8_t hello[MPIOX_HANDSHAKE_HELLO], challenge[MPIOX_HANDSHAKE_CHALLENGE], answer[MPIOX_HANDSHAKE_ANSWER];
+    const mpiox_handshake_wish wish = {.kind = MPIOX_LINK_DATA};
+    char byte;
+    station_start(&s, PAGE, 8, 0, 1, 1);
+    for (int again = 0; again < 2; again++) {
+        const int fd = connect_to(s.address.port);
+        if (again == 0) {
+            struct sockaddr_storage end;
+            socklen_t bytes = sizeof end;
+            mpiox_handshake h;
+            CHECK_EQUAL(getpeername(fd, (struct sockaddr *)&end, &bytes), 0);
+            CHECK_EQUAL(mpiox_handshake_start(s.address.secret, MPIOX_HANDSHAKE_LINK, &end, &h), MPIOX_OK);
+            CHECK_EQUAL(mpiox_handshake_hello(&h, hello), MPIOX_OK);
+            CHECK_EQUAL(send(fd, hello, sizeof hello, 0), sizeof hello);
+            CHECK_EQUAL(recv(fd, challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
+            CHECK_EQUAL(mpiox_handshake_answer(&h, challenge, &wish, answer), MPIOX_OK);
+        } else {
+            CHECK_EQUAL(send(fd, hello, sizeof hello, 0), sizeof hello);
+            CHECK_EQUAL(recv(fd, challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
+        }
+        CHECK_EQUAL(send(fd, answer, sizeof answer, MSG_NOSIGNAL), sizeof answer);
+        CHECK_EQUAL(recv(fd, &byte, 1, MSG_WAITALL), again == 0 ? 1 : 0); /* welcome, or the end */
+        close(fd);
+    }
+    station_stop(&s);
+}
+
+/* One who has taken over an admitted connection opens nothing. */
+static void check_unsealed(void)
+{
+    station s;
+    mpiox_link_message welcome;
+    mpiox_link_call_body call = {.op = MPIOX_OP_OPEN, .text_bytes = 11, .text = "/etc/shadow", .arg = {3, 1, 1}};
+    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LINK,
+                            .wish = {.kind = MPIOX_LINK_DATA},
+                            .welcome = &welcome,
+                            .welcome_bytes = sizeof welcome};
+    station_start(&s, PAGE, 8, 0, 1, 1);
+    const int fd = mpiox_link_connect(&s.address, 20, &wish, NULL);
+    const int32_t openers = atomic_load(&s.delegate.cache.header->files[0].openers);
+    for (int i = 0; i < 4; i++) { /* none; a random one; the right one; the right one again */
+        mpiox_link_message head = {.magic = MPIOX_LINK_MAGIC,
+                                   .version = MPIOX_LINK_VERSION,
+                                   .op = MPIOX_LINK_CALL,
+                                   .number = (uint32_t)i,
+                                   .bytes = sizeof call};
+        mpiox_link_call_body said;
+        if (i == 1)
+            memset(call.seal, 'r', sizeof call.seal);
+        if (i == 2)
+            mpiox_link_seal_call(wish.session, 2, &call);
+        CHECK_EQUAL(send(fd, &head, sizeof head, 0), sizeof head);
+        CHECK_EQUAL(send(fd, &call, sizeof call, 0), sizeof call);
+        CHECK_EQUAL(recv(fd, &head, sizeof head, MSG_WAITALL), sizeof head);
+        CHECK_EQUAL(recv(fd, &said, sizeof said, MSG_WAITALL), sizeof said);
+        CHECK_EQUAL(said.result, i == 2 ? MPIOX_OK : MPIOX_E_ARG);
+        CHECK_EQUAL(said.error.sys_errno, i == 2 ? 0 : EACCES);
+    }
+    CHECK_EQUAL(atomic_load(&s.delegate.cache.header->files[0].openers), openers + 1);
+    close(fd);
+    station_stop(&s);
+}
+
+/* ---- too many ---------------------------------------------------------------------------------------------------- */
+
+typedef struct door { /* an admission that a thread attends to */
+    mpiox_listener_place place;
+    mpiox_link_address address;
+    mpiox_admission *admission;
+    int listener;
+    pthread_t thread;
+    atomic_bool over;
+} door;
+
+static void *attend(void *context)
+{
+    door *d = context;
+    mpiox_admitted one;
+    struct pollfd wanted = {.fd = mpiox_admission_fd(d->admission), .events = POLLIN};
+    while (!atomic_load(&d->over)) {
+        poll(&wanted, 1, 100);
+        while (mpiox_admission_next(d->admission, &one)) {
+            (void)!send(one.fd, "H", 1, MSG_NOSIGNAL);
+            close(one.fd);
+        }
+    }
+    return NULL;
+}
+
+static void door_open(door *d)
+{
+    *d = (door){.place.loopback = true};
+    CHECK_EQUAL(mpiox_listener_bind(&d->place, &d->listener, &d->address, NULL), MPIOX_OK);
+    CHECK_EQUAL(mpiox_handshake_secret(d->address.secret), MPIOX_OK);
+    CHECK_EQUAL(mpiox_admission_create(d->listener, MPIOX_HANDSHAKE_WATCH, d->address.secret, &d->admission, NULL),
+                MPIOX_OK);
+    CHECK_EQUAL(pthread_create(&d->thread, NULL, attend, d), 0);
+}
+
+static mpiox_admission_counts door_close(door *d)
+{
+    atomic_store(&d->over, true);
+    pthread_join(d->thread, NULL);
+    const mpiox_admission_counts counts = mpiox_admission_count(d->admission);
+    mpiox_admission_free(d->admission);
+    mpiox_admission_free(NULL);
+    close(d->listener);
+    return counts;
+}
+
+/* One of the job's comes in. */
+static void visit(const door *d)
+{
+    char word = 0;
+    mpiox_error error = {.code = 0};
+    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_WATCH, .welcome = &word, .welcome_bytes = 1};
+    const int fd = mpiox_link_connect(&d->address, 60, &wish, &error);
+    CHECK(fd >= 0);
+    CHECK_EQUAL(word, 'H');
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Silent ones, half a hello, a whole one, garbage: many more than there is room for, and they stay. */
+static void check_flood(void)
+{
+    enum { STRANGERS = 300, VISITS = 20 };
+    static const char *const said[] = {"", "MXHS", "GET / HTTP/1.1\r\nHost: example\r\nUser-Agent: nobody\r\n\r\n"};
+    int fds[STRANGERS];
+    door d;
+    door_open(&d);
+    for (int i = 0; i < STRANGERS; i++) {
+        const char *text = said[i % 3];
+        fds[i] = connect_to(d.address.port);
+        (void)!send(fds[i], text, strlen(text), MSG_NOSIGNAL);
+        if (i % (STRANGERS / VISITS) == 0)
+            visit(&d);
+    }
+    for (int i = 0; i < VISITS; i++)
+        visit(&d);
+    const mpiox_admission_counts counts = door_close(&d);
+    CHECK_EQUAL(counts.admitted, 2 * VISITS);
+    CHECK(counts.replaced > 0);
+    CHECK(counts.refused >= STRANGERS / 3);
+    CHECK(counts.accepts <= 2 * (STRANGERS + 2 * VISITS) + counts.pauses); /* one that takes, one that finds none */
+    for (int i = 0; i < STRANGERS; i++)
+        close(fds[i]);
+}
+
+/* Clients who all come at once are let in, all of them. */
+static void *visit_often(void *context)
+{
+    for (int i = 0; i < 10; i++)
+        visit(context);
+    return NULL;
+}
+
+static void check_rush(void)
+{
+    enum { VISITORS = 2 * ROOM };
+    pthread_t threads[VISITORS];
+    door d;
+    door_open(&d);
+    for (int i = 0; i < VISITORS; i++)
+        CHECK_EQUAL(pthread_create(&threads[i], NULL, visit_often, &d), 0);
+    for (int i = 0; i < VISITORS; i++)
+        pthread_join(threads[i], NULL);
+    const mpiox_admission_counts counts = door_close(&d);
+    CHECK_EQUAL(counts.admitted, 10 * VISITORS);
+}
+
+/* No descriptor is left but the reserve: a client comes in, nothing spins; when there are some again others do. */
+static void check_descriptors(void)
+{
+    int taken[2048], count = 0;
+    door d;
+    door_open(&d);
+    const int waiting[] = {socket(AF_INET, SOCK_STREAM, 0), socket(AF_INET, SOCK_STREAM, 0)};
+    const struct sockaddr_in to = at("127.0.0.1", d.address.port);
+    while (count < 2048 && (taken[count] = dup(0)) >= 0)
+        count++;
+    CHECK_EQUAL(errno, EMFILE);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(connect(waiting[i], (const struct sockaddr *)&to, sizeof to), 0);
+    mock_sleep(1000);
+    const mpiox_admission_counts counts = mpiox_admission_count(d.admission); /* read while it is being written */
+    CHECK(counts.accepts >= 2);
+    CHECK(counts.accepts < 200);
+    while (count > 0)
+        close(taken[--count]);
+    visit(&d);
+    visit(&d);
+    CHECK_EQUAL(door_close(&d).admitted, 2);
+    close(waiting[0]);
+    close(waiting[1]);
+}
+
+int main(void)
+{
+    const struct rlimit limit = {1024, 1024};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 1;
+    check_listens_first(0, false);
+    check_listens_first(10, false);
+    check_listens_first(MPIOX_HANDSHAKE_CHALLENGE, false);
+    check_listens_first(-1, false);
+    check_listens_first(0, true);
+    check_only_a_stranger();
+    check_replayed();
+    check_unsealed();
+    check_flood();
+    check_rush();
+    check_descriptors();
+    return check_exit();
+}
