@@ -12,14 +12,20 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "mpiox_program.h"
 #include "mpiox_wait.h"
 
-enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024 };
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1 /* linux/fs.h; old C libraries do not declare it */
+#endif
+
+enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024, DRAFT_TRIES = 8 };
 static const double beat_s = 1, silence_s = 5; /* of who has announced the job, until another one does */
 static const double patience_s = 10;           /* without a map, until that is said */
 
@@ -27,6 +33,7 @@ struct mpiox_arbiter {
     mpiox_arbiter_options options; /* its texts are ours */
     char folder[PATH_BYTES], job[MPIOX_MAP_NAME], program[MPIOX_MAP_NAME], host[64], boot[64];
     uint64_t processes; /* which numbers of processes are meant */
+    uint64_t begun;     /* when this process began, clock ticks since the boot; 0 = not known */
     pid_t pid;
     pthread_t thread;
     int wake;   /* eventfd: the thread is to end */
@@ -34,7 +41,8 @@ struct mpiox_arbiter {
     int64_t generation;
     struct stat seen; /* the map as it was looked at last */
     bool looked;      /* there was one */
-    bool told_missing, told_bad, told_old;
+    bool told_missing, told_bad, told_old, told_foreign, told_distrusted;
+    bool foreign; /* the file of the job's name is another user's, or no file */
     double started, beaten;
     bool announces;        /* this process has announced the job */
     bool unsaid;           /* it could not say which generation it follows */
@@ -54,14 +62,44 @@ static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path
 
 /* ---- the announcement -------------------------------------------------------------------------------------------- */
 
-static bool write_whole(const char *path, const char *text, size_t bytes)
+/* A new file beside the announcements, of a name that nobody can foresee: nobody else's file is written, whatever lies
+ * there. -1: errno. */
+static int make_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    bool written = fd >= 0 && write(fd, text, bytes) == (ssize_t)bytes;
-    const int why = errno;
+    path_of(arbiter, "jobs/.%s", draft, bytes);
+    const size_t used = strlen(draft);
 
-    if (fd >= 0 && close(fd) != 0)
+    for (int tries = 0; tries < DRAFT_TRIES; tries++) {
+        uint64_t name[2];
+
+        if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name)
+            return -1;
+        snprintf(draft + used, bytes - used, ".%016llx%016llx", (unsigned long long)name[0],
+                 (unsigned long long)name[1]);
+        const int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+/* False: errno; nothing is left. */
+static bool write_new(const mpiox_arbiter *arbiter, char *draft, size_t draft_bytes, const char *text, size_t bytes)
+{
+    const int fd = make_draft(arbiter, draft, draft_bytes);
+
+    if (fd < 0) {
+        draft[0] = '\0';
         return false;
+    }
+    bool written = write(fd, text, bytes) == (ssize_t)bytes;
+    int why = errno;
+    if (close(fd) != 0 && written) {
+        written = false;
+        why = errno;
+    }
+    if (!written)
+        unlink(draft);
     errno = why;
     return written;
 }
@@ -72,11 +110,12 @@ static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
     char text[JOB_BYTES];
     const int length = snprintf(
         text, sizeof text,
-        "mpiox-job 1\njob %s\nhost %s\nboot %s\nprocesses %llu\npid %ld\nranks %d\nnodes %d\n"
+        "mpiox-job 1\njob %s\nhost %s\nboot %s\nprocesses %llu\npid %ld\nstarted %llu\nranks %d\nnodes %d\n"
         "delegates %d\nprogram %s\nscheduler_job %.64s\napplied %lld\n",
         arbiter->job, arbiter->host, arbiter->boot, (unsigned long long)arbiter->processes, (long)getpid(),
-        (int)arbiter->options.ranks, (int)arbiter->options.nodes, (int)arbiter->options.delegates, arbiter->program,
-        scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-", (long long)arbiter->generation);
+        (unsigned long long)arbiter->begun, (int)arbiter->options.ranks, (int)arbiter->options.nodes,
+        (int)arbiter->options.delegates, arbiter->program, scheduler != NULL && scheduler[0] != '\0' ? scheduler : "-",
+        (long long)arbiter->generation);
 
     if (length < 0 || (size_t)length >= sizeof text)
         return false;
@@ -84,20 +123,21 @@ static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
                               (long long)arbiter->noticed_us, (long long)arbiter->applied_us);
     if (more < 0 || (size_t)more >= sizeof text - (size_t)length)
         return false;
-    path_of(arbiter, "jobs/.%s", draft, bytes);
-    const size_t used = strlen(draft);
-    snprintf(draft + used, bytes - used, ".%s.%ld", arbiter->host, (long)getpid()); /* no two processes' */
-    return write_whole(draft, text, (size_t)(length + more));
+    return write_new(arbiter, draft, bytes, text, (size_t)(length + more));
 }
 
-/* Only if nobody has: EEXIST. Some file systems have no links. */
+/* Only if nobody has: EEXIST. Some file systems cannot rename so, and some have no links. */
 static bool put_first(const char *draft, const char *path)
 {
+    if (syscall(SYS_renameat2, AT_FDCWD, draft, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno == EEXIST)
+        return false;
     if (link(draft, path) == 0)
         return true;
     if (errno == EEXIST)
         return false;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 
     if (fd >= 0)
         close(fd);
@@ -113,7 +153,7 @@ static bool announce(mpiox_arbiter *arbiter, bool new)
     const bool done = write_draft(arbiter, draft, sizeof draft) &&
                       (new ? put_first(draft, path) : rename(draft, path) == 0);
     const int why = errno;
-    if (new || !done)
+    if (draft[0] != '\0' && (new || !done))
         unlink(draft);
     errno = why;
     if (done)
@@ -121,12 +161,38 @@ static bool announce(mpiox_arbiter *arbiter, bool new)
     return done;
 }
 
+/* Something of the job's name that no process of the job has made: it is not the job's announcement, and what the map
+ * says of that name is not meant for the job. */
+static bool is_foreign(const struct stat *status)
+{
+    return !S_ISREG(status->st_mode) || status->st_uid != geteuid();
+}
+
+/* Look at the announcement of the job. False: there is none (errno), or it is foreign, which is said once. */
+static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct stat *status)
+{
+    const bool there = lstat(path, status) == 0;
+    const int why = errno;
+
+    arbiter->foreign = there && is_foreign(status);
+    if (arbiter->foreign && !arbiter->told_foreign) {
+        arbiter->told_foreign = true;
+        fprintf(
+            stderr,
+            "mpiio_ext: %s is not this job's announcement, but %s of user %ld: the job does not follow the arbiter, "
+            "its I/O delegates stay as they are; let its owner or root remove it\n",
+            path, S_ISREG(status->st_mode) ? "a file" : "no plain file, and", (long)status->st_uid);
+    }
+    errno = there ? 0 : why;
+    return there && !arbiter->foreign;
+}
+
 /* Somebody has announced the job. Does it still? */
 static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
 {
     struct stat status;
 
-    if (stat(path, &status) != 0) {
+    if (!see_announcement(arbiter, path, &status)) {
         if (errno == ENOENT)
             (void)announce(arbiter, true);
         return;
@@ -139,6 +205,22 @@ static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
     }
 }
 
+/* This process has. A second name of the file, which somebody has made, would let it speak for other jobs: a new file
+ * has none. */
+static void speak(mpiox_arbiter *arbiter, const char *path)
+{
+    struct stat status;
+
+    if (!see_announcement(arbiter, path, &status)) {
+        if (errno == ENOENT)
+            (void)announce(arbiter, true);
+    } else if (arbiter->unsaid || status.st_nlink > 1) {
+        arbiter->unsaid = !announce(arbiter, false);
+    } else {
+        (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+    }
+}
+
 /* The job lives. Who was thought dead announces itself again; what a full file system did not take is said again. */
 void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
 {
@@ -148,12 +230,10 @@ void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
         return;
     arbiter->beaten = mpiox_now();
     path_of(arbiter, "jobs/%s", path, sizeof path);
-    if (!arbiter->announces)
+    if (arbiter->announces)
+        speak(arbiter, path);
+    else
         listen_to_other(arbiter, path);
-    else if (arbiter->unsaid)
-        arbiter->unsaid = !announce(arbiter, false);
-    else if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT)
-        (void)announce(arbiter, false);
 }
 
 /* ---- the map ----------------------------------------------------------------------------------------------------- */
@@ -166,15 +246,34 @@ static void tell(const mpiox_arbiter *arbiter, bool *told, const char *what)
     fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
 }
 
-/* The whole file; NULL: not to be had (errno). */
-static char *load(const char *path, size_t *bytes)
+/* Whose map is believed: root's, this user's, and that of who owns the folder, the arbiter's user. */
+static const char *distrust(const mpiox_arbiter *arbiter, const struct stat *status)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat folder;
+
+    if (!S_ISREG(status->st_mode))
+        return "it is no plain file";
+    if (status->st_nlink > 1)
+        return "it has a second name, a link elsewhere";
+    if (status->st_size > MPIOX_MAP_BYTES)
+        return "it is larger than 4 MiB";
+    if (status->st_uid == 0 || status->st_uid == geteuid())
+        return NULL;
+    if (stat(arbiter->folder, &folder) == 0 && folder.st_uid == status->st_uid)
+        return NULL;
+    return "its owner is not the folder's";
+}
+
+/* The whole file; NULL: not to be had now, or (*reason) not to be believed. */
+static char *load(const mpiox_arbiter *arbiter, const char *path, size_t *bytes, const char **reason)
+{
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     struct stat status;
     char *text = NULL;
     ssize_t got = -1;
 
-    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size <= MPIOX_MAP_BYTES &&
+    *reason = fd < 0 && errno == ELOOP ? "it is no plain file" : NULL;
+    if (fd >= 0 && fstat(fd, &status) == 0 && (*reason = distrust(arbiter, &status)) == NULL &&
         (text = malloc((size_t)status.st_size + 1)) != NULL)
         got = read(fd, text, (size_t)status.st_size);
     if (fd >= 0)
@@ -224,7 +323,9 @@ static void look(mpiox_arbiter *arbiter)
     size_t bytes;
 
     path_of(arbiter, "map", path, sizeof path);
-    if (stat(path, &now) != 0) {
+    if (arbiter->foreign) /* the map names another's job */
+        return;
+    if (lstat(path, &now) != 0) {
         if (arbiter->looked || mpiox_now() - arbiter->started > patience_s)
             tell(arbiter, &arbiter->told_missing, "there is none");
         return;
@@ -232,12 +333,15 @@ static void look(mpiox_arbiter *arbiter)
     if (arbiter->looked && now.st_ino == arbiter->seen.st_ino && now.st_size == arbiter->seen.st_size &&
         now.st_mtim.tv_sec == arbiter->seen.st_mtim.tv_sec && now.st_mtim.tv_nsec == arbiter->seen.st_mtim.tv_nsec)
         return;
-    char *text = load(path, &bytes);
-    if (text == NULL)
+    char *text = load(arbiter, path, &bytes, &reason);
+    if (text == NULL && reason == NULL)
         return; /* replaced meanwhile, or out of reach: again at the next look */
     arbiter->seen = now;
     arbiter->looked = true;
-    if (mpiox_map_parse(text, bytes, arbiter->job, &map, &reason) == MPIOX_OK) {
+    if (text == NULL) {
+        snprintf(what, sizeof what, "not believed (%s)", reason);
+        tell(arbiter, &arbiter->told_distrusted, what);
+    } else if (mpiox_map_parse(text, bytes, arbiter->job, &map, &reason) == MPIOX_OK) {
         follow(arbiter, &map);
     } else {
         snprintf(what, sizeof what, "no map (%s)", reason);
@@ -300,6 +404,23 @@ static void release(mpiox_arbiter *arbiter)
     free(arbiter);
 }
 
+/* When this process began, clock ticks since the boot: the 22nd word of its line, whose second one, its name, may have
+ * blanks. 0: not to be seen. */
+static uint64_t begun_at(void)
+{
+    char line[1024];
+    const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+
+    if (fd >= 0)
+        close(fd);
+    line[got > 0 ? got : 0] = '\0';
+    const char *at = strrchr(line, ')');
+    for (int word = 2; at != NULL && word < 22; word++)
+        at = strchr(at + 1, ' ');
+    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
 /* Processes of the same number are the same one only within one boot of one system, and one space of such numbers:
  * hosts may have one name, and containers of a host have numbers of their own. */
 static void identify(mpiox_arbiter *arbiter)
@@ -318,6 +439,7 @@ static void identify(mpiox_arbiter *arbiter)
         snprintf(arbiter->boot, sizeof arbiter->boot, "-");
     if (stat("/proc/self/ns/pid", &space) == 0)
         arbiter->processes = (uint64_t)space.st_ino;
+    arbiter->begun = begun_at();
     arbiter->pid = getpid();
 }
 
@@ -355,9 +477,16 @@ int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **ou
 
     if (arbiter == NULL)
         return mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "following the arbiter");
-    if (!announce(arbiter, true) && errno != EEXIST) {
-        const int why = errno;
+    const bool first = announce(arbiter, true);
+    const int why = errno;
 
+    if (!first && why == EEXIST) {
+        char path[PATH_BYTES];
+        struct stat status;
+
+        path_of(arbiter, "jobs/%s", path, sizeof path);
+        (void)see_announcement(arbiter, path, &status);
+    } else if (!first) {
         release(arbiter);
         return mpiox_error_set(error, MPIOX_E_IO, why, -1, -1, "announcing the job to the arbiter");
     }
@@ -380,7 +509,7 @@ void mpiox_arbiter_stop(mpiox_arbiter *arbiter)
     }
     pthread_join(arbiter->thread, NULL);
     path_of(arbiter, "jobs/%s", path, sizeof path);
-    if (arbiter->announces)
+    if (arbiter->announces && !arbiter->foreign)
         unlink(path);
     release(arbiter);
 }

@@ -11,7 +11,10 @@
  *            The announcement also says how long the last map took to be noticed and applied.
  * Guarantee. A map that is missing, corrupt, or of an older generation changes nothing: the last good one stays in
  *            force, and one line on standard error says so. MPI is not called. A child that the program forks does
- *            nothing.
+ *            nothing. No file of anybody else is written, whatever lies in the folder: drafts are new files of names
+ *            that nobody can foresee. A map is believed where it is a plain file of one name that belongs to root, to
+ *            the program's user or to the owner of the folder. Where the file of the job's name is another user's, the
+ *            job follows nothing, and one line says so.
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4: the clients of GekkoFS's forwarding mode read the mapping from a file.
  */

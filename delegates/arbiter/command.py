@@ -54,6 +54,9 @@ class _Arbiter(OneLineErrors, LazyGroup):
 @click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
 @click.option("--divisible/--no-divisible", default=None,
               help="Only numbers that divide a job's compute nodes [no: its delegates share pages, not nodes].")
+@click.option("--user-share", type=float, help="Part of the I/O nodes, 0 to 1, that the jobs of one user have at most "
+              "while others want them [the same for all users].")
+@click.option("--jobs-per-user", type=int, help="Jobs of one user that count [256].")
 @click.option("--shared-node/--no-shared-node", default=None,
               help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")

@@ -13,9 +13,12 @@ import contextlib
 import json
 from pathlib import Path
 
+from mpiio_ext.delegates.arbiter.plainfile import read_plain, replace_whole
+
 __all__ = ["Expired"]
 
 _NAME = "expired.json"
+_MOST_BYTES = 64 << 20
 
 
 class Expired:
@@ -34,7 +37,7 @@ class Expired:
         self._folder = folder
         self.times: dict[str, int] = {}
         with contextlib.suppress(OSError, ValueError):
-            found = json.loads((folder / _NAME).read_text(encoding="utf-8"))
+            found = json.loads(read_plain(folder / _NAME, _MOST_BYTES) or b"")
             if isinstance(found, dict):
                 self.times = {job: value for job, value in found.items() if type(value) is int}
 
@@ -44,8 +47,6 @@ class Expired:
             return False
         self.times = {name: value for name, value in self.times.items() if (self._folder / "jobs" / name).exists()}
         self.times[job] = time_ns
-        draft = self._folder / f".{_NAME}"
         with contextlib.suppress(OSError):
-            draft.write_text(json.dumps(self.times), encoding="utf-8")
-            draft.replace(self._folder / _NAME)
+            replace_whole(self._folder / _NAME, json.dumps(self.times).encode())
         return True

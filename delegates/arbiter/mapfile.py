@@ -7,17 +7,18 @@ Guarantees. A reader sees the old map or the new one. What was written by a kill
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mpiio_ext.delegates.arbiter.plainfile import read_plain, replace_whole
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["MOST_NODES", "Map", "MapError", "checksum", "read", "write"]
 
 #: Indices of I/O nodes are below this.
 MOST_NODES = 576
+_MOST_BYTES = 4 << 20  # as mpiox_map.h has it
 
 
 class MapError(MpiioExtError, ValueError):
@@ -96,9 +97,12 @@ def read(folder: Path) -> Map:
         It cannot be read.
     """
     try:
-        return decode((folder / "map").read_bytes())
+        content = read_plain(folder / "map", _MOST_BYTES)
     except FileNotFoundError:
         return Map()
+    if content is None:
+        raise MapError(f"it is no plain file of {_MOST_BYTES} bytes at most")
+    return decode(content)
 
 
 def write(folder: Path, content: Map) -> None:
@@ -109,9 +113,4 @@ def write(folder: Path, content: Map) -> None:
     OSError
         The folder is not writable, or full; the old map is still there.
     """
-    draft = folder / ".map"
-    with draft.open("wb") as file:
-        file.write(content.encode())
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / "map")
+    replace_whole(folder / "map", content.encode())

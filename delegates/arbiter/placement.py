@@ -17,9 +17,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 __all__ = ["place", "place_beside_shared"]
 
+_NOBODYS: Mapping[str, int] = {}
+
 
 def place(
-    counts: Mapping[str, int], usable: Mapping[str, int], before: Mapping[str, tuple[int, ...]], io_nodes: int
+    counts: Mapping[str, int], usable: Mapping[str, int], before: Mapping[str, tuple[int, ...]], io_nodes: int,
+    users: Mapping[str, int] = _NOBODYS,
 ) -> dict[str, tuple[int, ...]]:
     """Return the I/O nodes of every job, ascending.
 
@@ -29,6 +32,7 @@ def place(
     usable : job -> how many I/O nodes it can use: those with an index below this
     before : job -> what it has now
     io_nodes : in the pool, at least 1
+    users : job -> its user, whose jobs share nodes among each other before they share another user's
     """
     wanted = {job: max(1, min(count, usable[job], io_nodes)) for job, count in sorted(counts.items())}
     load: Counter[int] = Counter()
@@ -47,15 +51,20 @@ def place(
             if node < 0:
                 if held[job]:
                     break  # sharing is for those that would have none
-                node = min(range(reach), key=lambda node: (load[node], -node))
+                node = min(range(reach), key=lambda node: (_strangers(node, job, held, users), load[node], -node))
             held[job].append(node)
             load[node] += 1
     return {job: tuple(sorted(nodes)) for job, nodes in held.items()}
 
 
+def _strangers(node: int, job: str, held: Mapping[str, list[int]], users: Mapping[str, int]) -> int:
+    """Return how many jobs of other users have a node."""
+    return sum(node in nodes for other, nodes in held.items() if users.get(other) != users.get(job))
+
+
 def place_beside_shared(
     counts: Mapping[str, int], shared: Collection[str], usable: Mapping[str, int],
-    before: Mapping[str, tuple[int, ...]], io_nodes: int
+    before: Mapping[str, tuple[int, ...]], io_nodes: int, users: Mapping[str, int] = _NOBODYS,
 ) -> dict[str, tuple[int, ...]]:
     """Return the I/O nodes of every job where the node of index 0 is shared by those in `shared`.
 
@@ -64,7 +73,7 @@ def place_beside_shared(
     sharing = {job for job in counts if job in shared or usable[job] < 2 or io_nodes < 2}
     own = {job: count for job, count in counts.items() if job not in sharing}
     had = {job: tuple(node - 1 for node in nodes if node > 0) for job, nodes in before.items()}
-    placed = place(own, {job: usable[job] - 1 for job in own}, had, io_nodes - 1)
+    placed = place(own, {job: usable[job] - 1 for job in own}, had, io_nodes - 1, users)
     return {job: (0,) if job in sharing else tuple(node + 1 for node in placed[job]) for job in sorted(counts)}
 
 

@@ -9,6 +9,7 @@ not be written is written with the next step. Where the policy finds no allocati
 does not reallocate running jobs keep their number, until the settings change. One arbiter at a time per folder.
 Who has expired stays so, also for the next arbiter, until it speaks again. A job that was silent for longer than the
 lease when an arbiter begins has a few seconds to speak: by whose clock a file is stamped depends on the file system.
+Whom it believes: `announcements`; what one user can take of another's: `shares`. Each refusal is one line.
 Source. Arbitration paper, Sections 3 and 4.
 """
 
@@ -17,21 +18,25 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import os
+import stat
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
-from mpiio_ext.delegates.arbiter.announcements import Announcement
+from mpiio_ext.delegates.arbiter.announcements import Announcement, Refusal
 from mpiio_ext.delegates.arbiter.expired import Expired
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.settings import Settings
+from mpiio_ext.delegates.arbiter.shares import shared_out
 from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
-from mpiio_ext.delegates.arbitration.jobs import Allocation, Job, Machine
+from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
 from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
@@ -39,6 +44,10 @@ __all__ = ["Arbiter", "BusyError", "is_served"]
 
 #: For which a job that seems dead to an arbiter that begins is waited for, s; jobs speak every second.
 _DOUBT_S = 3.0
+#: A job may say that it follows a map so many generations ahead of what this arbiter knows.
+_AHEAD = 1_000_000
+#: Lines about refused files in one look.
+_MOST_LINES = 16
 
 
 class BusyError(MpiioExtError):
@@ -68,6 +77,9 @@ class Arbiter:
         self._folder, self._tell = folder, tell
         (folder / "jobs").mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
+        for path, what in ((folder, "replace the map"), (folder / "jobs", "replace announcements of others")):
+            if path.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+                tell(f"{path}: every user can {what}: chmod {'1777' if path != folder else '755'} {path}")
         known = (folder / "settings.json").exists()
         #: The number of every job is to be decided, also where the policy does not reallocate.
         self._anew = first is not None and known and _before(folder) != first
@@ -80,7 +92,8 @@ class Arbiter:
         self._programs = Programs(self._settings, tell)
         self._map = self._last_map()
         self._decided: object = None
-        self._strange: set[str] = set()
+        self._strange: dict[str, Refusal] = {}
+        self._named: dict[str, Refusal] = {}
         self._silent: dict[str, tuple[int, float]] = {}  # job -> its file's time, and since when that stays, s
         self._expired = Expired(folder)
         self._began_ns: int | None = announcements.now_ns(folder)  # None: the first look is over
@@ -148,10 +161,9 @@ class Arbiter:
 
     def _jobs(self) -> list[Announcement]:
         now = time.monotonic()
-        found, others = announcements.read_all(self._folder, self._expired.times)
-        for name in set(others) - self._strange:
-            self._tell(f"{self._folder / 'jobs' / name}: not a job's announcement; left out")
-        self._strange = set(others)
+        found, refused = announcements.look(self._folder, self._expired.times)
+        found = self._counted(found, refused)
+        self._name(refused)
         living = []
         for job in found:
             silent_s = self._silence(job, now - self._looked)
@@ -165,6 +177,35 @@ class Arbiter:
         for name in set(self._silent) - {job.job for job in found}:
             del self._silent[name]
         return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
+
+    def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
+        """Return the announcements that fit what there is; `refused` is given the others."""
+        chosen, counted = [], Counter[int]()
+        ahead = max(self._map.generation, int(time.time())) + _AHEAD  # else one claim would use all numbers up
+        most = self._settings.compute_nodes
+        for job in found:
+            counted[job.uid] += 1
+            if job.applied > ahead:
+                refused[job.job] = Refusal(job.uid, f"it follows generation {job.applied}, which no map can have")
+            elif counted[job.uid] > self._settings.jobs_per_user:
+                refused[job.job] = Refusal(job.uid, f"its owner has more than {self._settings.jobs_per_user} jobs here")
+            elif most is not None and job.nodes is not None and job.nodes > most:
+                refused[job.job] = Refusal(job.uid, f"it asks for {job.nodes} compute nodes of {most}")
+            else:
+                chosen.append(job)
+        return chosen
+
+    def _name(self, refused: dict[str, Refusal]) -> None:
+        """Say once which files are not believed. One that is refused in two looks: a file may be on its way."""
+        named = {name: why for name, why in self._named.items() if refused.get(name) == why}
+        fresh = [name for name, why in refused.items() if self._strange.get(name) == why and name not in named]
+        for name in fresh[:_MOST_LINES]:
+            path = self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
+            self._tell(f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; left out")
+        if len(fresh) > _MOST_LINES:
+            self._tell(f"{self._folder / 'jobs'}: {len(fresh) - _MOST_LINES} more files are refused like these")
+        self._named = named | {name: refused[name] for name in fresh}
+        self._strange = refused
 
     def _silence(self, job: Announcement, since_s: float) -> float:
         """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
@@ -181,29 +222,38 @@ class Arbiter:
         """Return which I/O nodes each job gets."""
         pool, before = self._settings.io_nodes, self._map.jobs
         usable = {a.job: a.delegates for a in jobs}
-        grants = self._decide(jobs).grants if jobs else {}
+        users = {a.job: a.uid for a in jobs}
+        grants = self._decide(jobs, users) if jobs else {}
         counts = {job: grant.io_nodes for job, grant in grants.items()}
         if not self._settings.make_policy().reallocates and not self._anew:
             counts |= {job: len(has) for job, has in before.items() if job in counts and has}
         if self._settings.shared_node and self._settings.policy.lower() == "mckp":
             shared = {job for job, grant in grants.items() if grant.shared}
-            return place_beside_shared(counts, shared, usable, before, pool)
-        return place(counts, usable, before, pool)
+            return place_beside_shared(counts, shared, usable, before, pool, users)
+        return place(counts, usable, before, pool, users)
 
-    def _decide(self, jobs: Sequence[Announcement]) -> Allocation:
-        """Ask the policy how many I/O nodes each job gets."""
+    def _decide(self, jobs: Sequence[Announcement], users: Mapping[str, int]) -> dict[str, Grant]:
+        """Ask the policy how many I/O nodes each job gets, each user within its share."""
         asked = [self._job(announcement) for announcement in jobs]
+        notes: dict[str, None] = {}
+        found = shared_out(asked, users, self._settings.io_nodes, self._settings.user_share,
+                           lambda some, io_nodes: self._ask(some, io_nodes, notes))
+        for note in notes:
+            self._tell(f"{self._settings.policy}: {note}")
+        return found
+
+    def _ask(self, asked: Sequence[Job], io_nodes: int, notes: dict[str, None]) -> Mapping[str, Grant]:
+        """Ask the policy about some jobs and so many I/O nodes; what it has to say comes to the notes."""
         chosen = self._settings
-        machine = Machine(io_nodes=chosen.io_nodes, compute_nodes=chosen.compute_nodes, direct=False,
-                          most=min(chosen.most or chosen.io_nodes, chosen.io_nodes), divisible=chosen.divisible)
+        machine = Machine(io_nodes=io_nodes, compute_nodes=chosen.compute_nodes, direct=False,
+                          most=min(chosen.most or io_nodes, io_nodes), divisible=chosen.divisible)
         try:
             found = chosen.make_policy().allocate(asked, machine)
         except MpiioExtError as error:
-            self._tell(f"{chosen.policy}: {error}; I/O nodes are given by the size of the jobs")
+            notes[f"{error}; I/O nodes are given by the size of the jobs"] = None
             found = Size().allocate([dataclasses.replace(job, curve=None) for job in asked], machine)
-        for note in found.notes:
-            self._tell(f"{chosen.policy}: {note}")
-        return found
+        notes.update(dict.fromkeys(found.notes))
+        return found.grants
 
     def _job(self, announcement: Announcement) -> Job:
         has = self._map.jobs.get(announcement.job)
@@ -236,7 +286,8 @@ def is_served(folder: Path) -> bool:
 
 
 def _lock(folder: Path) -> IO[str]:
-    file = (folder / ".lock").open("w", encoding="utf-8")
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    file = os.fdopen(os.open(folder / ".lock", flags, 0o644), "w", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
+from mpiio_ext.delegates.arbiter.plainfile import replace_whole
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.mckp import Mckp
 from mpiio_ext.delegates.arbitration.policies import Policy
@@ -45,6 +45,9 @@ class Settings:
     compute_nodes : of the whole machine, for STATIC; None = those of the jobs that run
     most : I/O nodes that one job gets at most; None = no limit but the pool
     divisible : only numbers that divide a job's compute nodes
+    user_share : part of the I/O nodes that the jobs of one user have at most, 0 to 1, while others want them; None =
+        the same for all users whose jobs run
+    jobs_per_user : jobs of one user that count, the first ones by name
     confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see :class:`Mckp`; the shared I/O
         node is the one of index 0
     """
@@ -58,6 +61,8 @@ class Settings:
     compute_nodes: int | None = None
     most: int | None = None
     divisible: bool = False
+    user_share: float | None = None
+    jobs_per_user: int = 256
     confidence: float | None = None
     floor: float = 0.0
     migration_cost_s: float = 0.0
@@ -76,6 +81,10 @@ class Settings:
             raise ArgumentError(f"compute_nodes must be 1 or more, not {self.compute_nodes}")
         if self.most is not None and self.most < 1:
             raise ArgumentError(f"most must be 1 or more, not {self.most}")
+        if self.user_share is not None and not 0 < self.user_share <= 1:
+            raise ArgumentError(f"user_share must be above 0 and at most 1, not {self.user_share}")
+        if self.jobs_per_user < 1:
+            raise ArgumentError(f"jobs_per_user must be 1 or more, not {self.jobs_per_user}")
         for program, weight in self.weights.items():
             if not 0 <= weight < float("inf"):
                 raise ArgumentError(f"weights: {program}: a finite number >= 0 is expected, not {weight}")
@@ -153,6 +162,7 @@ def _check_types(given: Mapping[str, Any]) -> None:
     wanted: dict[str, tuple[type, ...]] = {
         "io_nodes": (int,), "policy": (str,), "curves": (dict,), "weights": (dict,), "compute_nodes": (int, _NONE),
         "confidence": (float, int, _NONE), "most": (int, _NONE), "divisible": (bool,), "shared_node": (bool,),
+        "user_share": (float, int, _NONE), "jobs_per_user": (int,),
     }
     for name, value in given.items():
         types = wanted.get(name, (float, int))
@@ -193,9 +203,4 @@ def read(folder: Path) -> Settings:
 
 def write(folder: Path, settings: Settings) -> None:
     """Replace the settings: a running arbiter follows them at once."""
-    draft = folder / ".settings.json"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(settings.encode())
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(folder / "settings.json")
+    replace_whole(folder / "settings.json", settings.encode().encode())

@@ -1,0 +1,54 @@
+"""Users beside each other: what one claims takes nothing of what is another's.
+
+Problem. Sizes and programs are what jobs say of themselves. A policy that believes them gives all to who says most.
+Algorithm. The policy is asked about all jobs. Users whose jobs get more than a user's share are set aside; the policy
+is asked about the others with the rest of the pool, then about those set aside with what is left.
+Guarantees. One user alone has all. Nobody gets less than its share because another one claims more; what the others do
+not take is used. Sizes count among the jobs of one user, and among users below their share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from mpiio_ext.delegates.arbitration.jobs import Grant, Job
+
+__all__ = ["shared_out"]
+
+
+def _total(grants: Mapping[str, Grant], names: Sequence[str]) -> int:
+    return sum(0 if grants[name].shared else max(1, grants[name].io_nodes) for name in names)
+
+
+def shared_out(
+    jobs: Sequence[Job], users: Mapping[str, int], io_nodes: int, share: float | None,
+    ask: Callable[[Sequence[Job], int], Mapping[str, Grant]],
+) -> dict[str, Grant]:
+    """Return what each job gets.
+
+    Parameters
+    ----------
+    users : job -> number of its user
+    io_nodes : in the pool
+    share : part of the pool that one user has at most while others want it; None = all users the same
+    ask : the policy, with some of the jobs and so many I/O nodes
+    """
+    found = dict(ask(jobs, io_nodes))
+    names: dict[int, list[str]] = {}
+    for job in jobs:
+        names.setdefault(users[job.name], []).append(job.name)
+    limit = max(1, int(io_nodes * share) if share is not None else io_nodes // max(1, len(names)))
+    above = sorted(user for user, its in names.items() if _total(found, its) > limit)
+    if len(names) < 2 or not above:
+        return found
+    rest = [job for job in jobs if users[job.name] not in above]
+    left = io_nodes
+    if rest:
+        pool = max(1, io_nodes - limit * len(above))
+        found |= shared_out(rest, users, pool, None if share is None else min(1.0, share * io_nodes / pool), ask)
+        left = max(0, io_nodes - _total(found, [job.name for job in rest]))
+    for number, user in enumerate(above):
+        has = max(1, left // (len(above) - number))
+        found |= ask([job for job in jobs if users[job.name] == user], has)
+        left = max(0, left - has)
+    return found
