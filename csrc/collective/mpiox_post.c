@@ -14,8 +14,10 @@ static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t
     enum { COUNTED = 64 };
     if (mpiox_typemap_is_contiguous(view))
         return 1;
-    const double share = (double)length / (double)mpiox_typemap_size(view); /* pieces * length may exceed 2^63 */
-    const int64_t estimate = (int64_t)((double)mpiox_typemap_pieces(view) * share) + 1;
+    const int64_t size = mpiox_typemap_size(view);
+    const double share = (double)length / (double)size;           /* pieces * length may exceed 2^63 */
+    const bool torn = position % size != 0 || length % size != 0; /* the first piece and the last one, in part */
+    const int64_t estimate = (int64_t)((double)mpiox_typemap_pieces(view) * share) + torn;
     if (estimate > COUNTED)
         return estimate;
     mpiox_cursor cursor;

@@ -61,10 +61,10 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
         set_aggregators(*info_used, handle->collective);
-        if (handle->file->layout.stripe_known) { /* PnetCDF aligns its arrays to it */
+        if (handle->file->layout.stripe_known) /* PnetCDF aligns its arrays to it */
             set_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
+        if (handle->file->layout.stripe_count > 0) /* a number that nobody has said is none to tell */
             set_number(*info_used, "striping_factor", handle->file->layout.servers);
-        }
     }
     return result;
 }

@@ -197,13 +197,13 @@ int64_t mpiox_stats_json(const mpiox_stats *stats, const mpiox_stats_subject *ab
 static void put_counter(mpiox_text *out, const char *name, int64_t value, const char *unit, const char *meaning)
 {
     if (value != 0)
-        mpiox_text_put(out, "  %-20s %18" PRId64 " %-9s %s\n", name, value, unit, meaning);
+        mpiox_text_put(out, "  %-25s %18" PRId64 " %-9s %s\n", name, value, unit, meaning);
 }
 
 static void put_time(mpiox_text *out, const char *name, double seconds, int ranks, const char *meaning)
 {
     if (seconds > 0.0)
-        mpiox_text_put(out, "  %-20s %18.6f %-9s %s\n", name, seconds / (ranks > 0 ? ranks : 1), "s/rank", meaning);
+        mpiox_text_put(out, "  %-25s %18.6f %-9s %s\n", name, seconds / (ranks > 0 ? ranks : 1), "s/rank", meaning);
 }
 
 static void put_size(mpiox_text *out, int power)
@@ -219,7 +219,7 @@ static void put_sizes(mpiox_text *out, const char *title, const int64_t *sizes)
 
     if (last_bucket(sizes) < 0)
         return;
-    mpiox_text_put(out, "  %-20s ", title);
+    mpiox_text_put(out, "  %-25s ", title);
     for (int i = 0; i <= last_bucket(sizes); i++) {
         if (sizes[i] == 0)
             continue;
@@ -246,7 +246,7 @@ static void put_delegates(mpiox_text *out, const mpiox_stats_delegates *delegate
 static void put_line(mpiox_text *out, const char *title, const char *text, const char *more)
 {
     if (text[0] != '\0')
-        mpiox_text_put(out, "  %-20s %s%s\n", title, text, more);
+        mpiox_text_put(out, "  %-25s %s%s\n", title, text, more);
 }
 
 /* Methods and reasons: of writes and reads apart where there were both, since they may differ. */
@@ -286,7 +286,7 @@ int64_t mpiox_stats_table(const mpiox_stats *stats, const mpiox_stats_subject *a
     put_method(&out, stats);
     put_line(&out, "delegates", stats->delegation, "");
     for (int i = 0; i < about->hint_count; i++)
-        mpiox_text_put(&out, "  %-20s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
+        mpiox_text_put(&out, "  %-25s %s=%s (%s)\n", i == 0 ? "hints" : "", about->hints[i].name, about->hints[i].value,
                        about->hints[i].source);
     if (about->delegates != NULL)
         put_delegates(&out, about->delegates);

@@ -96,6 +96,8 @@ if sys.argv[2] != "native":
 from mpi4py import MPI
 info = MPI.Info.Create()
 info.Set("ind_rd_buffer_size", "1048576")
+for pair in sys.argv[3:]:
+    info.Set(*pair.split("="))
 file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR, info)
 told = file.Get_info()
 if MPI.COMM_WORLD.rank == 0:
@@ -127,9 +129,23 @@ def test_as_romio_does(tmp_path: pathlib.Path) -> None:
     )
     assert native.items() >= AS_ROMIO.items()
     different = {name for name, value in native.items() if ours[name] != value}
-    own = {"cb_nodes", "cb_buffer_size", "romio_aggregator_list", "striping_factor"}  # what each finds by itself
+    own = {"cb_nodes", "cb_buffer_size", "romio_aggregator_list"}  # what each finds by itself
     assert different <= own
     assert all(name.startswith("mpiox_") for name in ours.keys() - native.keys())
+
+
+@pytest.mark.parametrize("pairs", [("striping_unit=65536",), ("romio_cb_write=disable", "romio_no_indep_rw=true")])
+def test_what_the_program_did_not_say_is_not_told(tmp_path: pathlib.Path, pairs: tuple[str, ...]) -> None:
+    """No striping factor out of a striping unit; collective buffering is on where no independent access will come."""
+    native, ours = (
+        json.loads(python_run(["-c", TELL, f"{tmp_path}/data", word, *pairs], 2).stdout) for word in ("native", "ours")
+    )
+    assert ours.get("striping_factor", "0") == native.get("striping_factor", "0")
+    if mpi_family() == "mpich":
+        for name in ("romio_cb_read", "romio_cb_write", "romio_no_indep_rw", "striping_unit"):
+            assert ours.get(name) == native.get(name)
+    if "romio_no_indep_rw=true" in pairs:
+        assert (ours["romio_cb_read"], ours["romio_cb_write"]) == ("enable", "enable")
 
 
 # ---- display ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import time
 from typing import Any
 
@@ -86,3 +87,29 @@ def test_why_one_method_was_slower_is_asked_of_a_program(tmp_path: pathlib.Path)
     caption = methods(miner, slower="even", faster="group_cyclic").caption
     assert "both: even" in caption
     assert "phases are those of the mean rank" in caption
+
+
+INTERLEAVED = """
+import sys
+import mpiio_ext
+from mpi4py import MPI
+comm, blocks, length = MPI.COMM_WORLD, 1024, 512
+view = MPI.BYTE.Create_vector(blocks, length, comm.size * length).Create_resized(0, blocks * comm.size * length)
+view.Commit()
+file = MPI.File.Open(comm, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
+file.Set_view(comm.rank * length, MPI.BYTE, view)
+file.Write_all(bytes(2 * blocks * length))
+file.Set_view(0, MPI.BYTE, MPI.BYTE)
+file.Write_at(comm.rank * length, bytes(length))
+file.Close()
+"""
+
+
+def test_values_stand_in_one_column_and_whole_tiles_are_counted(tmp_path: pathlib.Path) -> None:
+    words = ["-c", INTERLEAVED, str(tmp_path / "data")]
+    text = python_run(words, RANKS, env={"MPIOX_STATS": "1", "MPIOX_HINTS": "mpiox_exchange=two_phase"}).stderr
+    counters = [line for line in text.splitlines() if re.match(r"  [a-z_]+ +[0-9]+ [a-z]+ +[a-z]", line)]
+    assert {"pieces", "independent_bytes_written", "bytes_written"} <= {line.split()[0] for line in counters}
+    assert len({re.match(r"  [a-z_]+ +[0-9]+", line).end() for line in counters}) == 1  # type: ignore[union-attr]
+    pieces = [line.split()[1] for line in counters if line.split()[0] == "pieces"]
+    assert pieces == 2 * [str(RANKS * 2 * 1024)]  # of the file and of the run
