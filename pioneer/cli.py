@@ -244,10 +244,11 @@ _SHOWN = 20  # violations
 
 
 def _check_path(name: str) -> int:
-    """Say which hard dependencies of a path do not hold; the status.
+    """Say which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
     """
+    from mpiio_ext.pioneer.engine.refused import refusals
     from mpiio_ext.pioneer.engine.unmade import unmade
     from mpiio_ext.pioneer.profile import find_sessions
     from mpiio_ext.pioneer.synthesis import find_violations
@@ -265,11 +266,12 @@ def _check_path(name: str) -> int:
     if len(wrong) < len(found):
         click.echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
                    "a replay makes it up where they move data")  # fmt: skip
-    for line in unmade(known):
+    refused = refusals(known)
+    for line in (*refused[:_SHOWN], *unmade(known)):
         click.echo(f"{name}: {line}")
     click.echo(f"{name}: hard dependencies of {len(ids):,} operations: "
                + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
-    return 1 if wrong else 0
+    return 1 if wrong or refused else 0
 
 
 @pioneer.command(context_settings=_HELP, short_help="What is wrong with a path or a profile.")

@@ -122,7 +122,7 @@ def everything(
         raise SystemExit(2) from error
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
-        click.echo(f"{metric.name}: {metric.value:.4f}, limit {metric.limit:g}: {metric.meaning}")
+        click.echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
     click.echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
                f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
     if why := not_in_path(steps.in_path, found.original.activity.ranks):

@@ -20,7 +20,7 @@ def say_comparison(comparison: Comparison) -> None:
     width = max(len(metric.name) for metric in comparison.metrics)
     for metric in comparison.metrics:
         word = ("passed" if metric.passed else "FAILED") if metric.judged else "not judged"
-        click.echo(f"{metric.name:<{width}}  {metric.value:8.4f}  limit {metric.limit:<6g} {word}")
+        click.echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
     judged = sum(metric.judged for metric in comparison.metrics)
     click.echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
                f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip

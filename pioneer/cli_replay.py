@@ -45,17 +45,31 @@ def _refuse(comm: Any, error: Exception | None) -> None:
         raise SystemExit(1)
 
 
-def _say_left_out(comm: Any, plan: Plan) -> None:
-    """Print what the engine leaves out, and why; collective."""
-    found = comm.gather((plan.unknown, plan.reasons))
+def _not_made(plan: Plan, outcome: Outcome) -> Counter[str]:
+    """Return how many calls the engine itself has left out, by function."""
+    from mpiio_ext.pioneer.engine import engine_name
+    from mpiio_ext.pioneer.engine.run import NOT_MADE
+
+    return Counter(engine_name(number) for number in plan.operation[outcome.result == NOT_MADE].tolist())
+
+
+def _say_left_out(comm: Any, plan: Plan, outcome: Outcome | None = None) -> None:
+    """Print what is left out, and why; collective."""
+    from mpiio_ext.pioneer.engine.coverage import NOT_OPEN
+
+    not_made: Counter[str] = Counter() if outcome is None else _not_made(plan, outcome)
+    found = comm.gather((plan.unknown, plan.reasons, not_made))
     if found is None:
         return
-    total: Counter[str] = Counter()
-    for unknown, _ in found:
+    total, late = Counter[str](), Counter[str]()
+    for unknown, _, own in found:
         total.update(unknown)
-    reasons = {name: why for _, own in found for name, why in own.items()}
+        late.update(own)
+    reasons = {name: why for _, own, _ in found for name, why in own.items()}
     for name, count in sorted(total.items()):
         click.echo(f"  left out: {count:,} x {name}: {reasons[name]}")
+    for name, count in sorted(late.items()):
+        click.echo(f"  left out: {count:,} x {name}: {NOT_OPEN}; or --most-bytes allows no more")
 
 
 def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
@@ -109,8 +123,11 @@ def _check_room(comm: Any, plan: Plan, place: Path, most_bytes: int) -> None:
     _refuse(comm, error)
 
 
-def _failures(plan: Plan, outcome: Outcome) -> Counter[tuple[str, str, bool]]:
-    """Return how many calls have failed, by function, reason, and whether they have failed in the trace."""
+def _failures(plan: Plan, outcome: Outcome, *, harmless: bool) -> Counter[tuple[str, str, bool]]:
+    """Return how many calls have failed, by function, reason, and whether they have failed in the trace.
+
+    `harmless`: those that programs make in vain.
+    """
     import errno
 
     from mpi4py import MPI
@@ -118,16 +135,30 @@ def _failures(plan: Plan, outcome: Outcome) -> Counter[tuple[str, str, bool]]:
     from mpiio_ext.pioneer.engine import engine_name
 
     found: Counter[tuple[str, str, bool]] = Counter()
-    for row in outcome.error.nonzero()[0].tolist():
-        name, error = engine_name(int(plan.operation[row])), int(outcome.error[row])
+    errors = -outcome.error if harmless else outcome.error
+    for row in (errors > 0).nonzero()[0].tolist():
+        name, error = engine_name(int(plan.operation[row])), int(errors[row])
         why = MPI.Get_error_string(error) if name.startswith("MPI_") else errno.errorcode.get(error, str(error))
         found[name, why, bool(plan.failed_before[row])] += 1
     return found
 
 
+def _say_in_vain(comm: Any, plan: Plan, outcome: Outcome) -> None:
+    """Print which calls found no file, or another rank before them, and have not failed in the trace; collective."""
+    several = comm.gather(_failures(plan, outcome, harmless=True))
+    total: Counter[tuple[str, str]] = Counter()
+    for own in several or ():
+        for (name, why, before), count in own.items():
+            total[name, why] += 0 if before else count
+    for (name, why), count in sorted(total.items()):
+        if count:
+            click.echo(f"  in vain: {count:,} x {name}: {why} (as a program may that asks, or that comes second)")
+
+
 def _say_failed(comm: Any, plan: Plan, outcome: Outcome) -> bool:
     """Print which calls have failed, and why; whether rank 0 has seen one that had not failed in the trace."""
-    several = comm.gather(_failures(plan, outcome))
+    _say_in_vain(comm, plan, outcome)
+    several = comm.gather(_failures(plan, outcome, harmless=False))
     total: Counter[tuple[str, str, bool]] = Counter()
     where: dict[tuple[str, str, bool], int] = {}
     for rank, own in enumerate(several or ()):
@@ -161,7 +192,7 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
         click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
                    f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
         _say_late(late, outcome.spun_ns)
-    _say_left_out(comm, plan)
+    _say_left_out(comm, plan, outcome)
 
 
 @click.command(context_settings=_HELP, short_help="Carry a path out, with any number of ranks.")
@@ -179,9 +210,11 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
               help="The same, with a hint.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
+@click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
     workload_path: str, folder: str | None, time_scale: float, spin_us: int | None, most_bytes: int | None,
     existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
+    orders: bool,
 ) -> None:  # fmt: skip
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
 
@@ -206,13 +239,15 @@ def replay(
 
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
-        _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, time_scale=time_scale,
+        _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, orders, time_scale=time_scale,
                 spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most)  # fmt: skip
 
 
-def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool, **settings: Any) -> None:
-    from mpiio_ext.pioneer.engine import Places, carry_out, make_plan, prepare_files
-    from mpiio_ext.pioneer.engine.room import CALLS_FAILED, claim
+def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool, orders: bool, **settings: Any) -> None:
+    from mpiio_ext.pioneer.engine import Places, make_plan
+    from mpiio_ext.pioneer.engine.room import claim
+    from mpiio_ext.pioneer.engine.run import together_alike
+    from mpiio_ext.pioneer.orders import obey
     from mpiio_ext.pioneer.path import WorkloadPath
 
     error: Exception | None = None
@@ -223,6 +258,8 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool,
         error = caught
     _refuse(comm, error)
     assert plan is not None
+    if problem := together_alike(plan, comm):
+        _refuse(comm, ValueError(problem))
     if dry_run:
         _say_plan(comm, plan, place)
         return
@@ -233,6 +270,17 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool,
             error = caught
     _refuse(comm, error)
     _check_room(comm, plan, place, settings["most_bytes"])
+    if orders:
+        obey(comm, lambda: _once(comm, plan, settings))
+    elif status := _once(comm, plan, settings):
+        raise SystemExit(status)
+
+
+def _once(comm: Any, plan: Plan, settings: dict[str, Any]) -> int:
+    """Carry a plan out and print what came of it; return the exit status, on ranks other than 0 always 0."""
+    from mpiio_ext.pioneer.engine import carry_out, prepare_files
+    from mpiio_ext.pioneer.engine.room import CALLS_FAILED
+
     try:
         prepare_files(plan, comm)
     except OSError as caught:  # on all ranks, the same
@@ -241,10 +289,13 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool,
         raise SystemExit(1) from caught
     try:
         outcome = carry_out(plan, comm, **settings)
+    except ValueError as caught:  # on all ranks; the one that has the wrong plan knows more
+        _refuse(comm, caught)
+        raise
     except (MemoryError, OSError) as caught:  # the others may be in calls that this rank takes part in
         print(f"mpiio-ext: rank {comm.rank}: {caught}", file=sys.stderr, flush=True)
         comm.Abort(1)
         raise
     _say_outcome(comm, plan, outcome)
-    if _say_failed(comm, plan, outcome) and comm.rank == 0:  # one of them is enough for the starter
-        raise SystemExit(CALLS_FAILED)
+    failed = _say_failed(comm, plan, outcome)
+    return CALLS_FAILED if failed and comm.rank == 0 else 0  # one of them is enough for the starter

@@ -105,7 +105,7 @@ def _posix() -> Iterable[Operation]:
     yield from _plain(
         "posix", Role.META, "stat lstat fstatat statx access faccessat unlink unlinkat rename renameat mkdir mkdirat "
         "rmdir truncate chmod chown lchown link symlink readlink readlinkat statfs statvfs utime utimes utimensat "
-        "getxattr setxattr umask chdir",
+        "getxattr setxattr umask chdir remove",
     )  # fmt: skip
 
 

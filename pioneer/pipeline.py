@@ -19,10 +19,8 @@ Guarantee. A file gets its name when it is complete. A folder that has something
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -35,14 +33,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.launched import launched
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.in_path import differences_in_path
-from mpiio_ext.pioneer.compare.metrics import LIMITS
+from mpiio_ext.pioneer.compare.metrics import LIMITS, is_within, shown
 from mpiio_ext.pioneer.compare.page import save_all
 from mpiio_ext.pioneer.compare.replayed import against_replay
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
+from mpiio_ext.pioneer.engine.places import leave_out
 from mpiio_ext.pioneer.engine.room import CALLS_FAILED
+from mpiio_ext.pioneer.engine.unmade import refused_files
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath
 from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
@@ -115,16 +116,6 @@ def _synthesized(path: WorkloadPath, profile: Profile, mode: str, seed: int, sca
 # ---- launches --------------------------------------------------------------------------------------------------------
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the starter and all that is in its process group."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(timeout=5)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue
-
-
 def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
     """Run a command with its output in a file.
 
@@ -133,18 +124,15 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
     StepError
         It cannot be started, fails or takes too long; the message has the end of its output.
     """
+    status: int | None
     with log.open("wb") as output:
         try:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                       start_new_session=True)  # fmt: skip
-        except OSError as error:
-            raise StepError(f"{command[0]} cannot be started: {error.strerror}") from error
-        try:
-            status = process.wait(timeout=limit_s)
+            with launched(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as process:
+                status = process.wait(timeout=limit_s)
         except subprocess.TimeoutExpired:
             status = None
-        finally:
-            _end(process)
+        except OSError as error:
+            raise StepError(f"{command[0]} cannot be started: {error.strerror}") from error
     if status not in (0, CALLS_FAILED):
         tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip()
         how = f"was ended after {limit_s:,.0f} s" if status is None else f"ended with status {status}"
@@ -167,14 +155,15 @@ def not_in_path(differences: Mapping[str, float], ranks: int) -> str:
     differences : of each class of files, as of `compare.in_path.differences_in_path`.
     ranks : that were traced.
     """
-    beyond = {owner: value for owner, value in differences.items() if value > LIMITS["in_path"]}
+    limit = LIMITS["in_path"]
+    beyond = {owner: value for owner, value in differences.items() if not is_within(value, limit)}
     if not beyond:
         return ""
-    values = ", ".join(f"{owner} files {value:.2f}" for owner, value in sorted(beyond.items()))
+    values = ", ".join(f"{owner} files {shown(value, limit, 2)}" for owner, value in sorted(beyond.items()))
     what = "repeat it with --each-rank" if ranks <= MOST_GROUPS else (
         f"trace at most {MOST_GROUPS} ranks and take --each-rank")  # fmt: skip
     return (f"ranks of this program access places that follow from no rule, so one path does not stand for all of "
-            f"them ({values} of the bytes differ, limit {LIMITS['in_path']:g}): {what}, which keeps what every rank "
+            f"them ({values} of the bytes differ, limit {limit:g}): {what}, which keeps what every rank "
             "has done")  # fmt: skip
 
 
@@ -288,7 +277,9 @@ class Pipeline:
         info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, say=self.warn,
                            progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
         if info.skipped:
-            self.warn(f"{info.skipped:,} lines of the trace were not understood")
+            first = next((f"; see {source.path}, line {problem.line}: {problem.why}" for source in info.sources
+                          for problem in source.loss.problems if source.loss.skipped), "")  # fmt: skip
+            self.warn(f"{info.skipped:,} lines of the trace were not understood{first}")
 
     def _path(self) -> WorkloadPath:
         info, rows = read_sanitized([self._at("sanitized.parquet")])
@@ -297,6 +288,9 @@ class Pipeline:
         require_match(every, tables)
         tables = {rank: table for rank, table in tables.items() if table.num_rows}
         found = path_of(tables, info, each_rank=self.each_rank)
+        if refused := refused_files(found):
+            raise ValueError(f"{', '.join(map(repr, refused))} would lie outside of the folder of a replay: repeat it "
+                             f"with {leave_out(refused)}, which leaves out what is done to them")  # fmt: skip
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")

@@ -13,10 +13,12 @@
  *            tracer, Darshan.
  * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file tells whether its bytes are where they
  *            belong, and two ranks that write the same place through plain views write the same.
- * Guarantee. A rank goes through its whole plan: a call that fails is noted, and what needs its handle is left out. A
- *            collective whose data would be too much is made without data, since the other ranks wait for it. As many
- *            nonblocking calls are under way as the plan says, each read with memory of its own. What is still open at
- *            the end and belongs to this rank alone is closed.
+ * Guarantee. A plan with an index that is out of its range is refused on all ranks before anything is done; the rank
+ *            that has it is told the row. A rank goes through its whole plan: a call that fails is noted, and what
+ *            needs its handle, or a handle of another kind, is left out. A collective whose data would be too much is
+ *            made without data, since the other ranks wait for it. As many nonblocking calls are under way as the plan
+ *            says, each read with memory of its own. What is still open at the end and belongs to this rank alone is
+ *            closed.
  *
  * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. What stands between the
  * markers is read by cffi.
@@ -34,7 +36,8 @@ typedef struct mpiio_ext_engine_plan {
     const int32_t *file;            /* of `paths`, -1: none */
     const int32_t *slot;            /* which of its open handles, 0 .. slots - 1, -1: none */
     const int32_t *communicator;    /* of MPI_File_open: Fortran handle */
-    const int32_t *flags;           /* of an open: its flags or mode; of a seek: 0 start, 1 current, 2 end */
+    const int32_t *flags;           /* of an open: its flags or mode; of a seek: 0 start, 1 current, 2 end; of mmap its
+                                       protection, and 256 where it is private */
     const int32_t *second;          /* of `paths`: the other name of a call with two, -1: none */
     const int32_t *request;         /* of a nonblocking call: its place among `requests`; of a wait: for which one,
                                        -1: for all of its handle, or all that there are */
@@ -58,14 +61,21 @@ typedef struct mpiio_ext_engine_plan {
     int64_t *duration;  /* out: ns */
     int64_t spun_ns;    /* out: that the end of each sleep was spun for */
     int64_t *result;    /* out: what the call returned; INT64_MIN: it was left out */
-    int32_t *error;     /* out: why it failed: errno, of MPI-IO the error class; 0: it did not */
+    int32_t *error;     /* out: why it failed: errno, of MPI-IO the error class; 0: it did not; negative, the same of a
+                           call that may fail: what it asks for or removes is not there, what it makes is there */
+    int64_t wrong_row;  /* out: what is wrong with the plan is in this row, */
+    const char *wrong;  /* namely this (a constant); NULL: nothing is */
+    void *state;        /* out: for mpiio_ext_engine_end */
     int64_t bytes_written, bytes_read, bytes_preallocated, failed, left_out; /* out; bytes read by MPI-IO: asked for */
 } mpiio_ext_engine_plan;
 
 /* Operations that the engine can make: name of number `index`, NULL behind the last one. */
 const char *mpiio_ext_engine_name(int index);
-/* Carry the plan out. Blocking; collective where the plan is. 0, or -1: no memory, nothing was done. */
+/* Carry the plan out; mpiio_ext_engine_end has to follow. Blocking, collective over `everybody`. 0; else nothing was
+ * done, on no rank: -1: a rank has no memory; -2: a rank's plan is wrong, `wrong` says whether it is this one's. */
 int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan);
+/* Close what the plan has left open, and free what the run has taken. Local; calls that are no calls of the path. */
+void mpiio_ext_engine_end(mpiio_ext_engine_plan *plan);
 
 /* engine: end */
 

@@ -56,7 +56,7 @@ static void sleep_until(int64_t until)
  * else whoever wants to run is let before, but for less than that takes: 0.1 us would become 10. */
 static void pause_for(const mpiio_ext_engine_plan *plan, int64_t from, int64_t ns)
 {
-    const int64_t until = from + ns;
+    const int64_t until = ns < INT64_MAX - from ? from + ns : INT64_MAX;
     if (ns > plan->spun_ns)
         sleep_until(until - plan->spun_ns);
     for (int64_t left = until - now(); left > 0; left = until - now()) {
@@ -98,7 +98,7 @@ static bool prepare_requests(mpiox_engine *e, const mpiox_engine_operation *cons
     for (int64_t i = 0; i < plan->count; i++) {
         const mpiox_engine_operation *operation = operations[plan->operation[i]];
         mpiox_engine_request *at = plan->request[i] >= 0 ? &e->requests[plan->request[i]] : NULL;
-        if (at != NULL && operation != NULL && operation->reads && plan->size[i] >= at->bytes)
+        if (at != NULL && operation->reads && plan->size[i] >= at->bytes)
             at->bytes = plan->size[i] + 1;
     }
     for (int32_t k = 0; k < plan->requests; k++) {
@@ -114,7 +114,7 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
     e->room = 1;
     for (int64_t i = 0; i < plan->count; i++) {
         const mpiox_engine_operation *operation = operations[plan->operation[i]];
-        const bool moves = operation != NULL && (operation->reads || operation->writes) && !operation->copies;
+        const bool moves = (operation->reads || operation->writes) && !operation->copies;
         e->room = moves && plan->size[i] > e->room ? plan->size[i] : e->room;
     }
     e->slots = calloc((size_t)plan->slots + 1, sizeof *e->slots);
@@ -131,7 +131,21 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
     return prepare_requests(e, operations);
 }
 
-/* What the plan has left open: a file of all ranks cannot be closed by one of them, and is left to MPI_Finalize. */
+/* What nobody has closed: a file of all ranks cannot be closed by one of them, and is left to MPI_Finalize. */
+static void close_slot(mpiox_engine_slot *slot)
+{
+    if (slot->is_open && slot->stream != NULL)
+        fclose(slot->stream);
+    else if (slot->is_open && slot->folder != NULL)
+        closedir(slot->folder);
+    else if (slot->is_open && slot->file != MPI_FILE_NULL && slot->alone)
+        MPI_File_close(&slot->file);
+    else if (slot->is_open && slot->file == MPI_FILE_NULL && slot->fd >= 0)
+        close(slot->fd);
+    *slot = (mpiox_engine_slot){.fd = -1, .file = MPI_FILE_NULL};
+}
+
+/* All that the plan has left open. */
 static void close_all(mpiox_engine *e)
 {
     (void)mpiox_engine_wait_for_slot(e, -1);
@@ -139,17 +153,8 @@ static void close_all(mpiox_engine *e)
         if (e->mappings[k].at != NULL)
             munmap(e->mappings[k].at, e->mappings[k].bytes);
     }
-    for (int32_t s = 0; s < e->plan->slots; s++) {
-        mpiox_engine_slot *slot = &e->slots[s];
-        if (slot->is_open && slot->stream != NULL)
-            fclose(slot->stream);
-        else if (slot->is_open && slot->folder != NULL)
-            closedir(slot->folder);
-        else if (slot->is_open && slot->file != MPI_FILE_NULL && slot->alone)
-            MPI_File_close(&slot->file);
-        else if (slot->is_open && slot->file == MPI_FILE_NULL && slot->fd >= 0)
-            close(slot->fd);
-    }
+    for (int32_t s = 0; s < e->plan->slots; s++)
+        close_slot(&e->slots[s]);
 }
 
 static void release(mpiox_engine *e)
@@ -163,20 +168,33 @@ static void release(mpiox_engine *e)
     free(e->sink);
 }
 
+/* Whether a slot has a handle of a kind. */
+static bool has(const mpiox_engine *e, int32_t number, mpiox_engine_handle kind)
+{
+    const mpiox_engine_slot *slot = number >= 0 ? &e->slots[number] : NULL;
+    if (slot == NULL || !slot->is_open)
+        return false;
+    return kind == STREAM        ? slot->stream != NULL
+           : kind == FOLDER      ? slot->folder != NULL
+           : kind == FILE_OF_MPI ? slot->file != MPI_FILE_NULL
+                                 : slot->stream != NULL || slot->folder != NULL || slot->fd >= 0;
+}
+
+/* What a call needs depends on how others have ended: the plan itself is right. */
 static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *operation, int64_t i)
 {
     const mpiio_ext_engine_plan *plan = e->plan;
-    if (operation == NULL || (operation->needs_handle && (plan->slot[i] < 0 || !e->slots[plan->slot[i]].is_open)))
+    if (operation->needs_handle && !has(e, plan->slot[i], operation->handle))
         return false;
     if (operation->opens && (plan->slot[i] < 0 || plan->file[i] < 0))
         return false;
+    if (operation->named && plan->file[i] < 0)
+        return false;
     if (operation->maps && plan->other[i] < 0)
         return false;
-    if (operation->copies && (plan->other[i] < 0 || !e->slots[plan->other[i]].is_open))
+    if (operation->copies && !has(e, plan->other[i], DESCRIPTOR))
         return false;
-    if (operation->two_names && (plan->second[i] < 0 || plan->file[i] < 0))
-        return false;
-    return true;
+    return !operation->two_names || plan->second[i] >= 0;
 }
 
 /* Bytes that a call writes or preallocates. */
@@ -217,6 +235,10 @@ static void note(mpiio_ext_engine_plan *plan, const mpiox_engine_operation *oper
         plan->error[i] = reason_of(operation, plan->result[i]);
         return;
     }
+    if (operation->named && (is_mpiio(operation) ? plan->result[i] != MPI_SUCCESS : plan->result[i] < 0)) {
+        plan->error[i] = -reason_of(operation, plan->result[i]);
+        return;
+    }
     const int64_t moved = is_mpiio(operation) ? plan->size[i] : plan->result[i];
     plan->bytes_written += operation->writes ? moved : 0;
     plan->bytes_read += operation->reads ? moved : 0;
@@ -236,6 +258,8 @@ static void make(mpiox_engine *e, const mpiox_engine_operation *operation, int64
     if (!possible || (too_much && (!operation->collective || operation->preallocates)))
         return;
     e->muted = too_much;
+    if (operation->opens)
+        close_slot(&e->slots[plan->slot[i]]);
     errno = 0;
     const int64_t result = operation->call(e, i, &failed);
     if (too_much)
@@ -271,25 +295,103 @@ static void carry_out(mpiox_engine *e, const mpiox_engine_operation *const *oper
     meet(plan, plan->meets_after);
 }
 
+/* Bytes of a call: buffers have that many and some more. */
+#define MOST_BYTES (INT64_MAX / 4)
+
+static bool is_index(int64_t number, int64_t count)
+{
+    return number >= 0 && number < count;
+}
+
+static bool is_index_or_none(int64_t number, int64_t count)
+{
+    return number == -1 || is_index(number, count);
+}
+
+/* What is wrong with row i, NULL: nothing. */
+static const char *wrong_with(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *operation, int64_t i)
+{
+    if (operation == NULL)
+        return "there is no operation of that number";
+    if (!is_index_or_none(plan->file[i], plan->files) || !is_index_or_none(plan->second[i], plan->files))
+        return "it names a file that the plan does not have";
+    if ((operation->named || operation->opens) && plan->file[i] < 0)
+        return "it names no file";
+    if (operation->two_names && plan->second[i] < 0)
+        return "it has no second name";
+    if (!is_index_or_none(plan->slot[i], plan->slots) || (operation->opens && plan->slot[i] < 0))
+        return "it has a handle that the plan does not have";
+    if (!is_index_or_none(plan->request[i], plan->requests) || (operation->starts && plan->request[i] < 0))
+        return "it has a request that the plan does not have";
+    if (!is_index_or_none(plan->other[i], operation->maps ? plan->mappings : operation->copies ? plan->slots : 0))
+        return "it has a mapping or a target that the plan does not have";
+    if (plan->size[i] < 0 || plan->size[i] > MOST_BYTES)
+        return "its size is negative, or larger than any file";
+    return plan->meets[i] < 0 ? "ranks meet a negative number of times" : NULL;
+}
+
+/* Row of the plan with something that the engine must not use: an index that is out of its range, a negative size. Of a
+ * plan without one the engine reads and writes within its arrays and buffers, whatever the calls return. -1: there is
+ * none; *why: what is wrong. What depends on how calls end is looked at before each (can_be_made). */
+static int64_t wrong_row(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *const *operations,
+                         const char **why)
+{
+    for (int64_t i = 0; i < plan->count; i++) {
+        *why = wrong_with(plan, operations[plan->operation[i]], i);
+        if (*why != NULL)
+            return i;
+    }
+    *why = NULL;
+    return -1;
+}
+
+/* What this rank cannot do, none does. Collective. */
+static int agreed(const mpiio_ext_engine_plan *plan, int own)
+{
+    int all = own;
+    (void)MPI_Allreduce(&own, &all, 1, MPI_INT, MPI_MIN, COMM_OF(plan->everybody));
+    return all;
+}
+
+/* Go through the plan as exactly as the kernel lets sleeps end: 50 us late unless it is told not to. */
+static void carry_out_in_time(mpiox_engine *e, const mpiox_engine_operation *const *operations)
+{
+    mpiio_ext_engine_plan *plan = e->plan;
+    const int timer_slack = prctl(PR_GET_TIMERSLACK);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
+    plan->spun_ns = plan->spin_ns >= 0 ? plan->spin_ns : plan->time_scale > 0 ? measured_spin(plan->cores_free) : 0;
+    carry_out(e, operations);
+    if (timer_slack > 0)
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)timer_slack);
+}
+
 int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan)
 {
-    mpiox_engine e = {.plan = plan};
+    mpiox_engine *e = calloc(1, sizeof *e);
     const mpiox_engine_operation *operations[UINT8_MAX + 1];
     for (int k = 0; k <= UINT8_MAX; k++)
         operations[k] = find(k);
     plan->bytes_written = plan->bytes_read = plan->bytes_preallocated = plan->failed = plan->left_out = 0;
-    if (!prepare(&e, operations)) {
-        release(&e);
-        return -1;
-    }
-    /* The kernel lets a sleep end 50 us late unless it is told not to. */
-    const int timer_slack = prctl(PR_GET_TIMERSLACK);
-    (void)prctl(PR_SET_TIMERSLACK, 1UL);
-    plan->spun_ns = plan->spin_ns >= 0 ? plan->spin_ns : plan->time_scale > 0 ? measured_spin(plan->cores_free) : 0;
-    carry_out(&e, operations);
-    if (timer_slack > 0)
-        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)timer_slack);
-    close_all(&e);
-    release(&e);
-    return 0;
+    plan->wrong = NULL;
+    plan->state = e;
+    plan->wrong_row = wrong_row(plan, operations, &plan->wrong);
+    if (e != NULL)
+        e->plan = plan;
+    const bool prepared = plan->wrong_row < 0 && e != NULL && prepare(e, operations);
+    const int result = agreed(plan, plan->wrong_row >= 0 ? -2 : prepared ? 0 : -1);
+    if (result == 0)
+        carry_out_in_time(e, operations);
+    return result;
+}
+
+void mpiio_ext_engine_end(mpiio_ext_engine_plan *plan)
+{
+    mpiox_engine *e = plan->state;
+    if (e == NULL)
+        return;
+    if (e->slots != NULL && e->requests != NULL && e->mappings != NULL)
+        close_all(e);
+    release(e);
+    free(e);
+    plan->state = NULL;
 }

@@ -56,11 +56,16 @@ typedef struct mpiox_engine {
 /* Row i of the plan. Returns what the call returned; *failed if it says so. */
 typedef int64_t mpiox_engine_call(mpiox_engine *engine, int64_t i, bool *failed);
 
+/* What a call works on. What a descriptor is wanted for works on that of a stream as well. */
+typedef enum mpiox_engine_handle { DESCRIPTOR, STREAM, FOLDER, FILE_OF_MPI } mpiox_engine_handle;
+
 typedef struct mpiox_engine_operation {
     const char *name;
     mpiox_engine_call *call;
     bool opens, needs_handle, collective, writes, reads, two_names, preallocates;
-    bool maps, copies; /* `other` is a mapping; is another handle, which is open */
+    bool maps, copies;          /* `other` is a mapping; is another handle, which is open */
+    bool named, starts;         /* needs its file's name, without a handle; begins a nonblocking call */
+    mpiox_engine_handle handle; /* that it needs */
 } mpiox_engine_operation;
 
 enum { MPIOX_ENGINE_PATTERN = 251 };

@@ -334,17 +334,24 @@ CALL(set_info)
 
 CALL(delete)
 {
-    (void)MPI_File_delete(mpiox_engine_path_of(e, i), MPI_INFO_NULL);
-    return checked(MPI_SUCCESS, failed);
+    const int result = MPI_File_delete(mpiox_engine_path_of(e, i), MPI_INFO_NULL);
+    int class = MPI_ERR_OTHER;
+    if (result != MPI_SUCCESS)
+        (void)MPI_Error_class(result, &class);
+    *failed = result != MPI_SUCCESS && class != MPI_ERR_NO_SUCH_FILE; /* another rank may have removed it */
+    return result;
 }
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-#define ROW(what, ...) {.name = "MPI_File_" #what, .call = call_##what, .needs_handle = true, __VA_ARGS__}
+#define ROW(what, ...)                                                                                                 \
+    {.name = "MPI_File_" #what, .call = call_##what, .needs_handle = true, .handle = FILE_OF_MPI, __VA_ARGS__}
 #define ALONE(what) ROW(what, .collective = false)
 #define TOGETHER(what) ROW(what, .collective = true)
 #define READ(what, all) ROW(what, .reads = true, .collective = all)
 #define WRITE(what, all) ROW(what, .writes = true, .collective = all)
+#define IREAD(what, all) ROW(what, .reads = true, .starts = true, .collective = all)
+#define IWRITE(what, all) ROW(what, .writes = true, .starts = true, .collective = all)
 
 const mpiox_engine_operation mpiox_engine_mpiio[] = {
     {.name = "MPI_File_open", .call = call_open, .opens = true, .collective = true},
@@ -361,16 +368,16 @@ const mpiox_engine_operation mpiox_engine_mpiio[] = {
     WRITE(write_shared, false),
     READ(read_ordered, true),
     WRITE(write_ordered, true),
-    READ(iread, false),
-    WRITE(iwrite, false),
-    READ(iread_all, true),
-    WRITE(iwrite_all, true),
-    READ(iread_at, false),
-    WRITE(iwrite_at, false),
-    READ(iread_at_all, true),
-    WRITE(iwrite_at_all, true),
-    READ(iread_shared, false),
-    WRITE(iwrite_shared, false),
+    IREAD(iread, false),
+    IWRITE(iwrite, false),
+    IREAD(iread_all, true),
+    IWRITE(iwrite_all, true),
+    IREAD(iread_at, false),
+    IWRITE(iwrite_at, false),
+    IREAD(iread_at_all, true),
+    IWRITE(iwrite_at_all, true),
+    IREAD(iread_shared, false),
+    IWRITE(iwrite_shared, false),
     READ(read_all_begin, true),
     WRITE(write_all_begin, true),
     READ(read_ordered_begin, true),
@@ -402,6 +409,6 @@ const mpiox_engine_operation mpiox_engine_mpiio[] = {
     ALONE(get_group),
     ALONE(get_info),
     TOGETHER(set_info),
-    {.name = "MPI_File_delete", .call = call_delete},
+    {.name = "MPI_File_delete", .call = call_delete, .named = true},
     {.name = NULL},
 };

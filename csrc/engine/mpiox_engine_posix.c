@@ -8,7 +8,7 @@
 
 #include "mpiox_engine_impl.h"
 
-enum { MODE = 0644, FOLDER_MODE = 0755 };
+enum { MODE = 0644, FOLDER_MODE = 0755, PRIVATE = 1 << 8 /* beside the protection of a mapping */ };
 
 #define CALL(name) static int64_t call_##name(mpiox_engine *e, int64_t i, bool *failed)
 
@@ -18,9 +18,20 @@ static int64_t checked(int64_t result, bool *failed)
     return result;
 }
 
+/* Of what a program may do in vain: it asks whether a file is there, another rank has made or removed it before. Of a
+ * failure like that *failed stays false. */
+static int64_t perhaps(int64_t result, bool *failed)
+{
+    *failed = result < 0 && errno != ENOENT && errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR &&
+              errno != EISDIR;
+    return result;
+}
+
 static int fd_of(const mpiox_engine *e, int64_t i)
 {
     const mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    if (slot->folder != NULL)
+        return dirfd(slot->folder);
     return slot->stream != NULL ? fileno(slot->stream) : slot->fd; /* C++ moves its data through the stream's own */
 }
 
@@ -32,10 +43,14 @@ CALL(open)
     return checked(slot->fd, failed);
 }
 
+/* A stream whose descriptor is closed would be flushed into the next file that gets this descriptor. */
 CALL(close)
 {
-    mpiox_engine_slot_of(e, i)->is_open = false;
-    return checked(close(fd_of(e, i)), failed);
+    mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);
+    slot->is_open = false;
+    if (slot->folder != NULL)
+        return checked(closedir(slot->folder), failed);
+    return checked(slot->stream != NULL ? fclose(slot->stream) : close(slot->fd), failed);
 }
 
 CALL(read)
@@ -111,7 +126,9 @@ CALL(mmap)
     if (mapping->at != NULL)
         munmap(mapping->at, mapping->bytes);
     const int64_t offset = e->plan->offset[i] > 0 ? e->plan->offset[i] : 0;
-    void *map = mmap(NULL, (size_t)e->plan->size[i], e->plan->flags[i], MAP_SHARED, fd_of(e, i), offset);
+    const int32_t flags = e->plan->flags[i];
+    void *map = mmap(NULL, (size_t)e->plan->size[i], flags & ~PRIVATE, flags & PRIVATE ? MAP_PRIVATE : MAP_SHARED,
+                     fd_of(e, i), offset);
     *mapping = (mpiox_engine_mapping){map == MAP_FAILED ? NULL : map, (size_t)e->plan->size[i]};
     return checked(mapping->at == NULL ? -1 : 0, failed);
 }
@@ -225,32 +242,27 @@ CALL(fstat)
 CALL(stat)
 {
     struct stat status;
-    (void)stat(mpiox_engine_path_of(e, i), &status); /* programs ask whether a file is there, too */
-    return checked(0, failed);
+    return perhaps(stat(mpiox_engine_path_of(e, i), &status), failed);
 }
 
 CALL(access)
 {
-    (void)access(mpiox_engine_path_of(e, i), F_OK);
-    return checked(0, failed);
+    return perhaps(access(mpiox_engine_path_of(e, i), F_OK), failed);
 }
 
 CALL(unlink)
 {
-    (void)unlink(mpiox_engine_path_of(e, i));
-    return checked(0, failed);
+    return perhaps(unlink(mpiox_engine_path_of(e, i)), failed);
 }
 
 CALL(mkdir)
 {
-    (void)mkdir(mpiox_engine_path_of(e, i), FOLDER_MODE);
-    return checked(0, failed);
+    return perhaps(mkdir(mpiox_engine_path_of(e, i), FOLDER_MODE), failed);
 }
 
 CALL(rmdir)
 {
-    (void)rmdir(mpiox_engine_path_of(e, i));
-    return checked(0, failed);
+    return perhaps(rmdir(mpiox_engine_path_of(e, i)), failed);
 }
 
 CALL(rename)
@@ -261,15 +273,17 @@ CALL(rename)
 /* A link of an earlier run may be there. */
 CALL(link)
 {
-    (void)unlink(mpiox_engine_second_of(e, i));
-    return checked(link(mpiox_engine_path_of(e, i), mpiox_engine_second_of(e, i)), failed);
+    const char *to = mpiox_engine_second_of(e, i);
+    int64_t result = link(mpiox_engine_path_of(e, i), to);
+    if (result < 0 && errno == EEXIST && unlink(to) == 0)
+        result = link(mpiox_engine_path_of(e, i), to);
+    return checked(result, failed);
 }
 
 /* What follows must be able to open it, and to go into a folder: nobody looks, as that would be a call more. */
 CALL(chmod)
 {
-    (void)chmod(mpiox_engine_path_of(e, i), FOLDER_MODE);
-    return checked(0, failed);
+    return perhaps(chmod(mpiox_engine_path_of(e, i), FOLDER_MODE), failed);
 }
 
 const mpiox_engine_operation mpiox_engine_posix[] = {
@@ -285,7 +299,7 @@ const mpiox_engine_operation mpiox_engine_posix[] = {
     {.name = "ftruncate", .call = call_ftruncate, .needs_handle = true},
     {.name = "posix_fallocate", .call = call_posix_fallocate, .needs_handle = true, .preallocates = true},
     {.name = "sync_file_range", .call = call_sync_file_range, .needs_handle = true},
-    {.name = "truncate", .call = call_truncate},
+    {.name = "truncate", .call = call_truncate, .named = true},
     {.name = "mmap", .call = call_mmap, .needs_handle = true, .maps = true},
     {.name = "munmap", .call = call_munmap, .maps = true},
     {.name = "msync", .call = call_msync, .maps = true},
@@ -297,16 +311,16 @@ const mpiox_engine_operation mpiox_engine_posix[] = {
      .writes = true,
      .copies = true},
     {.name = "opendir", .call = call_opendir, .opens = true},
-    {.name = "readdir", .call = call_readdir, .needs_handle = true},
-    {.name = "closedir", .call = call_closedir, .needs_handle = true},
-    {.name = "rename", .call = call_rename, .two_names = true},
-    {.name = "link", .call = call_link, .two_names = true},
-    {.name = "chmod", .call = call_chmod},
+    {.name = "readdir", .call = call_readdir, .needs_handle = true, .handle = FOLDER},
+    {.name = "closedir", .call = call_closedir, .needs_handle = true, .handle = FOLDER},
+    {.name = "rename", .call = call_rename, .named = true, .two_names = true},
+    {.name = "link", .call = call_link, .named = true, .two_names = true},
+    {.name = "chmod", .call = call_chmod, .named = true},
     {.name = "fstat", .call = call_fstat, .needs_handle = true},
-    {.name = "stat", .call = call_stat},
-    {.name = "access", .call = call_access},
-    {.name = "unlink", .call = call_unlink},
-    {.name = "mkdir", .call = call_mkdir},
-    {.name = "rmdir", .call = call_rmdir},
+    {.name = "stat", .call = call_stat, .named = true},
+    {.name = "access", .call = call_access, .named = true},
+    {.name = "unlink", .call = call_unlink, .named = true},
+    {.name = "mkdir", .call = call_mkdir, .named = true},
+    {.name = "rmdir", .call = call_rmdir, .named = true},
     {.name = NULL},
 };

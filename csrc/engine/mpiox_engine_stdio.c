@@ -73,11 +73,11 @@ CALL(fflush)
 
 const mpiox_engine_operation mpiox_engine_stdio[] = {
     {.name = "fopen", .call = call_fopen, .opens = true},
-    {.name = "fclose", .call = call_fclose, .needs_handle = true},
-    {.name = "fread", .call = call_fread, .needs_handle = true, .reads = true},
-    {.name = "fwrite", .call = call_fwrite, .needs_handle = true, .writes = true},
-    {.name = "fseek", .call = call_fseek, .needs_handle = true},
-    {.name = "ftell", .call = call_ftell, .needs_handle = true},
-    {.name = "fflush", .call = call_fflush, .needs_handle = true},
+    {.name = "fclose", .call = call_fclose, .needs_handle = true, .handle = STREAM},
+    {.name = "fread", .call = call_fread, .needs_handle = true, .handle = STREAM, .reads = true},
+    {.name = "fwrite", .call = call_fwrite, .needs_handle = true, .handle = STREAM, .writes = true},
+    {.name = "fseek", .call = call_fseek, .needs_handle = true, .handle = STREAM},
+    {.name = "ftell", .call = call_ftell, .needs_handle = true, .handle = STREAM},
+    {.name = "fflush", .call = call_fflush, .needs_handle = true, .handle = STREAM},
     {.name = NULL},
 };

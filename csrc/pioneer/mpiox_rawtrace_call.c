@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "mpiox_error.h"
 
@@ -58,6 +59,7 @@ static int kind_of(const char *word)
         int kind;
     } kinds[] = {
         {"-", MPIOX_RAWTRACE_LEFT_OUT},    {"file", MPIOX_RAWTRACE_FILE},
+        {"file2", MPIOX_RAWTRACE_SECOND},  {"to_dir", MPIOX_RAWTRACE_DIRECTORY},
         {"handle", MPIOX_RAWTRACE_HANDLE}, {"handle_address", MPIOX_RAWTRACE_VARIABLE},
         {"dir", MPIOX_RAWTRACE_DIRECTORY}, {"size", MPIOX_RAWTRACE_SIZE},
         {"offset", MPIOX_RAWTRACE_OFFSET}, {"unit", MPIOX_RAWTRACE_UNIT},
@@ -136,6 +138,17 @@ static bool begins(const char *text, int64_t bytes, const char *prefix)
     return bytes >= (int64_t)strlen(prefix) && memcmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* Number of a described function whose name differs in the case of letters alone, or -1. */
+static int32_t find_any_case(const mpiox_rawtrace_names *described, const char *name, int64_t bytes)
+{
+    for (int32_t i = 0; i < described->count; i++) {
+        if (described->offsets[i + 1] - described->offsets[i] == bytes &&
+            strncasecmp(described->bytes + described->offsets[i], name, (size_t)bytes) == 0)
+            return i;
+    }
+    return -1;
+}
+
 /* A function that has been met for the first time. */
 static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operations, const char *name, int64_t bytes,
                      mpiox_rawtrace_function *function)
@@ -158,6 +171,8 @@ static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operatio
         bytes -= 2;
         id = mpiox_rawtrace_names_find(&calls->described, name, bytes);
     }
+    if (id < 0 && calls->any_case)
+        id = find_any_case(&calls->described, name, bytes);
     if (id >= 0) {
         *function = calls->by_described[id];
     } else {
@@ -168,6 +183,7 @@ static int make_seen(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *operatio
         function->words = -1;
     }
     function->raw = raw;
+    function->moves = (bytes == 5 && memcmp(name, "chdir", 5) == 0) || (bytes == 6 && memcmp(name, "fchdir", 6) == 0);
     function->makes = memmem(name, (size_t)bytes, "fork", 4) != NULL ||
                       memmem(name, (size_t)bytes, "clone", 5) != NULL ||
                       (bytes == 3 && memcmp(name, "435", 3) == 0); /* clone3, where ltrace does not know it */
@@ -308,43 +324,148 @@ typedef struct filling {
     mpiox_rawtrace_calls *calls;
     mpiox_rawtrace_names *files;
     mpiox_rawtrace_row *row;
-    mpiox_rawtrace_span directory; /* path of the directory of openat */
+    mpiox_rawtrace_span directory; /* path of the directory of openat, where it is told */
     int64_t factor;
     int64_t folder;      /* its descriptor, MPIOX_RAWTRACE_NULL */
     bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */
     bool has_factor, no_size, failed;
+    bool told; /* the directory is an argument, and not the working folder */
 } filling;
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static mpiox_rawtrace_span name_of(const mpiox_rawtrace_names *files, int32_t number)
+{
+    return (mpiox_rawtrace_span){files->bytes + files->offsets[number], files->bytes + files->offsets[number + 1]};
+}
+
+/* Put the parts of a name behind `out`, without empty ones and "."; ".." takes one away where it is the first part of a
+ * name behind `floor` bytes of a folder: the kernel tells folders without links, so that this is what it means. */
+static void put_parts(mpiox_rawtrace_buffer *out, const char *p, const char *end, int64_t floor)
+{
+    bool above = floor > 0;
+
+    while (p < end) {
+        const char *slash = memchr(p, '/', (size_t)(end - p));
+        const int64_t bytes = (slash != NULL ? slash : end) - p;
+        if (bytes == 2 && p[0] == '.' && p[1] == '.' && above) {
+            while (out->used > 1 && out->bytes[--out->used] != '/')
+                ;
+        } else if (bytes > 0 && !(bytes == 1 && *p == '.')) {
+            if (out->used > 0 && out->bytes[out->used - 1] != '/')
+                mpiox_rawtrace_buffer_put(out, "/", 1);
+            mpiox_rawtrace_buffer_put(out, p, bytes);
+            above = false;
+        }
+        p += bytes + (slash != NULL);
+    }
+}
+
+/* The whole name of [p, end) into calls->joined, below a folder (start NULL: none is known) where it is relative. */
+static void join_name(mpiox_rawtrace_calls *calls, mpiox_rawtrace_span folder, const char *p, const char *end)
+{
+    mpiox_rawtrace_buffer *out = &calls->joined;
+    const bool relative = p == end || *p != '/';
+
+    out->used = 0;
+    if (relative && folder.start != NULL && *folder.start == '/')
+        mpiox_rawtrace_buffer_put(out, folder.start, folder.end - folder.start);
+    else if (!relative)
+        mpiox_rawtrace_buffer_put(out, "/", 1);
+    put_parts(out, p, end, relative ? out->used : 0);
+    if (out->used == 0 && p < end) /* "." of a folder that is not known */
+        mpiox_rawtrace_buffer_put(out, ".", 1);
+}
+
+/* The directory that the name in calls->text is below; start NULL: not known. An empty name has only the one that is
+ * told: it stands for that. */
+static mpiox_rawtrace_span directory_of(const filling *f)
+{
+    const bool here = !f->told && f->calls->folder > 0 && f->calls->text.used > 0;
+
+    return here ? name_of(f->files, f->calls->folder - 1) : f->directory;
+}
+
+/* Decode an argument that is a name, whole, into calls->joined; false: it is an address. */
+static bool take_name(filling *f, mpiox_rawtrace_span argument, const char **behind)
+{
+    mpiox_rawtrace_calls *calls = f->calls;
+
+    *behind = *argument.start == '"' ? mpiox_rawtrace_skip_text(argument.start, argument.end) : NULL;
+    if (*behind == NULL)
+        return false;
+    mpiox_rawtrace_decode(&calls->text, argument.start + 1, *behind - 1, false);
+    join_name(calls, directory_of(f), calls->text.bytes, calls->text.bytes + calls->text.used);
+    f->failed |= calls->joined.failed || calls->text.failed;
+    return true;
+}
 
 static void set_file(filling *f, mpiox_rawtrace_span argument)
 {
     mpiox_rawtrace_calls *calls = f->calls;
-    const char *behind = *argument.start == '"' ? mpiox_rawtrace_skip_text(argument.start, argument.end) : NULL;
+    const char *behind;
 
-    if (behind == NULL) { /* an address: ltrace without the function's prototype */
+    if (!take_name(f, argument, &behind)) { /* an address: ltrace without the function's prototype */
         mpiox_rawtrace_calls_extra(calls, "file", argument.start, argument.end);
         return;
     }
-    mpiox_rawtrace_decode(&calls->text, argument.start + 1, behind - 1, false);
     if (calls->text.used == 0 && f->folder != MPIOX_RAWTRACE_NULL) {
         f->row->handle = f->folder; /* AT_EMPTY_PATH: the descriptor itself */
         if (f->directory.start == NULL)
             return;
     }
-    calls->joined.used = 0;
-    if (f->directory.start != NULL && *f->directory.start == '/' &&
-        !(calls->text.used > 0 && calls->text.bytes[0] == '/')) {
-        mpiox_rawtrace_buffer_put(&calls->joined, f->directory.start, f->directory.end - f->directory.start);
-        if (calls->text.used > 0 && calls->joined.used > 1)
-            mpiox_rawtrace_buffer_put(&calls->joined, "/", 1);
-    }
-    mpiox_rawtrace_buffer_put(&calls->joined, calls->text.bytes, calls->text.used);
     f->row->file = mpiox_rawtrace_names_add(f->files, calls->joined.bytes, calls->joined.used);
-    f->failed |= f->row->file < 0 || calls->joined.failed || calls->text.failed;
+    f->failed |= f->row->file < 0;
     if (argument.end - behind >= 3 && memcmp(behind, "...", 3) == 0) {
         mpiox_rawtrace_json_key(&calls->extra, "cut", 3);
         mpiox_rawtrace_buffer_put(&calls->extra, "true", 4);
     }
 }
+
+/* The second name of rename, link and their kin. */
+static void set_second(filling *f, mpiox_rawtrace_span argument)
+{
+    const char *behind;
+
+    if (!take_name(f, argument, &behind)) { /* an address is no name */
+        mpiox_rawtrace_calls_extra(f->calls, "file2_address", argument.start, argument.end);
+        return;
+    }
+    mpiox_rawtrace_json_key(&f->calls->extra, "file2", 5);
+    mpiox_rawtrace_json_string(&f->calls->extra, f->calls->joined.bytes, f->calls->joined.used);
+    if (argument.end - behind >= 3 && memcmp(behind, "...", 3) == 0) {
+        mpiox_rawtrace_json_key(&f->calls->extra, "cut2", 4);
+        mpiox_rawtrace_buffer_put(&f->calls->extra, "true", 4);
+    }
+}
+
+int mpiox_rawtrace_calls_opened(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row,
+                                const char *p, const char *end)
+{
+    static const char cut[] = "\"cut\":true";
+    char *mark = calls->extra.used > 0 ? memmem(calls->extra.bytes, (size_t)calls->extra.used, cut, sizeof cut - 1)
+                                       : NULL;
+    const mpiox_rawtrace_span name = name_of(files, row->file);
+    const int64_t bytes = name.end - name.start;
+    const bool relative = bytes > 0 && *name.start != '/';
+
+    if (mark == NULL && !relative)
+        return MPIOX_OK;
+    mpiox_rawtrace_decode(&calls->text, p, end, false);
+    const int64_t above = calls->text.used - bytes - 1; /* of the working folder, where the name ends as the row's */
+    if (relative && mark == NULL && above > 0 && calls->text.bytes[above] == '/' &&
+        memcmp(calls->text.bytes + above + 1, name.start, (size_t)bytes) == 0)
+        calls->folder = mpiox_rawtrace_names_add(files, calls->text.bytes, above) + 1;
+    const int32_t whole = mpiox_rawtrace_names_add(files, calls->text.bytes, calls->text.used);
+    if (whole < 0)
+        return MPIOX_E_NOMEM;
+    row->file = whole;
+    if (mark != NULL)
+        memcpy(mark, "\"cut\":null", sizeof cut - 1);
+    return calls->text.failed ? MPIOX_E_NOMEM : MPIOX_OK;
+}
+
+/* ---- other arguments --------------------------------------------------------------------------------------------- */
 
 static void set_handle(filling *f, mpiox_rawtrace_span argument)
 {
@@ -388,6 +509,13 @@ static void set_directory(filling *f, mpiox_rawtrace_span argument)
     int64_t value;
     const bool known = split_handle(argument, &value, &f->directory);
 
+    f->told = !known || value != AT_CWD;
+    if (!f->told && f->directory.start != NULL && *f->directory.start == '/') {
+        mpiox_rawtrace_decode(&f->calls->text, f->directory.start, f->directory.end, false);
+        const int32_t number = mpiox_rawtrace_names_add(f->files, f->calls->text.bytes, f->calls->text.used);
+        f->failed |= number < 0;
+        f->calls->folder = number + 1;
+    }
     if (known && value >= 0)
         f->folder = value;
     if (!known || (value != AT_CWD && f->directory.start == NULL))
@@ -500,6 +628,9 @@ static void set_argument(filling *f, const mpiox_rawtrace_word *word, mpiox_rawt
         return;
     case MPIOX_RAWTRACE_FILE:
         set_file(f, argument);
+        return;
+    case MPIOX_RAWTRACE_SECOND:
+        set_second(f, argument);
         return;
     case MPIOX_RAWTRACE_HANDLE:
         set_handle(f, argument);

@@ -7,9 +7,14 @@
  *            Functions without signature keep the text of their arguments there.
  * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
  *
- * Words: file, handle, handle_address (the variable of a handle), size, offset, unit (size is a product), count (as
- * unit, and kept), datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the
- * sum of iov_len), dir (of openat), "..." (all that follow).
+ * Names.     A relative name is joined to its directory: that of openat, else the working folder of the call's thread,
+ *            which strace -y tells beside AT_FDCWD and by what a new descriptor stands for, and which chdir changes. So
+ *            one file has one name, whatever call it is an argument of. Before the folder is told names stay relative.
+ *
+ * Words: file, file2 (the other name of a call with two, a key of `extra`), to_dir (the folder of that one), handle,
+ * handle_address (the variable of a handle), size, offset, unit (size is a product), count (as unit, and kept),
+ * datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the sum of iov_len),
+ * dir (of openat), "..." (all that follow).
  * "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
@@ -24,6 +29,7 @@ enum mpiox_rawtrace_word_kind {
     MPIOX_RAWTRACE_KEY, /* of extra */
     MPIOX_RAWTRACE_LEFT_OUT,
     MPIOX_RAWTRACE_FILE,
+    MPIOX_RAWTRACE_SECOND,
     MPIOX_RAWTRACE_HANDLE,
     MPIOX_RAWTRACE_VARIABLE,
     MPIOX_RAWTRACE_DIRECTORY,
@@ -49,6 +55,7 @@ typedef struct mpiox_rawtrace_function {
     bool returns_handle;
     bool raw;   /* a system call as the kernel returns: -errno */
     bool makes; /* a thread or a process */
+    bool moves; /* chdir: its file is the working folder from now on */
     mpiox_rawtrace_word word[MPIOX_RAWTRACE_WORDS];
 } mpiox_rawtrace_function;
 
@@ -65,6 +72,8 @@ typedef struct mpiox_rawtrace_calls {
     mpiox_rawtrace_constant *constants;
     int64_t constant_count;
     mpiox_rawtrace_buffer extra, text, joined; /* scratch */
+    bool any_case;                             /* names are those of calls, whatever their case: "Fread" */
+    int32_t folder; /* working folder of the thread in hand: number of its name + 1, 0: not known; a call may tell it */
 } mpiox_rawtrace_calls;
 
 /* An argument, or a result. */
@@ -88,6 +97,11 @@ const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *c
 /* Fill a row from the arguments [p, end) of strace or ltrace. `extra` of calls grows. MPIOX_E_NOMEM. */
 int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
                               mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end);
+
+/* The call that a row is of has ended without an error, and its new descriptor stands for the file [p, end): its name
+ * where the row's is relative or cut; it tells the working folder, too. MPIOX_E_NOMEM. */
+int mpiox_rawtrace_calls_opened(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row,
+                                const char *p, const char *end);
 
 /* A key of `extra` with a number of the trace, by its name if it has one. */
 void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, const char *p, const char *end);

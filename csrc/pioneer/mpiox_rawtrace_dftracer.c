@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "mpiox_error.h"
 
@@ -36,6 +37,13 @@ static bool is(span text, const char *what)
 {
     const size_t length = strlen(what);
     return (size_t)(text.end - text.start) == length && memcmp(text.start, what, length) == 0;
+}
+
+/* The same in any case of letters. */
+static bool is_word(span text, const char *what)
+{
+    const size_t length = strlen(what);
+    return (size_t)(text.end - text.start) == length && strncasecmp(text.start, what, length) == 0;
 }
 
 /* Without the quotes of a string. */
@@ -303,9 +311,10 @@ static void set_size(mpiox_rawtrace_row *row, int64_t value)
         row->size = product;
 }
 
-/* What a member of args is; MEMBER_OTHER: a key of extra. */
+/* What a member of args is; MEMBER_OTHER: a key of extra. Those from MEMBER_RESULT on are columns of numbers. */
 enum member_kind {
     MEMBER_OTHER,
+    MEMBER_NUMBER, /* a key of extra that has a number, perhaps quoted */
     MEMBER_DROPPED,
     MEMBER_FILE,
     MEMBER_NAME,
@@ -330,9 +339,15 @@ static enum member_kind kind_of(span key)
                : is(key, "p_idx")                     ? MEMBER_DROPPED
                : is(key, "fname")                     ? MEMBER_NAME
                : is(key, "count")                     ? MEMBER_SIZE
+               : is(key, "flags")                     ? MEMBER_NUMBER
                                                       : MEMBER_OTHER;
     case 6:
-        return is(key, "offset") ? MEMBER_OFFSET : is(key, "length") ? MEMBER_SIZE : MEMBER_OTHER;
+        return is(key, "offset")   ? MEMBER_OFFSET
+               : is(key, "length") ? MEMBER_SIZE
+               : is(key, "whence") ? MEMBER_NUMBER
+                                   : MEMBER_OTHER;
+    case 8:
+        return is(key, "hostname") ? MEMBER_DROPPED : MEMBER_OTHER; /* of 2023, in each event */
     default:
         return MEMBER_OTHER;
     }
@@ -350,20 +365,29 @@ static void keep_member(mpiox_rawtrace_calls *calls, span key, span value, bool 
         return;
     }
     const span text = bare(value);
-    mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
+    if (is(key, "newpath")) /* of rename and link; other readers call it so */
+        mpiox_rawtrace_json_key(&calls->extra, "file2", 5);
+    else
+        mpiox_rawtrace_json_key(&calls->extra, key.start, key.end - key.start);
     mpiox_rawtrace_decode(&calls->text, text.start, text.end, is_string(value));
     mpiox_rawtrace_json_string(&calls->extra, calls->text.bytes, calls->text.used);
 }
 
-static void set_member(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row,
-                       enum member_kind kind, span key, span value)
+/* MPIOX_E_ARG: a column of numbers has something else. What is null is not known. */
+static int set_member(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row,
+                      enum member_kind kind, span key, span value)
 {
     int64_t number = 0;
-    const bool is_number = integer(value, &number);
+    const span text = kind == MEMBER_OTHER ? value : bare(value); /* 2023 quotes what is no int in C */
+    const bool is_number = integer(text, &number);
 
-    if (!is_number || kind == MEMBER_OTHER) {
-        keep_member(calls, key, value, is_number);
-    } else if (kind == MEMBER_RESULT) {
+    if (kind < MEMBER_RESULT) {
+        keep_member(calls, key, is_number ? text : value, is_number);
+        return MPIOX_OK;
+    }
+    if (!is_number)
+        return is(value, "null") ? MPIOX_OK : MPIOX_E_ARG;
+    if (kind == MEMBER_RESULT) {
         row->result = number;
         if (function->returns_handle && number >= 0)
             row->handle = number;
@@ -374,6 +398,7 @@ static void set_member(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_functio
     } else {
         set_size(row, number);
     }
+    return MPIOX_OK;
 }
 
 static int set_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
@@ -406,11 +431,10 @@ static int set_one(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, 
         return MPIOX_OK;
     if (kind == MEMBER_FILE || kind == MEMBER_NAME)
         return set_file(state, calls, rows, row, kind == MEMBER_NAME, value);
-    set_member(calls, function, row, kind, key, value);
-    return MPIOX_OK;
+    return set_member(calls, function, row, kind, key, value);
 }
 
-/* Fill a row from the args; MPIOX_E_CORRUPT: they are broken. */
+/* Fill a row from the args; MPIOX_E_CORRUPT: they are broken; MPIOX_E_ARG: something in them is no number. */
 static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                     const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, const event *event)
 {
@@ -434,13 +458,24 @@ static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
 
 static int layer_of(const event *event)
 {
-    const bool file = event->name.end - event->name.start > 9 && memcmp(event->name.start, "MPI_File_", 9) == 0;
+    const bool file = event->name.end - event->name.start > 9 && strncasecmp(event->name.start, "MPI_File_", 9) == 0;
 
-    return is(event->category, "POSIX")                                 ? MPIOX_LAYER_POSIX
-           : is(event->category, "STDIO")                               ? MPIOX_LAYER_STDIO
-           : file                                                       ? MPIOX_LAYER_MPIIO
-           : is(event->category, "MPI") || is(event->category, "MPIIO") ? MPIOX_LAYER_MPI
-                                                                        : -1;
+    return is_word(event->category, "POSIX")                                      ? MPIOX_LAYER_POSIX
+           : is_word(event->category, "STDIO")                                    ? MPIOX_LAYER_STDIO
+           : file                                                                 ? MPIOX_LAYER_MPIIO
+           : is_word(event->category, "MPI") || is_word(event->category, "MPIIO") ? MPIOX_LAYER_MPI
+                                                                                  : -1;
+}
+
+/* The layer of a call: that of its category, but a function of streams is one in whatever category it stands, and one
+ * of descriptors likewise; else it would be an operation of its file that nobody knows. */
+static int layer_of_call(int layer, const mpiox_rawtrace_function *function)
+{
+    const bool file = layer == MPIOX_LAYER_POSIX || layer == MPIOX_LAYER_STDIO;
+    const bool known = function->words >= 0 &&
+                       (function->layer == MPIOX_LAYER_POSIX || function->layer == MPIOX_LAYER_STDIO);
+
+    return file && known ? function->layer : layer;
 }
 
 /* Times of an event in ns; false: there are none. */
@@ -469,6 +504,7 @@ static int call_event(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *call
                                  .file = -1,
                                  .depth = -1,
                                  .layer = layer};
+    calls->any_case = true; /* the category tells that it is a call */
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, event->name.start,
                                                                         event->name.end - event->name.start);
 
@@ -479,14 +515,19 @@ static int call_event(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *call
         return MPIOX_OK;
     }
     filled.operation = function->operation;
+    filled.layer = layer_of_call(layer, function);
     (void)integer(event->pid, &filled.process);
     (void)integer(event->tid, &filled.thread);
     calls->extra.used = 0;
     const int code = set_args(state, calls, rows, function, &filled, event);
-    if (code == MPIOX_E_CORRUPT)
-        mpiox_rawtrace_rows_problem(rows, "cannot be parsed: args", line.start, line.end - line.start);
+    if (code == MPIOX_E_CORRUPT || code == MPIOX_E_ARG) {
+        const char *why = code == MPIOX_E_ARG ? "a result, handle, size or offset is no number"
+                                              : "cannot be parsed: args";
+        mpiox_rawtrace_rows_problem(rows, why, line.start, line.end - line.start);
+        return MPIOX_OK;
+    }
     if (code != MPIOX_OK)
-        return code == MPIOX_E_CORRUPT ? MPIOX_OK : code;
+        return code;
     const int64_t number = mpiox_rawtrace_rows_push(rows);
     if (number < 0)
         return MPIOX_E_NOMEM;

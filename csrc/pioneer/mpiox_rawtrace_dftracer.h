@@ -3,14 +3,20 @@
  *
  *   {"id":7,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":US,"dur":US,"ph":"X","args":{"fhash":9,"ret":32,...}}
  *   {"id":6,"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"/a/file","value":9}}
+ *   {"id":"7","name":"write","cat":"POSIX","pid":"1","tid":"1","ts":"US","dur":"US","ph":"X",
+ *    "args":{"hostname":"h","ret":"32","count":"32","fd":15,"fname":"/a/file"}}
  *
  * Problem.   File names are hashes, whose table may come after their first use; hashes are numbers (2024) or texts
- *            (later), phases letters or numbers (later); a hash of 16 bits may stand for two names of one process.
+ *            (later), phases letters or numbers (later); a hash of 16 bits may stand for two names of one process. In
+ *            2023 there are no hashes, and numbers that are no int in C stand in quotes (the last example).
  * Algorithm. The reader goes through the files twice: first for the tables alone, then for the events, in which a table
  *            entry counts from its line on. A scanner that knows this one form; values that have no column go to
  *            `extra` as they are.
- * Guarantee. An event of a call is a row or a problem; events of applications are counted by category; other
- *            metadata are handed on as notes. Names that DFTracer writes unescaped are read where that is possible.
+ *            Categories and names of functions are read in any case of letters ("Fread"); a function of streams belongs
+ *            to their layer whatever its category.
+ * Guarantee. An event of a call is a row or a problem: so is one whose result, handle, size or offset is no number.
+ *            Events of applications are counted by category; other metadata are handed on as notes. Names that
+ *            DFTracer writes unescaped are read where that is possible.
  */
 #ifndef MPIOX_RAWTRACE_DFTRACER_H
 #define MPIOX_RAWTRACE_DFTRACER_H

@@ -160,6 +160,10 @@ static void set_argument(filling *f, const mpiox_rawtrace_word *word, span text)
     case MPIOX_RAWTRACE_FILE:
         set_file(f, text);
         return;
+    case MPIOX_RAWTRACE_SECOND: /* a name of digits is a name as well */
+        mpiox_rawtrace_json_key(&f->calls->extra, word->text, (int64_t)strlen(word->text));
+        mpiox_rawtrace_json_string(&f->calls->extra, text.start, text.end - text.start);
+        return;
     case MPIOX_RAWTRACE_HANDLE:
         set_handle(f, text);
         return;

@@ -35,15 +35,21 @@ static int32_t first_place(const mpiox_rawtrace_text *text, int64_t id)
     return (int32_t)((uint64_t)id * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (text->place_count - 1);
 }
 
-/* Depth of a thread that shows for the first time: that of the call which makes one now; 0: none does. */
-static int32_t maker_depth(const mpiox_rawtrace_text *text)
+/* The thread that makes another one now, which shows for the first time; NULL: none does. */
+static const mpiox_rawtrace_thread *maker_of(const mpiox_rawtrace_text *text)
 {
     for (int32_t i = 0; i < text->thread_count; i++) {
         const mpiox_rawtrace_thread *thread = &text->threads[i];
         if (thread->count > 0 && thread->stack[thread->count - 1].makes)
-            return thread->mpi;
+            return thread;
     }
-    return 0;
+    return NULL;
+}
+
+/* The working folder of a thread, which may be that of another one. */
+static int32_t *folder_of(mpiox_rawtrace_text *text, mpiox_rawtrace_thread *thread)
+{
+    return thread->shared > 0 ? &text->threads[thread->shared - 1].folder : &thread->folder;
 }
 
 static int grow_places(mpiox_rawtrace_text *text)
@@ -77,7 +83,13 @@ static mpiox_rawtrace_thread *thread_of(mpiox_rawtrace_text *text, int64_t id)
     }
     if (text->thread_count == text->thread_capacity && grow_threads(text) != MPIOX_OK)
         return NULL;
-    text->threads[text->thread_count] = (mpiox_rawtrace_thread){.id = id, .mpi = maker_depth(text)};
+    const mpiox_rawtrace_thread *maker = maker_of(text);
+    mpiox_rawtrace_thread *made = &text->threads[text->thread_count];
+    *made = (mpiox_rawtrace_thread){.id = id};
+    if (maker != NULL) {
+        made->mpi = maker->mpi;
+        made->folder = maker->shared > 0 ? text->threads[maker->shared - 1].folder : maker->folder;
+    }
     text->places[place] = ++text->thread_count;
     return &text->threads[text->thread_count - 1];
 }
@@ -91,7 +103,8 @@ static void pop(mpiox_rawtrace_thread *thread)
 }
 
 /* Complete the topmost call of a thread, of which no end came, with what is known. */
-static int give_up(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows)
+static int give_up(mpiox_rawtrace_text *text, mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls,
+                   mpiox_rawtrace_rows *rows)
 {
     const mpiox_rawtrace_pending *top = &thread->stack[thread->count - 1];
     mpiox_rawtrace_held *held = mpiox_rawtrace_rows_get(rows, top->number);
@@ -101,6 +114,7 @@ static int give_up(mpiox_rawtrace_thread *thread, mpiox_rawtrace_calls *calls, m
 
     if (code == MPIOX_OK) {
         calls->extra.used = 0;
+        calls->folder = *folder_of(text, thread);
         code = mpiox_rawtrace_calls_fill(calls, function, &rows->files, &held->row, top->arguments,
                                          top->arguments + top->argument_bytes);
         mpiox_rawtrace_json_key(&calls->extra, "unfinished", 10);
@@ -120,7 +134,7 @@ int mpiox_rawtrace_text_end(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *cal
 
     for (int32_t i = 0; i < text->thread_count; i++) {
         while (text->threads[i].count > 0) {
-            const int one = give_up(&text->threads[i], calls, rows);
+            const int one = give_up(text, &text->threads[i], calls, rows);
             code = one != MPIOX_OK ? one : code;
         }
     }
@@ -397,25 +411,6 @@ static void set_errno(mpiox_rawtrace_calls *calls, const char *p, const char *en
     mpiox_rawtrace_json_string(&calls->extra, p, q - p);
 }
 
-/* strace -y: the new descriptor is followed by <NAME>, which is whole where the argument's text was cut. */
-static void name_whole(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p,
-                       const char *end)
-{
-    static const char cut[] = "\"cut\":true";
-    const char *close = memchr(p, '>', (size_t)(end - p));
-    char *mark = calls->extra.used > 0 ? memmem(calls->extra.bytes, (size_t)calls->extra.used, cut, sizeof cut - 1)
-                                       : NULL;
-
-    if (close == NULL || mark == NULL)
-        return;
-    mpiox_rawtrace_decode(&calls->text, p, close, false);
-    const int32_t whole = mpiox_rawtrace_names_add(files, calls->text.bytes, calls->text.used);
-    if (whole < 0)
-        return;
-    row->file = whole;
-    memcpy(mark, "\"cut\":null", sizeof cut - 1);
-}
-
 /* "ENOENT" of a number; NULL: unknown, also where glibc is older than 2.32, which a wheel must start on. */
 static const char *errno_name(int number)
 {
@@ -445,8 +440,10 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
     while (q < end && *q != ' ' && *q != '<' && *q != '\t')
         q++;
     int64_t value;
-    if (function->returns_handle && row->file >= 0 && q < end && *q == '<' && q + 1 < end && q[1] == '/')
-        name_whole(calls, files, row, q + 1, end);
+    const char *close = q < end && *q == '<' ? memchr(q, '>', (size_t)(end - q)) : NULL;
+    if (function->returns_handle && row->file >= 0 && close != NULL && q[1] == '/' && /* strace -y: 3</whole/name> */
+        mpiox_rawtrace_calls_opened(calls, files, row, q + 1, close) != MPIOX_OK)
+        calls->extra.failed = true;
     if (mpiox_rawtrace_number(p, q, &value)) {
         row->result = value;
     } else if (*p == '"' || (*p != '?' && *p != '<')) { /* a text, an address by name, "nil" */
@@ -469,7 +466,8 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
     return NULL;
 }
 
-/* Complete row `number` of a call with these arguments and the text of its result, which goes to *result. */
+/* Complete row `number` of a call with these arguments and the text of its result, which goes to *result; calls->folder
+ * is the working folder before and after it. */
 static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int64_t number,
                     const mpiox_rawtrace_function *function, mpiox_rawtrace_span arguments, mpiox_rawtrace_span tail,
                     int64_t *result)
@@ -487,21 +485,32 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
             mpiox_rawtrace_rows_remark(rows, why, tail.start, tail.end - tail.start);
     }
     *result = held->row.result;
+    if (function->moves && *result == 0 && held->row.file >= 0)
+        calls->folder = held->row.file + 1;
     char *extra = mpiox_rawtrace_json_end(&calls->extra);
     (void)mpiox_rawtrace_rows_done(rows, number, extra);
     return calls->extra.failed ? MPIOX_E_NOMEM : code;
 }
 
-/* What a thread has made, a thread or a process, works for the MPI call that its maker is in. */
-static int inherit(mpiox_rawtrace_text *text, int32_t depth, int64_t child)
+/* What a thread has made, a thread or a process, works for the MPI call that its maker is in, and begins in its folder.
+ * arguments: of the call that has made it, `depth` MPI calls deep. */
+static int inherit(mpiox_rawtrace_text *text, int32_t maker, mpiox_rawtrace_span arguments, int32_t depth,
+                   int64_t child)
 {
-    if (depth <= 0 || child <= 0)
+    static const char shares[] = "CLONE_FS";
+
+    if (child <= 0)
         return MPIOX_OK;
     mpiox_rawtrace_thread *thread = thread_of(text, child);
     if (thread == NULL)
         return MPIOX_E_NOMEM;
-    if (thread->mpi == 0 && thread->count == 0)
+    if (depth > 0 && thread->mpi == 0 && thread->count == 0)
         thread->mpi = depth;
+    const size_t bytes = (size_t)(arguments.end - arguments.start);
+    if (memmem(arguments.start, bytes, shares, sizeof shares - 1) != NULL && thread != &text->threads[maker])
+        thread->shared = text->threads[maker].shared > 0 ? text->threads[maker].shared : maker + 1;
+    else if (thread->folder == 0)
+        thread->folder = *folder_of(text, &text->threads[maker]);
     return MPIOX_OK;
 }
 
@@ -557,11 +566,14 @@ static int begin_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mp
     mpiox_rawtrace_function ragged = *function;
     ragged.words = -1; /* the arguments stay together */
     if (!call->unfinished || call->tail < end) {
-        const int32_t depth = thread->mpi;
         int64_t result = MPIOX_RAWTRACE_NULL;
+        calls->folder = *folder_of(text, thread);
         const int done = complete(calls, rows, number, call->ragged ? &ragged : function, arguments,
                                   (mpiox_rawtrace_span){call->no_return ? NULL : call->tail, end}, &result);
-        return done == MPIOX_OK && function->makes ? inherit(text, depth, result) : done;
+        *folder_of(text, thread) = calls->folder;
+        return done == MPIOX_OK && function->makes
+                   ? inherit(text, (int32_t)(thread - text->threads), arguments, thread->mpi, result)
+                   : done;
     }
     const int code = push_pending(thread, call, number, function);
     if (code != MPIOX_OK)
@@ -587,14 +599,18 @@ static int join(mpiox_rawtrace_text *text, mpiox_rawtrace_thread *thread, mpiox_
     mpiox_rawtrace_buffer_put(&whole, top->arguments, top->argument_bytes);
     mpiox_rawtrace_buffer_put(&whole, rest->arguments, rest->arguments_end - rest->arguments);
     int code = whole.failed ? MPIOX_E_NOMEM : MPIOX_OK;
+    const mpiox_rawtrace_span arguments = {whole.bytes, whole.bytes + whole.used};
+    calls->folder = *folder_of(text, thread);
     if (code == MPIOX_OK)
-        code = complete(calls, rows, top->number, function,
-                        (mpiox_rawtrace_span){whole.bytes, whole.bytes + whole.used},
+        code = complete(calls, rows, top->number, function, arguments,
                         (mpiox_rawtrace_span){rest->no_return ? NULL : rest->tail, end}, &result);
-    free(whole.bytes);
+    *folder_of(text, thread) = calls->folder;
     const bool makes = top->makes;
     pop(thread);
-    return code == MPIOX_OK && makes ? inherit(text, thread->mpi, result) : code;
+    if (code == MPIOX_OK && makes)
+        code = inherit(text, (int32_t)(thread - text->threads), arguments, thread->mpi, result);
+    free(whole.bytes);
+    return code;
 }
 
 static bool is_fork(const char *name, int64_t bytes)
@@ -633,7 +649,7 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
         return MPIOX_OK;
     }
     while (thread->count - 1 > found) {
-        const int code = give_up(thread, calls, rows);
+        const int code = give_up(text, thread, calls, rows);
         if (code != MPIOX_OK)
             return code;
     }

@@ -11,7 +11,7 @@
  * Algorithm. Each thread has a stack of the calls that are cut; the end belongs to the topmost of that name. Depth of a
  *            call: the MPI_* on the stack of its thread when it begins. A thread that is made inside of such a call is
  *            the MPI library's: its calls are as deep as those of its maker. It shows before or after the call that
- *            makes it has returned.
+ *            makes it has returned. It begins in the working folder of its maker, and shares it with CLONE_FS.
  * Guarantee. Each line is a row, a part of one, a signal or exit, or is counted as a problem.
  */
 #ifndef MPIOX_RAWTRACE_TEXT_H
@@ -36,7 +36,9 @@ typedef struct mpiox_rawtrace_thread {
     mpiox_rawtrace_pending *stack;
     int64_t id;
     int32_t count, capacity;
-    int32_t mpi; /* calls of MPI around it, those of its maker included */
+    int32_t mpi;    /* calls of MPI around it, those of its maker included */
+    int32_t folder; /* its working folder, as in mpiox_rawtrace_calls */
+    int32_t shared; /* number + 1 of the thread whose working folder it has; 0: its own */
 } mpiox_rawtrace_thread;
 
 /* Zeroed memory is the state before a file. */

@@ -20,7 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.compare.activity import Activity
-from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, UNITS, compare_paths, counts_of, touched_of_classes
+from mpiio_ext.pioneer.compare.metrics import (
+    LIMITS,
+    TIMED,
+    UNITS,
+    compare_paths,
+    counts_of,
+    is_within,
+    shown,
+    touched_of_classes,
+)
 from mpiio_ext.pioneer.compare.workload import Workload
 from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.profile import Distribution
@@ -84,7 +93,12 @@ class Metric:
     @property
     def passed(self) -> bool:
         """Whether the value is within the limit."""
-        return self.value <= self.limit
+        return is_within(self.value, self.limit)
+
+    @property
+    def text(self) -> str:
+        """The value for people; it never looks as if it were on the other side of its limit."""
+        return shown(self.value, self.limit)
 
     @property
     def meaning(self) -> str:
@@ -194,8 +208,8 @@ def _of_each_rank(original: Workload, synthetic: Workload) -> bool:
     return first is not None and second is not None and first.members == second.members
 
 
-def _total(original: Activity, synthetic: Activity) -> float:
-    """Return the relative difference of the number of operations of all ranks."""
+def _total(original: Workload, synthetic: Workload) -> float:
+    """Return the relative difference of the number of operations of all ranks that are compared."""
     return abs(synthetic.operations - original.operations) / max(1.0, original.operations)
 
 
@@ -212,7 +226,7 @@ def compare_workloads(
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
     in_path : of each class of files how much the original's own path differs from it (`in_path`), where that is known.
     """
-    values = {"total": _total(original.activity, synthetic.activity)}
+    values = {"total": _total(original, synthetic)}
     values |= compare_paths(original.path, synthetic.path).values
     if _of_each_rank(original, synthetic):
         assert original.touched is not None and synthetic.touched is not None
@@ -234,7 +248,7 @@ def _side(workload: Workload) -> dict[str, Any]:
     return {
         "name": workload.name, "kind": workload.kind, "format": workload.format or None, "ranks": activity.ranks,
         "groups": [len(ranks) for ranks in workload.path.info.members], "skipped_lines": workload.skipped,
-        "path_operations": workload.path.table.num_rows, "operations": activity.operations,
+        "path_operations": workload.path.table.num_rows, "operations": workload.operations,
         "bytes_written": activity.total_bytes(writes=True), "bytes_read": activity.total_bytes(writes=False),
         "makespan_s": activity.makespan / 1e9,
     }  # fmt: skip
@@ -276,7 +290,7 @@ def choices(comparison: Comparison) -> dict[str, str]:
     for name, side in (("original", comparison.original), ("synthetic", comparison.synthetic)):
         if side.left_out:
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
-            found[f"left_out_of_{name}"] = f"{words}: operations that the engine does not make"
+            found[f"left_out_of_{name}"] = f"{words}: the engine does not make them; they are not compared"
         if untold := untold_sizes(side.path):
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(untold.items()))
             found[f"sizes_of_{name}"] = (f"{words}: the tracer could not record how many bytes they move, as ltrace of "

@@ -36,7 +36,8 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize
 from mpiio_ext.pioneer.profile.sessions import flags_of
 
-__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of", "touched_of_classes"]
+__all__ = ["LIMITS", "TIMED", "UNITS", "Fidelity", "compare_paths", "counts_of", "is_within", "shown",
+           "touched_of_classes"]
 
 UNITS = 200
 
@@ -50,12 +51,34 @@ LIMITS: Mapping[str, float] = {
     "makespan": 0.05, "slack_us": 100.0, "touched": 0.02, "in_path": 0.02,
 }  # fmt: skip
 
+#: Part of a limit that a value may be beyond it: sums and differences of doubles are not exact, 0.35 - 0.3 is no 0.05.
+_ROUNDING = 1e-9
+#: Digits behind the point of numbers that are printed, and those that tell every two doubles apart.
+_DIGITS, _MOST_DIGITS = 4, 17
+
 #: Different slack times that are kept exactly.
 _MOST = 1 << 20
 #: Parts into which slack times are cut to be compared.
 _QUANTILES = 1000
 
 _OF_CLASS = ("duration", "opened", "size", "request_gap", "session_gap", "offset")
+
+
+def is_within(value: float, limit: float) -> bool:
+    """Return whether a value counts as close: it is not beyond its limit, but for the rounding of doubles."""
+    return value <= limit * (1 + _ROUNDING)
+
+
+def shown(value: float, limit: float, digits: int = _DIGITS) -> str:
+    """Return a value for people, with so many digits that it is on the same side of its limit as the value itself.
+
+    Parameters
+    ----------
+    value, limit : of a metric.
+    digits : behind the point, at least.
+    """
+    texts = [f"{value:.{count}f}" for count in range(digits, _MOST_DIGITS + 1)]
+    return next((text for text in texts if is_within(float(text), limit) == is_within(value, limit)), repr(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +95,8 @@ class Fidelity:
     @property
     def failed(self) -> dict[str, float]:
         """Metrics beyond their limits."""
-        return {name: value for name, value in self.values.items() if value > LIMITS[name.rpartition(".")[2]]}
+        return {name: value for name, value in self.values.items()
+                if not is_within(value, LIMITS[name.rpartition(".")[2]])}  # fmt: skip
 
 
 def _numbers(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]:

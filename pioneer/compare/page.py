@@ -81,7 +81,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
         "kind": [f"{side.kind}{f', {side.format}' if side.format else ''}" for side in sides],
         "processes": [f"{side.activity.ranks:,}" for side in sides],
         "groups": [" + ".join(str(len(ranks)) for ranks in side.path.info.members) for side in sides],
-        "operations": [f"{side.activity.operations:,.0f}" for side in sides],
+        "operations": [f"{side.operations:,.0f}" for side in sides],
         "operations of the path": [f"{side.path.table.num_rows:,}" for side in sides],
         "written": [_amount(side.activity.total_bytes(writes=True)) for side in sides],
         "read": [_amount(side.activity.total_bytes(writes=False)) for side in sides],
@@ -99,7 +99,7 @@ def _verdict(metric: Metric) -> dict[str, str]:
 
 
 def _metrics(comparison: Comparison) -> list[dict[str, Any]]:
-    rows = [{"name": metric.name, "meaning": metric.meaning, "value": f"{metric.value:.4f}",
+    rows = [{"name": metric.name, "meaning": metric.meaning, "value": metric.text,
              "limit": f"{metric.limit:g}", **_verdict(metric)} for metric in comparison.metrics]  # fmt: skip
     return sorted(rows, key=lambda row: row["name"] not in _GROUPS)
 

@@ -7,11 +7,13 @@ Content.   `against_replay` gives both sides as they can be compared (`engine.ex
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from mpiio_ext.pioneer.compare.activity import activity_of_path
 from mpiio_ext.pioneer.compare.workload import Workload
-from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
+from mpiio_ext.pioneer.engine.expected import comparable_path, expectation
 
 __all__ = ["against_replay"]
 
@@ -31,7 +33,12 @@ def against_replay(original: Workload, again: Workload, ranks: int = 0) -> tuple
         A name of the original leads out of any folder.
     """
     ranks = ranks or again.activity.ranks
-    expected = replace(original, path=expected_path(original.path, ranks))
-    if original.kind == "path":  # of a trace what was left out is not in the activity
-        expected = replace(expected, activity=activity_of_path(expected.path))
+    found = expectation(original.path, ranks)
+    expected = replace(original, path=found.path)
+    if original.kind == "path":
+        expected = replace(expected, activity=activity_of_path(expected.path), left_out=found.left_out)
+    else:  # LEFT_OUT is not in the activity; what is left out for another reason, by its session, is
+        single = {name: count for name, count in found.left_out.items() if name not in LEFT_OUT}
+        expected = replace(expected, left_out=Counter(original.left_out) + Counter(single), made_up=found.made_up,
+                           not_made=sum(single.values()))  # fmt: skip
     return expected, replace(again, path=comparable_path(again.path, original.path, ranks))

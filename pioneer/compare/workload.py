@@ -33,6 +33,8 @@ class Workload:
     activity : its operations in time.
     skipped : lines of the trace that are in no row and should be.
     left_out : operations by name, of all ranks, that were not to be compared.
+    not_made : of these those that `activity` still has, for single calls of a name are left out, not all.
+    made_up : operations of all ranks that `activity` lacks and a replay makes.
     touched : of a trace or table what each rank touches; None of a path.
     """
 
@@ -43,7 +45,14 @@ class Workload:
     activity: Activity
     skipped: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
+    not_made: int = 0
+    made_up: int = 0
     touched: Touched | None = None
+
+    @property
+    def operations(self) -> float:
+        """Operations of all ranks that are compared."""
+        return self.activity.operations - self.not_made + self.made_up
 
 
 def not_below(folder: str) -> re.Pattern[str]:

@@ -17,13 +17,50 @@ from typing import Any
 from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.profile.sessions import Session
 
-__all__ = ["COPIES", "MOVED_SIZES", "Mappings", "size_of", "target_of"]
+__all__ = ["COPIES", "MOVED_SIZES", "Mappings", "mapping_flags", "size_of", "target_of"]
 
 #: Calls that move data from a file to another one.
 COPIES = frozenset({"sendfile", "copy_file_range"})
 #: Calls that are made with the size that they have moved: fgets ends with the line, which its stand-in does not know;
 #: what a copy asks for is often the largest number that there is.
 MOVED_SIZES = COPIES | {"fgets"}
+
+
+_PROTECTIONS = {"PROT_NONE": 0, "PROT_READ": 1, "PROT_WRITE": 2, "PROT_EXEC": 4}
+_KINDS = {"MAP_SHARED": 1, "MAP_PRIVATE": 2, "MAP_SHARED_VALIDATE": 3}  # of the lowest bits of the flags
+#: Beside the protection in a plan: the mapping is private, as in mpiox_engine_posix.c. What is mapped so for writing
+#: may be of a file that is open for reading.
+PRIVATE = 1 << 8
+
+
+def _number(value: Any, words: Mapping[str, int]) -> int:
+    """Return an argument that tracers print as a number, its digits, or names with "|"; unknown names are left out.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
+    if isinstance(value, int):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no argument of mmap")
+    total = 0
+    for part in filter(None, (word.strip() for word in value.split("|"))):
+        if part[0].isdigit():
+            total |= int(part, 0 if part[:2] in ("0x", "0X") else 8 if part[0] == "0" else 10)
+        elif part.startswith(("PROT_", "MAP_")):
+            total |= words.get(part, 0)
+        else:
+            raise ValueError(f"{value!r} is no argument of mmap")
+    return total
+
+
+def mapping_flags(extra: Mapping[str, Any]) -> int:
+    """Return the protection of a mapping, as numbers or names tell it, and `PRIVATE`; without one PROT_READ."""
+    protection = _number(extra.get("protection", 1), _PROTECTIONS) & 7
+    private = _number(extra.get("flags", 0), _KINDS) & 15 == _KINDS["MAP_PRIVATE"]
+    return protection | (PRIVATE if private else 0)
 
 
 def size_of(name: str, extra: Mapping[str, Any], size: int) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mpiio_ext.pioneer.engine.beside import COPIES
+from mpiio_ext.pioneer.operations import CATALOG
 
-__all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "OPERATIONS", "STAND_INS", "engine_name", "reason_of"]
+__all__ = ["BY_DESCRIPTOR", "LEFT_OUT", "NAMELESS", "NOT_OPEN", "ONE_NAME", "OPERATIONS", "STAND_INS", "engine_name",
+           "engine_number", "reason_of"]  # fmt: skip
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
@@ -49,6 +51,11 @@ LEFT_OUT: Mapping[str, str] = {
 
 #: Of `getdents` on a descriptor that `open` has returned.
 BY_DESCRIPTOR = "a folder is read through a descriptor"
+#: Of calls without the name, or the second name, that they need.
+NAMELESS = "the path names no file for it"
+ONE_NAME = "the path has no second name for it (\"file2\" in extra)"
+#: Of what the engine itself leaves out.
+NOT_OPEN = "its file is not open then: its open has failed, it is closed, or open in another way"
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
 _NO_TARGET = "the file that it copies to is not open in the path"
@@ -89,6 +96,14 @@ class _Operations:
 
 
 OPERATIONS = _Operations()
+
+
+def engine_number(layer: str, name: str) -> int | None:
+    """Return what the engine makes of an operation: its number; None: the engine leaves it out, or it is of no layer.
+
+    An operation that is written under another layer than its own has no open file there, and is not made.
+    """
+    return OPERATIONS.get(name) if (layer, name) in CATALOG else None
 
 
 def engine_name(number: int) -> str:

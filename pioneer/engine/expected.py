@@ -13,14 +13,16 @@ Algorithm. The plans of one rank of each group that is there say which operation
            the path of the replay's trace; and nobody tells how much reads of it have moved. Sizes that the original's
            tracer could not record are in neither (`untold`), and the same holds of offsets in files that are written
            by accesses of such sizes, with any number of ranks.
-Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself.
+Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself. What the plans leave out, and
+           what they add (`opens`), is counted for all ranks.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.beside import MOVED_SIZES
 from mpiio_ext.pioneer.engine.coverage import engine_name
-from mpiio_ext.pioneer.engine.opens import with_opens
+from mpiio_ext.pioneer.engine.opens import IMPLIED_MARK, with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.engine.rank_views import parsed
@@ -43,7 +45,7 @@ from mpiio_ext.pioneer.path.views import views_of_groups
 from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
 
-__all__ = ["comparable_path", "expected_path"]
+__all__ = ["Expectation", "comparable_path", "expectation", "expected_path"]
 
 _MOVING = DATA | {Role.BEGIN}
 
@@ -219,8 +221,43 @@ def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> Work
 # ---- the path --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What the trace of a replay is to have.
+
+    Attributes
+    ----------
+    path : its path.
+    left_out : operations of all ranks that the engine does not make, by name.
+    made_up : opens and closes of all ranks that it makes and the original does not tell.
+    """
+
+    path: WorkloadPath
+    left_out: Mapping[str, int]
+    made_up: int
+
+
 def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
-    """Return the path that the trace of a replay by so many ranks is to have.
+    """Return the path that the trace of a replay by so many ranks is to have; see `expectation`."""
+    return expectation(path, ranks).path
+
+
+def _counted(
+    path: WorkloadPath, told: int, plans: Mapping[int, Plan], members: Mapping[int, tuple[int, ...]]
+) -> tuple[Counter[str], int]:
+    """Return what all ranks leave out, and how many of their operations are made up; `told`: rows without these."""
+    left_out: Counter[str] = Counter()
+    for group, plan in plans.items():
+        for name, count in plan.unknown.items():
+            left_out[name] += count * len(members[group])
+    if path.table.num_rows == told:
+        return left_out, 0
+    implied = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), IMPLIED_MARK), False).to_numpy()
+    return left_out, sum(int(implied[plan.ids].sum()) * len(members[group]) for group, plan in plans.items())
+
+
+def expectation(path: WorkloadPath, ranks: int) -> Expectation:
+    """Return what the trace of a replay by so many ranks is to have.
 
     Parameters
     ----------
@@ -232,7 +269,7 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
     PlaceError
         A name of the path leads out of the folder.
     """
-    path = with_opens(path)
+    told, path = path.table.num_rows, with_opens(path)
     table, members = path.table, _members(path, ranks)
     plans = {group: make_plan(path, several[0], ranks, Places(Path.cwd())) for group, several in members.items()}
     groups = np.zeros(table.num_rows, np.int64)
@@ -258,4 +295,6 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
                    starts=tuple(path.info.start(group) for group in members))  # fmt: skip
     found = WorkloadPath(whole, info)
     short = _short_of_data(path, ranks)
-    return without_untold(_without_offsets(_as_asked(found, short), _behind_reads(found, short)), path)
+    left_out, made_up = _counted(path, told, plans, members)
+    kept = without_untold(_without_offsets(_as_asked(found, short), _behind_reads(found, short)), path)
+    return Expectation(path=kept, left_out=left_out, made_up=made_up)

@@ -2,10 +2,10 @@
 
 Problem.   Darshan DXT records accesses alone, and a trace may begin when files are open already. An access needs a
            handle (a hard dependency of the paper's Figures 1a and 1b).
-Algorithm. A session of the path that moves data and has no open gets one before its first operation, made by all groups
-           that use it, and a close behind its last one, where it has none. Their slack times are 0. `extra` of such an
-           open says ``"implied": true``: the seeks of the session are not known either, so that its accesses are made
-           at their offsets (`AT_OFFSETS`).
+Algorithm. A session of the path that moves data and has no open gets one before its first operation, made by all
+           groups that use it, and a close behind its last one, where it has none. Their slack times are 0. `extra` of
+           such an open, and of such a close, says ``"implied": true``: the seeks of the session are not known either,
+           so that its accesses are made at their offsets (`AT_OFFSETS`).
 Guarantee. Every other operation stays as it is, in its order, with its session's number. A path that has all
            opens is returned itself.
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
@@ -24,9 +25,11 @@ from mpiio_ext.pioneer.path.workload_path import PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE
 
-__all__ = ["AT_OFFSETS", "IMPLIED", "with_opens"]
+__all__ = ["AT_OFFSETS", "IMPLIED", "IMPLIED_MARK", "opened", "with_opens"]
 
 IMPLIED = "implied"
+#: `extra` of what is made up.
+IMPLIED_MARK = f'{{"{IMPLIED}":true}}'
 #: What makes an access at a given offset, by what makes it at the file pointer; collectives have to be the same on all
 #: ranks, of which some may not know their offsets.
 AT_OFFSETS: Mapping[str, str] = {
@@ -37,11 +40,11 @@ _PAIRS = {"posix": ("open", "close"), "stdio": ("fopen", "fclose"), "mpiio": ("M
 _MOVING = DATA | {Role.MAP, Role.RESIZE, Role.BEGIN}
 
 
-def _made_up(path: WorkloadPath, row: int, name: str, groups: int, *, opens: bool) -> dict[str, Any]:
+def _made_up(path: WorkloadPath, row: int, name: str, groups: int) -> dict[str, Any]:
     """Return an operation on the file of a row."""
     like = path.table.slice(row, 1).to_pylist()[0]
     values: dict[str, Any] = {name: like[name] for name in ("id", "file", "owner", "layer")}
-    values |= {"operation": name, "groups": groups, "extra": f'{{"{IMPLIED}":true}}' if opens else None}
+    values |= {"operation": name, "groups": groups, "extra": IMPLIED_MARK}
     for group in range(path.group_count):
         taking_part = groups >> group & 1
         values |= {f"{column}_{group}": None for column in PER_GROUP}
@@ -51,6 +54,11 @@ def _made_up(path: WorkloadPath, row: int, name: str, groups: int, *, opens: boo
 
 def with_opens(path: WorkloadPath) -> WorkloadPath:
     """Return a path in which every session that moves data has an open."""
+    return opened(path)[0]
+
+
+def opened(path: WorkloadPath) -> tuple[WorkloadPath, NDArray[np.int64]]:
+    """Return the same, and of each of its rows the ID in the path itself; of what is made up that of the row beside."""
     pairs = list(zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True))
     known = {pair: operation_of(*pair) for pair in set(pairs)}
     kinds: list[Operation] = [known[pair] for pair in pairs]
@@ -64,13 +72,13 @@ def with_opens(path: WorkloadPath) -> WorkloadPath:
         for row in session.members:
             users |= groups[row]
         opening, closing = _PAIRS[session.layer]
-        rows.append(_made_up(path, session.first, opening, users, opens=True) | {"session": number})
+        rows.append(_made_up(path, session.first, opening, users) | {"session": number})
         places.append(session.first - 0.5)
         if not session.has_close:
-            rows.append(_made_up(path, session.last, closing, users, opens=False) | {"session": number})
+            rows.append(_made_up(path, session.last, closing, users) | {"session": number})
             places.append(session.last + 0.5)
     if not rows:
-        return path
+        return path, path.table["id"].to_numpy()
     schema = path.table.schema.remove_metadata()
     plain = pa.schema([pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
                        for field in schema])  # fmt: skip
@@ -80,4 +88,4 @@ def with_opens(path: WorkloadPath) -> WorkloadPath:
     order = np.argsort(np.concatenate([np.arange(path.table.num_rows), places]), kind="stable")
     whole = whole.take(pa.array(order)).cast(schema)
     ids = pa.array(np.arange(whole.num_rows, dtype=np.int64))
-    return WorkloadPath(whole.set_column(0, schema.field("id"), ids), path.info)
+    return WorkloadPath(whole.set_column(0, schema.field("id"), ids), path.info), whole["id"].to_numpy()

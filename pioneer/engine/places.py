@@ -1,20 +1,52 @@
 """Where the files of a path are when it is carried out: below one folder, and nowhere else.
 
 A path has the names of the program that was traced. ``/scratch/u/out.nc`` becomes ``FOLDER/scratch/u/out.nc``,
-``run/out.nc`` becomes ``FOLDER/run/out.nc``. A name that would leave the folder is refused.
+``run/out.nc`` becomes ``FOLDER/run/out.nc``. A name that would leave the folder is refused, with the option that
+leaves it out of a path.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
+import re
+import shlex
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-__all__ = ["PlaceError", "Places", "Placing"]
+__all__ = ["PlaceError", "Places", "Placing", "leave_out", "without_place"]
+
+_FIELD = re.compile(r"\{rank[^}]*\}")
+_WILD = re.compile(r"([*?[])")
+
+_MOST_OF_PART, _MOST_OF_NAME = 255, 3000  # bytes; the folder's own name comes before it
 
 
 class PlaceError(ValueError):
     """A name has no place below the folder."""
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of a name below a folder; none where it leads out, or is the folder itself."""
+    parts = [part for part in PurePosixPath(posixpath.normpath(name)).parts if not part.startswith("/")]
+    return [] if ".." in parts or "\0" in name else parts
+
+
+def without_place(names: Iterable[str]) -> list[str]:
+    """Return the names that have no place below any folder, sorted."""
+    return sorted(name for name in names if not _parts(name))
+
+
+def leave_out(names: Iterable[str]) -> str:
+    """Return the options by which `pioneer path` and `all` leave out what is done to files, as a shell has them.
+
+    Parameters
+    ----------
+    names : of files, also templates of a path: their fields match any text.
+    """
+    patterns = [_FIELD.sub("*", _WILD.sub(r"[\1]", name)) for name in names]
+    return " ".join(f"--skip {shlex.quote(pattern)}" for pattern in dict.fromkeys(patterns))
 
 
 class Placing(Protocol):
@@ -41,11 +73,16 @@ class Places:
         Raises
         ------
         PlaceError
-            The name leads out of the folder, by ``..`` or by a symbolic link that is there, or is empty.
+            The name leads out of the folder, by ``..`` or by a symbolic link that is there, is empty, or longer than
+            names are.
         """
-        parts = [part for part in PurePosixPath(posixpath.normpath(name)).parts if not part.startswith("/")]
-        if not parts or ".." in parts or "\0" in name:
-            raise PlaceError(f"{name!r} has no place below {self.folder}")
+        if any(len(os.fsencode(part)) > _MOST_OF_PART for part in name.split("/")) or (
+                len(os.fsencode(name)) > _MOST_OF_NAME):  # fmt: skip
+            raise PlaceError(f"{name[:80]!r}... is longer than names of files are")
+        parts = _parts(name)
+        if not parts:
+            raise PlaceError(f"{name!r} has no place below {self.folder}; a path is made without it by "
+                             f"{leave_out([name])}")  # fmt: skip
         place = self.folder.joinpath(*parts)
         if not place.parent.resolve().is_relative_to(self.folder) or place.is_symlink():
             raise PlaceError(f"{place}: a symbolic link leads out of {self.folder}, or may do so")

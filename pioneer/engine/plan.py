@@ -10,7 +10,8 @@ Algorithm. A rank belongs to a group (`path.groups_of_ranks`). Its offset in a s
            session, a wait the request of the call that it ends. The handle is closed by the last close of its session:
            those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
-           no open, or the trace does not tell its view. What one rank leaves out of a collective all leave out.
+           no open, it has no name, or the trace does not tell its view. What one rank leaves out of a collective all
+           leave out. What cannot be planned is an error that names its operation. All numbers of a plan are in range.
 """
 
 from __future__ import annotations
@@ -25,16 +26,24 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.engine.beside import COPIES, Mappings, size_of, target_of
-from mpiio_ext.pioneer.engine.coverage import BY_DESCRIPTOR, LEFT_OUT, OPERATIONS, reason_of
+from mpiio_ext.pioneer.engine.beside import COPIES, Mappings, mapping_flags, size_of, target_of
+from mpiio_ext.pioneer.engine.coverage import (
+    BY_DESCRIPTOR,
+    LEFT_OUT,
+    NAMELESS,
+    ONE_NAME,
+    OPERATIONS,
+    engine_number,
+    reason_of,
+)
 from mpiio_ext.pioneer.engine.existing import existing_files
 from mpiio_ext.pioneer.engine.meetings import meetings
-from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, with_opens
+from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, opened
 from mpiio_ext.pioneer.engine.parts import Parts
-from mpiio_ext.pioneer.engine.places import Placing
+from mpiio_ext.pioneer.engine.places import PlaceError, Placing
 from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
 from mpiio_ext.pioneer.engine.rank_views import RankViews, parsed
-from mpiio_ext.pioneer.operations import WHENCE, Operation, Role, operation_of
+from mpiio_ext.pioneer.operations import SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.short import MOVED
@@ -42,7 +51,11 @@ from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["OPERATIONS", "Plan", "group_of_rank", "make_plan", "open_flags", "reading_numbers", "writing_numbers"]
+__all__ = ["MOST", "OPERATIONS", "Plan", "PlanError", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
+           "writing_numbers"]  # fmt: skip
+
+#: Of an offset, a size in bytes or a slack time in ns: sums of several are still numbers of 64 bits.
+MOST = 1 << 60
 
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
@@ -56,6 +69,10 @@ _WRITING = ("write", "pwrite", "fwrite", *sorted(COPIES), *(
     *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")))  # fmt: skip
 
 
+class PlanError(ValueError):
+    """An operation of a path cannot be planned; the message has its ID and its name."""
+
+
 @dataclass(slots=True)
 class Plan:
     """What one rank does; arrays have an element for each of its operations.
@@ -67,7 +84,7 @@ class Plan:
     file, second : index in `paths`, -1: none; the other name of calls that have two.
     slot : which open handle, -1: none.
     communicator : of MPI_File_open: index in `communicators`, -1: this rank alone takes part.
-    flags : of opens and seeks; of mmap its protection.
+    flags : of opens and seeks; of mmap its protection, and `beside.PRIVATE`.
     request : of nonblocking calls and of waits, -1: none, or all.
     other : of calls on mappings which one; of copies the handle of their target; -1: none (`beside`).
     view : of MPI_File_set_view: index in `views`, else -1.
@@ -88,6 +105,8 @@ class Plan:
     slots, requests, mappings : numbers of handles, of nonblocking calls that are under way, and of mappings, at a time.
     folders : those of `paths` that are opened as folders.
     existing : those of `paths` that were there before the program, and at least how long, bytes (`existing`).
+    together : what all ranks have to make alike, int64 of shape (n, 4): the collective calls on files that all have
+        opened: the session, the engine's operation, how often ranks have met before it, and the row in `ids`.
     unknown : how many operations of each name are left out.
     reasons : why, by name.
     """
@@ -122,6 +141,7 @@ class Plan:
     start_ns: int = 0
     folders: set[str] = field(default_factory=set)
     existing: dict[str, int] = field(default_factory=dict)
+    together: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     unknown: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -407,7 +427,7 @@ class Planner:
         if kind.role is Role.SEEK and self.offsets[row] < 0:  # where it leads to is not known
             return 0 if kind.name == "rewind" else WHENCE.get(str(extra.get("whence", 0)), 0)
         if kind.role is Role.MAP:
-            return int(extra.get("protection", 1))
+            return mapping_flags(extra)
         return int(bool(extra.get("value"))) if kind.name == "MPI_File_set_atomicity" else 0
 
     def _offset(self, row: int) -> int:
@@ -447,7 +467,9 @@ class Planner:
         """Return the number of the communicator of an open; -1: this rank opens it alone."""
         members = self.parts.members(row)
         if members is None:
-            alone = extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
+            template = Template(self.files[row] or "")  # what has a name for each rank is no file of all
+            alone = (extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
+                     or template.has_rank or template.of_part)  # fmt: skip
             if alone or not self.everybody[row]:
                 return -1
         elif members == (self.rank,):
@@ -460,18 +482,26 @@ class Planner:
         paths, found = list(self.numbers), existing_files(self.path, self.kinds, self.sessions)
         return {paths[self.known[name]]: size for name, size in found.items() if name in self.known}
 
+    def _lacking(self, row: int, kind: Operation) -> str | None:
+        """Return why an operation cannot be made that lacks a name, None where it does not."""
+        if self.files[row] is None and (kind.in_session or kind.role is Role.META):
+            return NAMELESS
+        second = parsed(self.extras[row]).get("file2") if kind.name in SECOND_NAMES else ""
+        return None if isinstance(second, str) else ONE_NAME
+
     def row(self, row: int) -> tuple[int, ...] | None:
         """Return the columns of an operation, without its slack time; None: it is left out."""
         kind, session = self.kinds[row], self.handles.of[row]
-        number = OPERATIONS.get(kind.name)
+        number = engine_number(kind.layer, kind.name)
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
             return None
         if kind.name in _OF_FOLDERS and session >= 0 and not self.handles.of_folder[session]:
             self.leave_out(kind, known=True, why=BY_DESCRIPTOR)
             return None
-        if number is None or (session >= 0 and not self.handles.has_open[session]):
-            self.leave_out(kind, known=number is not None)
+        lacking = None if number is None else self._lacking(row, kind)
+        if number is None or lacking is not None or (session >= 0 and not self.handles.has_open[session]):
+            self.leave_out(kind, known=number is not None, why=lacking)
             return None
         extra, view, request = parsed(self.extras[row]), -1, -1
         size = size_of(kind.name, extra, self.sizes[row])
@@ -499,13 +529,59 @@ class Planner:
                 self.leave_out(kind, known=True)
                 return None
             request = found
-        file, second = self.number_of(self.files[row]), self.number_of(extra.get("file2"))
+        second_name = extra.get("file2")
+        file, second = self.number_of(self.files[row]), self.number_of(
+            second_name if isinstance(second_name, str) else None)  # fmt: skip
         if kind.name == "opendir" or (kind.role is Role.OPEN and kind.layer == "posix" and flags & os.O_DIRECTORY):
             self.folders.add(next(name for name, known in self.numbers.items() if known == file))
         together = self._communicator(row, extra) if kind.role is Role.OPEN and kind.layer == "mpiio" else -1
         assert number is not None
+        if not -(1 << 31) <= flags < 1 << 31 or not -MOST <= offset <= MOST or not 0 <= size <= MOST:
+            raise ValueError("flags, offset or size are beyond what files have")
         return (row, number, file, second, slot, together, flags, request, other, view, offset, size,
                 place, end, self.handles.views.get(session, -1), self._offset(row))  # fmt: skip
+
+
+def _gone_along(planner: Planner, rows: Sequence[int], ids: NDArray[np.int64], states: States) -> list[tuple[int, ...]]:
+    """Return the columns of rows that are planned one by one; the states of their sessions are noted.
+
+    `ids` are those of the path itself.
+    """
+    found = []
+    for row in rows:
+        try:
+            columns = planner.row(row)
+        except PlaceError as error:
+            raise PlaceError(f"operation {ids[row]}: {planner.kinds[row].name}: {error}") from error
+        except (ValueError, TypeError, OverflowError, AttributeError, LookupError) as error:
+            name, extra = planner.kinds[row].name, planner.extras[row]
+            raise PlanError(f"operation {ids[row]}: {name}: {error}; its extra is {str(extra)[:200]}") from error
+        session = planner.handles.of[row]
+        states.note(session, row, planner.handles.slot_of.get(session, -1), planner.handles.views.get(session, -1))
+        if columns is not None:
+            found.append(columns)
+    return found
+
+
+def _check_range(path: WorkloadPath, group: int, ids: NDArray[np.int64]) -> None:
+    """Raise a PlanError where a number of a group is beyond what files and clocks have."""
+    for name in ("offset", "size", "slack"):
+        beyond = np.flatnonzero(pc.fill_null(path.table[f"{name}_{group}"], 0).to_numpy() > MOST)
+        if beyond.size:
+            row = int(beyond[0])
+            raise PlanError(f"operation {ids[row]}: {path.words('operation')[row]}: {name}_{group} is beyond {MOST:,}")
+
+
+def _together(planner: Planner, arrays: dict[str, Any], met: NDArray[np.int32], whole: int) -> NDArray[np.int64]:
+    """Return `Plan.together`; `whole` is the number of the communicator of all ranks, -1: there is none."""
+    rows = arrays["ids"]
+    if whole < 0 or not rows.size:
+        return np.zeros((0, 4), np.int64)
+    sessions = np.array(planner.handles.of, np.int64)[rows]
+    kinds = [planner.kinds[row] for row in rows.tolist()]
+    opens = (arrays["communicator"] == whole) & np.array([kind.role is Role.OPEN for kind in kinds])
+    alike = np.array([kind.collective for kind in kinds], np.bool_) & np.isin(sessions, sessions[opens])
+    return np.stack([sessions, arrays["operation"].astype(np.int64), met.astype(np.int64), rows], axis=1)[alike]
 
 
 def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Plan:
@@ -515,19 +591,16 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     ------
     PlaceError
         A name of the path leads out of the folder.
+    PlanError
+        An operation of the path makes no sense: its arguments are of the wrong kind, or beyond what files have.
     """
-    path = with_opens(path)
+    path, ids = opened(path)
     planner = Planner(path, rank, ranks, places)
+    _check_range(path, planner.group, ids)
     slacks = pc.fill_null(path.table[f"slack_{planner.group}"], 0).to_numpy()
     every = np.flatnonzero(planner.groups >> planner.group & 1).astype(np.int64)
-    plain = plain_rows(planner, every)
-    rows, states = [], States()
-    for row in every[~plain].tolist():
-        found = planner.row(row)
-        session = planner.handles.of[row]
-        states.note(session, row, planner.handles.slot_of.get(session, -1), planner.handles.views.get(session, -1))
-        if found is not None:
-            rows.append(found)
+    plain, states = plain_rows(planner, every), States()
+    rows = _gone_along(planner, every[~plain].tolist(), ids, states)
     alone = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS) - 1)
     columns = np.concatenate([alone, plain_columns(planner, every[plain], states)])
     columns = columns[np.argsort(columns[:, 0], kind="stable")]
@@ -545,4 +618,5 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
         in_force=planner.in_force, slots=planner.handles.count,
         requests=planner.requests.count, mappings=planner.mappings.count, start_ns=path.info.start(planner.group),
         folders=planner.folders, existing=planner.existing(), unknown=planner.unknown, reasons=planner.reasons,
+        together=_together(planner, arrays, met, planner.communicators.get((), -1)),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from mpiio_ext.pioneer.path.views import parse
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay", "waits"]
+__all__ = ["NOT_MADE", "Outcome", "carry_out", "needed_files", "prepare_files", "replay", "together_alike", "waits"]
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)
@@ -39,7 +40,8 @@ class Outcome:
     start, duration : ns, of each operation, from the engine's start.
     result : what each call returned, or NOT_MADE.
     seconds : from the engine's start to its last call's end.
-    error : why each call has failed: errno, of MPI-IO the class of the error; 0: it has not.
+    error : why each call has failed: errno, of MPI-IO the class of the error; 0: it has not; negative, the same of a
+        call that may: what it asks for or removes is not there, what it makes is there.
     bytes_written, bytes_read : of calls that succeeded; of reads through MPI-IO those that were asked for.
     bytes_preallocated : the same of calls that make room in files.
     failed, left_out : numbers of calls.
@@ -193,6 +195,19 @@ def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], tim
     return found
 
 
+def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
+    """Return what is wrong where ranks would wait for each other for ever: the same on all. Collective, blocking.
+
+    All ranks have to make the same collective calls on files that all have opened, in the same order.
+    """
+    own = hashlib.blake2b(np.ascontiguousarray(plan.together[:, :3]).tobytes(), digest_size=16).digest()
+    every = comm.allgather(own)
+    other = next((rank for rank, one in enumerate(every) if one != every[0]), None)
+    return None if other is None else (
+        f"rank {other} would not make the collective calls of rank 0, and both would wait for ever: `mpiio-ext pioneer "
+        "check PATH` names the operation")  # fmt: skip
+
+
 def carry_out(
     plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
     most_bytes: int = 2**63 - 1, info: Any = None,
@@ -203,6 +218,12 @@ def carry_out(
     ----------
     plan, comm, time_scale, spin_ns, most_bytes : as of `replay`.
     info : MPI.Info of every MPI_File_open; None: without.
+
+    Raises
+    ------
+    MemoryError, ValueError
+        A rank has no memory for its buffers; a plan has numbers that are out of their range. On all ranks, before
+        anything is done.
     """
     from mpi4py import MPI
 
@@ -223,14 +244,19 @@ def carry_out(
     for name, array in arrays.items():
         setattr(order, name, ffi.from_buffer(kinds[array.dtype.name], array))
     with recorded():
-        failed = lib.mpiio_ext_engine_run(order) != 0
+        code = lib.mpiio_ext_engine_run(order)
+    lib.mpiio_ext_engine_end(order)
     for view in views:
         view.Free()
     for one, ranks in zip(communicators, plan.communicators, strict=True):
         if ranks:
             one.Free()
-    if failed:
-        raise MemoryError("the engine has no memory for its buffers")
+    if code == -1:
+        raise MemoryError("the engine has no memory for its buffers, on this rank or another")
+    if code != 0:
+        row, wrong = order.wrong_row, order.wrong
+        raise ValueError("the plan of another rank is wrong" if wrong == ffi.NULL else
+                         f"row {row} of the plan, operation {plan.ids[row]} of the path: {ffi.string(wrong).decode()}")
     ended = arrays["start"] + arrays["duration"]
     return Outcome(
         start=arrays["start"], duration=arrays["duration"], result=arrays["result"], error=arrays["error"],
@@ -263,13 +289,17 @@ def replay(
 
     Raises
     ------
-    PlaceError
-        A name of the path leads out of the folder. On all ranks whose names do.
+    PlaceError, PlanError
+        A name of the path leads out of the folder; an operation makes no sense. On all ranks where it is so.
+    ValueError
+        Ranks would wait for each other in collective calls for ever. On all ranks.
     OSError
         A file that is read cannot be made.
     """
     with unrecorded():
         plan = make_plan(path, comm.rank, comm.size, Places(folder))
+        if problem := together_alike(plan, comm):
+            raise ValueError(problem)
         prepare_files(plan, comm)
         outcome = carry_out(plan, comm, time_scale=time_scale, spin_ns=spin_ns, most_bytes=most_bytes)
     return plan, outcome

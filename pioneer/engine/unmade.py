@@ -10,27 +10,32 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 
-from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
-from mpiio_ext.pioneer.engine.places import PlaceError, Places
-from mpiio_ext.pioneer.operations import CATALOG, DATA, operation_of
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, engine_number
+from mpiio_ext.pioneer.engine.places import leave_out, without_place
+from mpiio_ext.pioneer.engine.rank_views import parsed
+from mpiio_ext.pioneer.operations import CATALOG, DATA, SECOND_NAMES, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 
-__all__ = ["unmade"]
+__all__ = ["refused_files", "unmade"]
 
-_NOWHERE = Path("/replay")
 _MOST = 10  # names in all
 
 
 def _unknown(path: WorkloadPath) -> Iterator[str]:
-    """Yield a line for each operation that is in no catalogue; with the one that it looks like."""
+    """Yield a line for each operation that the engine does not make, by its own table; with the one that it looks like.
+
+    Of what has a reason of its own (`LEFT_OUT`) the replay tells.
+    """
     pairs = zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True)
     for (layer, name), count in sorted(Counter(pairs).items()):
-        if (layer, name) in CATALOG or name in LEFT_OUT:
+        if engine_number(layer, name) is not None or name in LEFT_OUT:
+            continue
+        if (layer, name) in CATALOG:
+            yield f"{count:,} {name} ({layer}): the engine does not know it: a replay leaves it out"
             continue
         layers = sorted(other for other, known in CATALOG if known == name)
         near = difflib.get_close_matches(name, [known for other, known in CATALOG if other == layer], n=1,
@@ -54,16 +59,48 @@ def _without_size(path: WorkloadPath) -> Iterator[str]:
                f"the first one is operation {ids[np.flatnonzero(lacking)[0]]}")  # fmt: skip
 
 
+def _without_names(path: WorkloadPath) -> Iterator[str]:
+    """Yield a line where operations lack the name, or the second name, of a file: a replay leaves them out."""
+    files, extras, ids = path.words("file"), path.words("extra"), path.table["id"].to_numpy()
+    nameless, alone = list[int](), list[int]()
+    for at, (layer, name) in enumerate(zip(path.words("layer"), path.words("operation"), strict=True)):
+        kind = operation_of(layer, name)
+        if name in LEFT_OUT or (layer, name) not in CATALOG:
+            continue
+        if files[at] is None and (kind.in_session or kind.role is Role.META):
+            nameless.append(at)
+        elif name in SECOND_NAMES and not isinstance(parsed(extras[at]).get("file2"), str):
+            alone.append(at)
+    for rows, what in ((nameless, "name no file"), (alone, 'have no second name ("file2" in extra)')):
+        if rows:
+            names = ", ".join(sorted({path.words("operation")[at] for at in rows})[:_MOST])
+            yield (f"{len(rows):,} operations {what}: {names}; the first one is operation {ids[rows[0]]}: a replay "
+                   "leaves them out")  # fmt: skip
+
+
+def _is_refused(file: str) -> bool:
+    """Return whether a file of a path has no place; what is no template is refused for that (`refused`)."""
+    try:
+        return bool(without_place([Template(file).name(0)]))
+    except ValueError:
+        return False
+
+
+def refused_files(path: WorkloadPath) -> list[str]:
+    """Return the files of a path, by their names in it, that have no place below the folder of a replay."""
+    texts = pc.unique(path.table["extra"].cast("string")).to_pylist()
+    seconds = [parsed(text).get("file2") for text in texts if text and '"file2"' in text]
+    files = {file for file in (*path.words("file").tolist(), *seconds) if isinstance(file, str)}
+    return sorted(filter(_is_refused, files))
+
+
 def _places(path: WorkloadPath) -> Iterator[str]:
     """Yield a line for each file that a replay refuses."""
-    places = Places(_NOWHERE)
-    for name in sorted({file for file in path.words("file").tolist() if file is not None}):
-        try:
-            places.of(Template(name).name(0))
-        except PlaceError as error:
-            yield f"a replay refuses the path: {error}"
+    for name in refused_files(path):
+        yield (f"a replay refuses the path: {name!r} has no place below its folder; a path is made without it by "
+               f"{leave_out([name])}")  # fmt: skip
 
 
 def unmade(path: WorkloadPath) -> list[str]:
     """Return what a replay would leave out or refuse, a line each; empty: nothing of these kinds."""
-    return [*_unknown(path), *_without_size(path), *_places(path)]
+    return [*_unknown(path), *_without_size(path), *_without_names(path), *_places(path)]

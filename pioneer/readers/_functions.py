@@ -57,12 +57,11 @@ chown file,owner,group
 fchown handle,owner,group
 unlink file
 unlinkat dir,file,flags
-remove file
-rename file,to
-renameat dir,file,to_dir,to
-renameat2 dir,file,to_dir,to,flags
-link file,to
-linkat dir,file,to_dir,to,flags
+rename file,file2
+renameat dir,file,to_dir,file2
+renameat2 dir,file,to_dir,file2,flags
+link file,file2
+linkat dir,file,to_dir,file2,flags
 symlink target,file
 symlinkat target,dir,file
 readlink file,-,size
@@ -118,6 +117,7 @@ fileno handle
 feof handle
 setvbuf handle,-,mode,buffer
 tmpfile =handle
+remove file
 """
 
 _AT = "handle,offset,-,count,datatype,-"

@@ -1,13 +1,14 @@
 """DFTracer: JSON lines, ``.pfw`` and ``.pfw.gz``, one file a process or several processes in one.
 
-Problem.    Names are hashes whose table may come after their first use; two schemas are in use (numbers and letters of
-            2024, texts and numbers later); a call is written when it is over.
+Problem.    Names are hashes whose table may come after their first use; three schemas are in use (names and quoted
+            numbers of 2023, numbers and letters of 2024, texts and numbers later); a call is written when it is over.
 Algorithm.  Two passes: the tables, ranks and units of all files; then the events, by the scanner in C
             (csrc/pioneer/mpiox_rawtrace_dftracer.h), sorted by their beginning.
 Ranks.      Of the record ``PR`` (``rank``) or ``process_name`` "Rank N" of a process; else the processes in the order
             of their numbers.
-Guarantee.  Every event of POSIX, STDIO and MPI is a row or is counted in Loss. Events of applications are no calls:
-            they are named with their number, and not counted as lost.
+Guarantee.  Every event of POSIX, STDIO and MPI is a row or is counted in Loss, with its line; so is one whose size,
+            offset, result or handle is no number. Events of applications are no calls: they are named with their
+            number, and not counted as lost.
 Missing.    ``depth``; of opens of streams their handle; ``offset`` of calls that use the file's position.
 """
 
@@ -34,6 +35,7 @@ NAME = "dftracer"
 LACKS = ["depth", "handles of streams", "offsets of calls that use the position of the file"]
 _SUFFIXES = (".pfw", ".pfw.gz")
 _EVENT = re.compile(rb'^\[?\s*\{"id":[^{}]*"cat":"|^\[?\s*\{"name":[^{}]*"cat":"dftracer"')
+_HOST = re.compile(rb'"hostname":"([^"\\]*)"')  # of 2023: in each event
 
 
 def recognizes(path: Path) -> bool:
@@ -55,9 +57,10 @@ class _Tables:
     def add(self, note: dict[str, Any]) -> None:
         """Take in a record of metadata."""
         args = note.get("args")
-        if not isinstance(args, dict) or not isinstance(note.get("pid"), int):
+        number = str(note.get("pid"))  # 2023: in quotes
+        if not isinstance(args, dict) or not number.isascii() or not number.isdigit() or len(number) > 18:
             return
-        pid, name, value = note["pid"], str(args.get("name", "")), str(args.get("value", ""))
+        pid, name, value = int(number), str(args.get("name", "")), str(args.get("value", ""))
         self.processes[pid] = None
         rank = value if name == "rank" else name.removeprefix("Rank ") if value == "process_name" else ""
         if rank.isascii() and rank.isdigit() and len(rank) < 10:
@@ -152,6 +155,12 @@ def _first_pass(parser: RawTrace, paths: Sequence[Path]) -> _Tables:
     return tables
 
 
+def _host_of(path: Path) -> str:
+    """Return the host that the first events of a file name, "": they name none."""
+    found = _HOST.search(begin_of(path))
+    return "" if found is None else text_of(found[1])
+
+
 def _one_file(parser: RawTrace, path: Path, source: Source, placement: _Placement) -> Iterator[pa.RecordBatch]:
     placement.seen.clear()
     before = parser.others()
@@ -160,7 +169,7 @@ def _one_file(parser: RawTrace, path: Path, source: Source, placement: _Placemen
     pids = sorted(placement.seen)
     if len(pids) == 1:
         source.rank = placement.tables.rank_of(pids[0])
-        source.host = placement.tables.hosts.get(placement.tables.host_of.get(pids[0], ""), "")
+        source.host = placement.tables.hosts.get(placement.tables.host_of.get(pids[0], ""), "") or _host_of(path)
     if source.lines == 0:
         source.loss.truncated = True
         source.loss.add(0, "empty file", count=0)

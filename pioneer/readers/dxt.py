@@ -90,15 +90,16 @@ class _Columns:
             return
         every = {name: np.concatenate(parts) for name, parts in self.parts.items()}
         order = np.lexsort((every["timestamp"], every["rank"]))
-        layers = pa.array([layer for layer, _ in self.operations], pa.string())
+        layers = sorted({layer for layer, _ in self.operations})  # one code a layer: pandas takes no word twice
+        layer_of = np.array([layers.index(layer) for layer, _ in self.operations], np.int32)
         names = pa.array([operation for _, operation in self.operations], pa.string())
         files = pa.array(list(self.files), pa.string())
         for start in range(0, len(order), _BATCH):
             rows = {name: values[order[start : start + _BATCH]] for name, values in every.items()}
-            kinds, count = pa.array(rows["kind"].astype(np.int32)), len(rows["kind"])
+            kinds, count = rows["kind"].astype(np.int32), len(rows["kind"])
             known = {
-                "operation": pa.DictionaryArray.from_arrays(kinds, names),
-                "layer": pa.DictionaryArray.from_arrays(kinds, layers),
+                "operation": pa.DictionaryArray.from_arrays(pa.array(kinds), names),
+                "layer": pa.DictionaryArray.from_arrays(pa.array(layer_of[kinds]), pa.array(layers, pa.string())),
                 "file": pa.DictionaryArray.from_arrays(pa.array(rows["file"].astype(np.int32)), files),
                 "thread": pa.array(np.zeros(count, np.int32)),
                 "rank": pa.array(rows["rank"].astype(np.int32)),

@@ -7,7 +7,8 @@ Ranks.      Files RANK or RANK.THREAD behind a common name: these. Else processe
             fork, in the order of their numbers; start strace once for each rank and put the rank into the name.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    ``depth`` and MPI calls. Without -y the file of a call that has a descriptor; without -T durations, except
-            of calls in two lines. Strings that strace cut (-s) are marked ``cut`` in ``extra``.
+            of calls in two lines. Strings that strace cut (-s) are marked ``cut`` in ``extra``. Relative names stay so
+            until a line tells the working folder (with -y the first ``openat`` of a process, which its start has).
 """
 
 from __future__ import annotations

@@ -250,7 +250,9 @@ def _operations_of(batch: pa.RecordBatch) -> pa.Array:
             chosen, name = _telling(batch, rows, _AT_REMOVEDIR), "rmdir"
         indices[chosen] = len(plain)
         plain.append(name)
-    return pa.DictionaryArray.from_arrays(indices.astype(np.int32), pa.array(plain, pa.string()))
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(plain))}  # "open" and "openat" are one word
+    codes = np.array([numbers[word] for word in plain], np.int32)[indices]
+    return pa.DictionaryArray.from_arrays(codes, pa.array(list(numbers), pa.string()))
 
 
 def _result_of(batch: pa.RecordBatch, columns: _Columns, names: _Names) -> pa.RecordBatch:

@@ -7,12 +7,13 @@ from rank to rank. Operations on them are masked, not dropped; the list can be r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["PATTERNS", "matcher"]
+__all__ = ["PATTERNS", "import_folders", "matcher"]
 
 #: Regular expressions for the beginning of a file's name.
-PATTERNS = (
+_USUAL = (
     r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|open_mpi|sem\.|ucx_|psm|cma|rocm_smi|cuda))",  # programs use /dev/shm as well
     r"/(?:proc|sys|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
     r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
@@ -24,6 +25,32 @@ PATTERNS = (
     r".*/lib/python\d[\d.]*(?:/|\.zip$|$)",
     r"/tmp/?$", r".*\.so(?:\.\d+)*$", r".*/__pycache__(?:/|$)", r".*\.py[co]?$",
 )  # fmt: skip
+
+
+def import_folders(locations: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the folders that an editable installation looks for when a program imports it, there or not.
+
+    Parameters
+    ----------
+    locations : folders of each package, by its whole name, as scikit-build-core's finder has them.
+    """
+    found = {folder for folders in locations.values() for folder in folders}
+    for name in locations:
+        parent, _, child = name.rpartition(".")
+        found |= {f"{folder.rstrip('/')}/{child}" for folder in locations.get(parent, ())}
+    return found
+
+
+def _own_folders() -> tuple[str, ...]:
+    """Return a pattern for the folders of this installation, where it is editable, and not for what is below them."""
+    finders = (getattr(finder, "submodule_search_locations", None) for finder in sys.meta_path)
+    own = [locations for locations in finders if isinstance(locations, dict) and __package__.split(".")[0] in locations]
+    folders = sorted(folder for locations in own for folder in import_folders(locations))
+    return (rf"(?:{'|'.join(map(re.escape, folders))})/?$",) if folders else ()
+
+
+#: The same of an editable installation of mpiio_ext, which looks for its packages in its sources.
+PATTERNS: tuple[str, ...] = (*_USUAL, *_own_folders())
 
 
 def matcher(patterns: Iterable[str] = PATTERNS) -> re.Pattern[str]:

@@ -16,6 +16,7 @@ Source: He, Du, Narasimhamurthy, "PIONEER", section V-D, Algorithm 1, Figure 4.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import DATA, Operation, Role
+from mpiio_ext.pioneer.operations import DATA, SECOND_NAMES, Operation, Role
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile import ClassProfile, Profile
@@ -50,6 +51,7 @@ class _Row:
     operation: Operation
     file: str | None
     owner: str
+    second: str | None = None
     offset: int = -1
     size: int = -1
     session: int = -1
@@ -167,7 +169,10 @@ def _sessions(source: ClassDraws, numbers: Iterator[int]) -> Iterator[tuple[str,
 
 def _outside(found: ClassProfile, owner: str, ends: Mapping[str, int], factor: float,
              random: np.random.Generator) -> Iterator[tuple[int | None, _Row]]:  # fmt: skip
-    """Yield operations of RT2, with a wish where they have one: behind the last close of a file that is removed."""
+    """Yield operations of RT2, with a wish where they have one: behind the last close of a file that is removed.
+
+    Of a class without files each has a file of its own, which was there before, or is looked for.
+    """
     files = list(ends)
     removed = itertools.cycle(files)
     numbers = itertools.count()
@@ -176,15 +181,20 @@ def _outside(found: ClassProfile, owner: str, ends: Mapping[str, int], factor: f
         if operation.role is Role.WAIT:
             continue  # a wait belongs to what it ends
         for _ in range(max(1, round(count * factor))):
-            if owner == NO_FILE or not files:
+            if owner == NO_FILE:
                 yield None, _Row(operation, None, NO_FILE)
+                continue
+            number = next(numbers)
+            second = f"{_NAMES[owner].format('made')}.{number}" if name in SECOND_NAMES else None
+            if name in _MAKING and second is None:
+                yield None, _Row(operation, f"{_NAMES[owner].format('made')}.{number}", owner)
+            elif not files:
+                yield None, _Row(operation, f"{_NAMES[owner].format('other')}.{number}", owner, second)
             elif name in _REMOVING:
                 file = next(removed)
-                yield ends[file] + 1, _Row(operation, file, owner)
-            elif name in _MAKING:
-                yield None, _Row(operation, f"{_NAMES[owner].format('made')}.{next(numbers)}", owner)
+                yield ends[file] + 1, _Row(operation, file, owner, second)
             else:
-                yield None, _Row(operation, files[int(random.integers(len(files)))], owner)
+                yield None, _Row(operation, files[int(random.integers(len(files)))], owner, second)
 
 
 def _spread(runs: list[_Run], loose: Sequence[_Row], random: np.random.Generator) -> list[_Run]:
@@ -253,7 +263,7 @@ def _path_of(rows: Sequence[_Row], slack: NDArray[np.int64], ranks: int, step: i
         "groups": pa.array(bits),
         "session": _known([row.session for row in rows]),
         "layer": pa.array([row.operation.layer for row in rows], pa.string()),
-        "extra": pa.nulls(len(rows), pa.string()),
+        "extra": pa.array([json.dumps({"file2": row.second}) if row.second else None for row in rows], pa.string()),
     }
     shared = np.array([row.owner == "shared" and row.operation.role in DATA for row in rows], bool)
     offsets, sizes = _known([row.offset for row in rows]), _known([row.size for row in rows])

@@ -64,6 +64,38 @@ def test_which_bytes_every_rank_touches(tmp_path: pathlib.Path) -> None:
     assert [item["value"] for item in found["metrics"] if item["name"] == "shared.touched"] == [0.0]
 
 
+#: What `tar` does: it reads a folder through a descriptor, closes what the trace has not opened, leaves a file open.
+LIKE_TAR = """\
+openat(AT_FDCWD</d>, "/d/sub", O_RDONLY|O_DIRECTORY) = 4</d/sub>
+fcntl(4</d/sub>, F_GETFD) = 0
+getdents64(4</d/sub>, 0x55 /* 10 entries */, 32768) = 300
+getdents64(4</d/sub>, 0x55 /* 0 entries */, 32768) = 0
+openat(AT_FDCWD</d>, "/d/out.tar", O_WRONLY|O_CREAT, 0666) = 3</d/out.tar>
+write(3</d/out.tar>, "x"..., 512) = 512
+write(3</d/out.tar>, "x"..., 512) = 512
+close(9</d/elsewhere>) = 0
+close(3</d/out.tar>) = 0
+"""
+
+
+def test_what_the_engine_leaves_out_is_not_in_the_total(tmp_path: pathlib.Path) -> None:
+    """Nor single calls of a name of which it makes others; what it closes at its end is not in its trace."""
+    lines = LIKE_TAR.splitlines()
+    (tmp_path / "trace").write_text(
+        "".join(f"7 1700000000.{1000 * number:06} {line} <0.000010>\n" for number, line in enumerate(lines)),
+        encoding="utf-8",
+    )
+    launch = everything(tmp_path, "--time-scale", "0", "--only", "/d/*", ranks=1)
+    document = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    (total,) = (item for item in document["metrics"] if item["name"] == "total")
+    assert (total["judged"], total["value"]) == (True, 0), document["operations"]
+    assert document["failed"] == [] and launch.returncode == 0, launch.describe()
+    assert {item["operation"]: (item["original"], item["synthetic"]) for item in document["operations"]} == {
+        "open": (2, 2), "write": (2, 2), "close": (1, 1)}  # fmt: skip
+    assert document["original"]["operations"] == document["synthetic"]["operations"] == 5
+    assert document["choices"]["left_out_of_original"].startswith("1 close, 1 fcntl, 2 getdents: ")
+
+
 def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> None:
     """A launcher's option that is none: the step is named, its output shown, and no run looks whole."""
     (tmp_path / "data").mkdir()

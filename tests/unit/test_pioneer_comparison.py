@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mpiio_ext.cli import main
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
 from mpiio_ext.pioneer.compare.charts import Series, chart, cumulative, standalone, steps
-from mpiio_ext.pioneer.compare.comparison import BINS, MEANINGS, compare_workloads
-from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED
+from mpiio_ext.pioneer.compare.comparison import BINS, MEANINGS, Metric, compare_workloads
+from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, is_within, shown
 from mpiio_ext.pioneer.compare.workload import load_workload, not_below
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.sanitize import SANITIZED
@@ -167,6 +167,23 @@ def test_another_pace_is_not_judged_where_that_is_said(tmp_path: pathlib.Path) -
     found = compare_workloads(first, second, note="replayed as fast as can be")
     assert found.passed
     assert {metric.name for metric in found.metrics if not metric.judged} == TIMED
+
+
+@pytest.mark.parametrize(("value", "passes", "text"), [
+    (0.7 - 0.65, True, "0.0500"),
+    (0.35 - 0.3, True, "0.0500"), (0.45 - 0.4, True, "0.0500"), (0.55 - 0.5, True, "0.0500"),  # 0.05000000000000004
+    (0.05004, False, "0.05004"), (0.0500001, False, "0.0500001"), (0.0499999, True, "0.0500"),
+    (0.0512, False, "0.0512"),
+])  # fmt: skip
+def test_what_is_printed_agrees_with_the_judgment(value: float, passes: bool, text: str) -> None:
+    metric = Metric(name="arrival", value=value, limit=LIMITS["arrival"])
+    assert (metric.passed, shown(value, metric.limit)) == (passes, text)
+
+
+@given(st.floats(0, 200), st.sampled_from(sorted({*LIMITS.values()})))
+def test_no_number_is_printed_on_the_other_side_of_its_limit(value: float, limit: float) -> None:
+    assert is_within(float(shown(value, limit)), limit) == is_within(value, limit)
+    assert is_within(limit, limit) and not is_within(limit + 1e-6, limit)
 
 
 class _Page(html.parser.HTMLParser):

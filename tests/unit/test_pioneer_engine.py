@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mpiio_ext.pioneer.engine.beside import PRIVATE, mapping_flags
 from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
@@ -44,6 +45,19 @@ def path_of(rows: list[Row], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2
         columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
     return WorkloadPath(pa.table(columns).cast(schema),
                         PathInfo(representatives=tuple(group[0] for group in members), members=members))
+
+
+# ---- mappings --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("extra", "flags"), [
+    ({}, 1), ({"protection": 3, "flags": 1}, 3), ({"protection": 3, "flags": 2}, 3 | PRIVATE),
+    ({"protection": "PROT_READ", "flags": "MAP_PRIVATE"}, 1 | PRIVATE),
+    ({"protection": "PROT_READ|PROT_WRITE", "flags": "MAP_SHARED"}, 3), ({"protection": "0x3", "flags": "01"}, 3),
+    ({"protection": "PROT_NONE", "flags": "MAP_SHARED_VALIDATE|MAP_SYNC"}, 0), ({"protection": 1, "flags": 3}, 1),
+])  # fmt: skip
+def test_protections_as_tracers_print_them(extra: dict[str, Any], flags: int) -> None:
+    assert mapping_flags(extra) == flags
 
 
 # ---- handles ---------------------------------------------------------------------------------------------------------

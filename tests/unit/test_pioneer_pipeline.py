@@ -145,6 +145,28 @@ def test_the_synthetic_path_is_of_the_mode(
     assert pc.max(table["size_0"]).as_py() == size
 
 
+def strace_of(folder: pathlib.Path, *lines: str) -> pathlib.Path:
+    """Return a trace of strace, whose calls are 100 us apart."""
+    path = folder / "app.strace"
+    path.write_text("".join(f"1 1700000000.{100 * number:06} {line} <0.000010>\n" for number, line in enumerate(lines)),
+                    encoding="utf-8")  # fmt: skip
+    return path
+
+
+def test_a_file_that_no_replay_can_make_is_named_with_the_option_that_leaves_it_out(
+    tmp_path: pathlib.Path, launcher: Fake
+) -> None:
+    trace = strace_of(tmp_path, 'openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT, 0666) = 3</d/a>',
+                      'stat("/", {st_mode=S_IFDIR|0755, ...}) = 0', 'stat("../a b", {...}) = 0', "close(3</d/a>) = 0")
+    command = ["pioneer", "all", str(trace), "-o", str(tmp_path / "out"), "--launcher", str(launcher("exit(9)"))]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 2
+    assert "step 2 of 6, path: '../a b', '/' would lie outside" in result.output
+    assert "--skip '../a b' --skip /" in result.output
+    result = CliRunner().invoke(main, [*command, "--replace", "--skip", "../a b", "--skip", "/"])
+    assert "step 5 of 6, replay" in result.output  # the launcher that fails
+
+
 def test_there_is_a_launcher_or_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

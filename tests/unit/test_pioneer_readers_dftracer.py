@@ -48,6 +48,21 @@ NEW = """[
 ]"""
 
 
+#: The one of 2023, as DLIO Profiler 0.0.1 has written it for IOR: names, and numbers in quotes where C has no int.
+FIRST = """[
+ {"id":"0","name":"access","cat":"POSIX","pid":"2315","tid":"4630","ts":"1698975745976947","dur":"2","ph":"X","args":{\
+"hostname":"m-0-0","fname":"testfile"}}
+{"id":"1","name":"open64","cat":"POSIX","pid":"2315","tid":"4630","ts":"1698975745976978","dur":"29","ph":"X","args":{\
+"hostname":"m-0-0","ret":15,"flags":66,"mode":436,"fname":"testfile"}}
+{"id":"2","name":"lseek64","cat":"POSIX","pid":"2315","tid":"4630","ts":"1698975745977017","dur":"1","ph":"X","args":{\
+"hostname":"m-0-0","ret":"262144","whence":"0","offset":"262144","fd":15,"fname":"testfile"}}
+{"id":"3","name":"write","cat":"POSIX","pid":"2315","tid":"4630","ts":"1698975745977021","dur":"205","ph":"X","args":{\
+"hostname":"m-0-0","ret":"131072","count":"262144","fd":"15","fname":"testfile"}}
+{"id":"4","name":"close","cat":"POSIX","pid":"2315","tid":"4630","ts":"1698975745977500","dur":"2","ph":"X","args":{\
+"hostname":"m-0-0","core_affinity": [0,1],"ret":0,"fd":15,"fname":"12"}}
+"""
+
+
 def write(folder: pathlib.Path, name: str, text: str | bytes) -> pathlib.Path:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -71,6 +86,66 @@ def test_schema_of_2024(tmp_path: pathlib.Path) -> None:
     assert (info.skipped, info.sources[0].host, info.sources[0].rank) == (0, "corona173", 3)
     assert info.sources[0].loss.problems[0].why == "1 events of the category 'APP' are no calls"
     assert info_of(with_info(table.schema, info)).lacks == info.lacks
+
+
+def test_schema_of_2023(tmp_path: pathlib.Path) -> None:
+    """Quoted numbers are numbers; a name that is one stays a name."""
+    path = write(tmp_path, "a.pfw", FIRST)
+    assert find_reader(path).NAME == "dftracer"
+    info, _ = table_of(dftracer, path)
+    assert (info.skipped, info.ranks, info.sources[0].rank, info.sources[0].host) == (0, 1, 0, "m-0-0")
+    rows = rows_of(dftracer, path)
+    assert [row["operation"] for row in rows] == ["access", "open", "lseek", "write", "close"]
+    assert [row["file"] for row in rows] == ["testfile"] * 4 + ["12"]
+    assert [row.get("handle") for row in rows] == [None, 15, 15, 15, 15]
+    assert (rows[1]["timestamp"], rows[1]["duration"]) == (1698975745976978_000, 29_000)
+    assert (rows[2]["offset"], rows[2]["result"], json.loads(rows[2]["extra"])) == (262144, 262144,
+                                                                                    {"whence": "SEEK_SET"})  # fmt: skip
+    assert (rows[3]["size"], rows[3]["result"], "extra" in rows[3]) == (262144, 131072, False)
+    assert json.loads(rows[4]["extra"]) == {"core_affinity": "[0,1]"}
+
+
+@pytest.mark.parametrize("broken", ['"count":"many"', '"count":1.5', '"ret":"0x"', '"fd":"stdin"', '"offset":[1]',
+                                    '"count":"99999999999999999999"'])  # fmt: skip
+def test_a_size_that_is_no_number_is_refused_with_its_line(tmp_path: pathlib.Path, broken: str) -> None:
+    lines = FIRST.splitlines()
+    lines[4] = lines[4].replace('"hostname"', f'{broken},"hostname"')
+    info, table = table_of(dftracer, write(tmp_path, "a.pfw", "\n".join(lines) + "\n"))
+    assert (len(table), info.skipped) == (4, 1)
+    (problem,) = info.sources[0].loss.problems
+    assert (problem.line, problem.why) == (5, "a result, handle, size or offset is no number")
+    assert problem.text in lines[4]
+
+
+CASES = """\
+[
+{"id":1,"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"/d/a","value":"f"}}
+{"id":2,"name":"Fopen","cat":"STDIO","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X","args":{"fhash":"f","mode":"r","ret":7}}
+{"id":3,"name":"Fread","cat":"POSIX","pid":1,"tid":1,"ts":2,"dur":1,"ph":"X","args":{"fhash":"f","size":64,"ret":64}}
+{"id":4,"name":"FREAD","cat":"stdio","pid":1,"tid":1,"ts":3,"dur":1,"ph":"X","args":{"fhash":"f","size":64,"ret":64}}
+{"id":5,"name":"Open64","cat":"STDIO","pid":1,"tid":1,"ts":4,"dur":1,"ph":"X","args":{"fhash":"f","ret":3}}
+{"id":6,"name":"Pwrite","cat":"posix","pid":1,"tid":1,"ts":5,"dur":1,"ph":"X","args":{"fhash":"f","count":9,"ret":9}}
+{"id":7,"name":"mpi_file_sync","cat":"mpi","pid":1,"tid":1,"ts":6,"dur":1,"ph":"X","args":{"fhash":"f"}}
+{"id":8,"name":"Frobnicate","cat":"POSIX","pid":1,"tid":1,"ts":7,"dur":1,"ph":"X","args":{"fhash":"f"}}
+{"id":9,"name":"read","cat":"APP","pid":1,"tid":1,"ts":8,"dur":1,"ph":"X","args":{"fhash":"f"}}
+"""
+
+
+def test_names_and_categories_in_any_case(tmp_path: pathlib.Path) -> None:
+    """No call is passed over for a capital letter, nor for the category that it stands in."""
+    path = write(tmp_path, "a.pfw", CASES)
+    assert [(row["layer"], row["operation"], row.get("size")) for row in rows_of(dftracer, path)] == [
+        ("stdio", "fopen", None), ("stdio", "fread", 64), ("stdio", "fread", 64), ("posix", "open", None),
+        ("posix", "pwrite", 9), ("mpiio", "MPI_File_sync", None), ("posix", "Frobnicate", None),
+    ]  # fmt: skip
+    info, _ = table_of(dftracer, path)
+    assert [problem.why for problem in info.sources[0].loss.problems] == ["1 events of the category 'APP' are no calls"]
+
+
+def test_what_is_null_is_not_known(tmp_path: pathlib.Path) -> None:
+    info, table = table_of(dftracer, write(tmp_path, "a.pfw", FIRST.replace('"ret":"131072"', '"ret":null')))
+    assert info.skipped == 0
+    assert table["result"].to_pylist()[3] is None
 
 
 def test_later_schema(tmp_path: pathlib.Path) -> None:

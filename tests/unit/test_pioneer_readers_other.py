@@ -261,6 +261,21 @@ def test_dxt() -> None:
     assert "no DXT" in info.sources[0].loss.problems[0].why
 
 
+def test_dxt_has_one_code_for_each_layer() -> None:
+    """pandas takes no dictionary in which a text stands twice."""
+    columns = dxt._Columns()
+    kinds = [columns.kind(layer, name) for layer, *both in dxt._MODULES.values() for name in both]
+    for number, kind in enumerate(kinds):
+        columns.add(1, timestamp=number, duration=1, offset=0, size=1, kind=kind, file=0, rank=0, line=1 + number)
+    columns.files["a"] = 0
+    (batch,) = columns.batches()
+    assert batch["layer"].to_pylist() == ["posix", "posix", "mpiio", "mpiio"]
+    assert batch["operation"].to_pylist() == ["read", "write", "MPI_File_read", "MPI_File_write"]
+    for name in ("layer", "operation", "file"):
+        words = batch[name].dictionary.to_pylist()
+        assert len(set(words)) == len(words), name
+
+
 def test_dxt_of_384_ranks() -> None:
     folder = shared_data("darshan")
     darshan_logs()

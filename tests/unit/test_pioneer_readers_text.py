@@ -115,7 +115,7 @@ def test_names(tmp_path: pathlib.Path) -> None:
     rows = rows_of(ltrace, path)
     assert [row["file"] for row in rows] == ["/panfs/scratch1/nobody/tests/OUT", '/é\n"x\\', "/ÿé", "a"]
     assert json.loads(rows[0]["extra"])["cut"] is True
-    assert json.loads(rows[3]["extra"])["to"] == "b"
+    assert json.loads(rows[3]["extra"])["file2"] == "b"
 
 
 def test_lanl_trace_with_its_timing_file(tmp_path: pathlib.Path) -> None:
@@ -144,6 +144,46 @@ def test_lanl_trace_with_its_timing_file(tmp_path: pathlib.Path) -> None:
         clock(10, 0, 20), clock(10, 0, 21), clock(10, 0, 9.75), clock(10, 0, 10.75)
     ]  # fmt: skip
     assert info.ranks == 2
+
+
+NAMES_OF_ONE_FILE = """\
+12 1795249976.01 stat("x", {...}) = -1 ENOENT (No such file) <0.1>
+12 1795249976.02 openat(AT_FDCWD</home/me>, "/etc/ld.so.cache", O_RDONLY) = 3</etc/ld.so.cache> <0.1>
+12 1795249976.10 creat("x", 0644) = 3</home/me/x> <0.1>
+12 1795249976.11 link("./x", "y") = 0 <0.1>
+12 1795249976.12 unlink("x") = 0 <0.1>
+12 1795249976.13 mkdir("/home/me/sub/", 0755) = 0 <0.1>
+12 1795249976.14 chdir("no") = -1 ENOENT (No such file) <0.1>
+12 1795249976.15 chdir("sub") = 0 <0.1>
+12 1795249976.16 truncate("..//x", 5) = 0 <0.1>
+12 1795249976.17 clone3({flags=CLONE_VM|CLONE_FS|CLONE_THREAD}, 88) = 13 <0.1>
+12 1795249976.18 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 14 <0.1>
+13 1795249976.19 stat("a", {...}) = 0 <0.1>
+13 1795249976.20 chdir("..") = 0 <0.1>
+12 1795249976.21 stat("a", {...}) = 0 <0.1>
+14 1795249976.22 stat("a", {...}) = 0 <0.1>
+14 1795249976.23 fchdir(3</home/me/x>) = 0 <0.1>
+14 1795249976.24 unlink("a" <unfinished ...>
+14 1795249976.25 <... unlink resumed>) = 0 <0.1>
+14 1795249976.26 newfstatat(AT_FDCWD, "", {...}, 0) = -1 ENOENT (No such file) <0.1>
+"""
+
+
+def test_relative_names_are_joined_to_the_working_folder(tmp_path: pathlib.Path) -> None:
+    """Of every call alike, not of openat alone: one file has one name."""
+    found = [row.get("file") for row in rows_of(strace, write(tmp_path, "t", NAMES_OF_ONE_FILE))]
+    here, sub = "/home/me", "/home/me/sub"
+    assert found == [
+        "x", "/etc/ld.so.cache", f"{here}/x", f"{here}/x", f"{here}/x", sub, f"{here}/no", sub, f"{here}/x", None, None,
+        f"{sub}/a", here, f"{here}/a", f"{sub}/a", f"{here}/x", f"{here}/x/a", "",
+    ]  # fmt: skip
+
+
+def test_a_new_descriptor_tells_the_working_folder(tmp_path: pathlib.Path) -> None:
+    """Older releases of strace have nothing beside AT_FDCWD."""
+    path = write(tmp_path, "t", '12 1795249976.1 openat(AT_FDCWD, "a/x", O_RDWR) = 3</home/me/a/x> <0.1>\n'
+                 '12 1795249976.2 stat("a/x", {...}) = 0 <0.1>\n12 1795249976.3 unlink("/home/me/a/x") = 0 <0.1>\n')
+    assert [row["file"] for row in rows_of(strace, path)] == ["/home/me/a/x"] * 3
 
 
 def test_strace(tmp_path: pathlib.Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.readers import ltrace
 from mpiio_ext.pioneer.sanitize import application_only, sanitize
-from mpiio_ext.pioneer.sanitize.system_files import matcher
+from mpiio_ext.pioneer.sanitize.system_files import import_folders, matcher
 from mpiio_ext.pioneer.table import SCHEMA
 
 Row = dict[str, Any]
@@ -260,6 +261,22 @@ def test_files_of_the_system(name: str, is_system: bool) -> None:
     assert pa.Table.from_batches(list(sanitize([batch_of(rows)], system_files=nothing)))["mask"].null_count == 3
 
 
+def test_what_an_editable_installation_looks_for_is_no_io_of_the_program() -> None:
+    """Its folders are, there or not; data of a program below them is not."""
+    locations = {"pkg": ["/src", "/src/pkg"], "pkg.one": ["/src/one"], "pkg.one.two": ["/src/one/two"]}
+    assert import_folders(locations) == {"/src", "/src/pkg", "/src/one", "/src/pkg/one", "/src/one/two"}
+    finders = (getattr(finder, "submodule_search_locations", {}) for finder in sys.meta_path)
+    own = next((found for found in finders if "mpiio_ext" in found), None)
+    if own is None:
+        pytest.skip("mpiio_ext is not installed in the editable way")
+    names = sorted(import_folders(own))
+    assert len(names) > 50
+    rows = [call("stat", file=name, extra={"errno": 2}) for name in names]
+    assert {row["mask"] for row in run(rows)} == {"file of the system"}
+    assert [row["mask"] for row in run([call("stat", file=f"{name}/data.nc") for name in names if (
+        "site-packages" not in name)])].count(None) > 50  # fmt: skip
+
+
 def test_extra_that_is_no_json() -> None:
     rows = [call("open", file="a", result=3), call("write", handle=3, size=1, result=1)]
     for text in ("{", "[1]", '"x"', '{"whence": [1]}', '{"etype_size": -3}'):
@@ -449,6 +466,19 @@ def test_names_of_the_functions_that_programs_call() -> None:
     found = run(rows)
     assert [row["operation"] for row in found] == ["open", "fstat", "stat", "unlink", "rmdir", "rmdir", "rename"]
     assert found[1]["file"] == "/a"
+
+
+def test_no_word_stands_twice_in_a_dictionary() -> None:
+    """pandas takes no such column: two functions of the kernel may be one of programs."""
+    rows = [call("open", file="/d/a", handle=3, result=3), call("openat", file="/d/b", handle=4, result=4),
+            call("newfstatat", file="/d/a"), call("newfstatat", file="/d/a", handle=3), call("fstat", handle=3),
+            call("unlink", file="/d/a"), call("unlinkat", file="/d/b"),
+            call("unlinkat", file="/d", extra={"flags": "AT_REMOVEDIR"}), call("rmdir", file="/d")]  # fmt: skip
+    (batch,) = sanitize([batch_of(rows)])
+    assert batch["operation"].to_pylist() == ["open", "open", "stat", "fstat", "fstat", "unlink", "unlink", "rmdir",
+                                              "rmdir"]  # fmt: skip
+    words = batch["operation"].dictionary.to_pylist()
+    assert len(set(words)) == len(words)
 
 
 def test_offsets_that_the_tracer_tells_are_kept() -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
+from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, engine_number
+from mpiio_ext.pioneer.engine.opens import with_opens
+from mpiio_ext.pioneer.engine.places import Places
+from mpiio_ext.pioneer.engine.plan import make_plan
 from mpiio_ext.pioneer.engine.unmade import unmade
+from mpiio_ext.pioneer.operations import CATALOG
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.pioneer_paths import EVERYTHING, path_of, row, save
 
@@ -27,6 +33,25 @@ def test_typing_errors_are_named_with_what_was_meant() -> None:
         "1 fopen (posix) is no operation that is known; it is of the layer stdio: a replay leaves it out",
         "1 frobnicate (posix) is no operation that is known: a replay leaves it out",
     ]
+
+
+def test_what_is_said_is_what_the_engine_does(tmp_path: pathlib.Path) -> None:
+    """One table for both: every name of the catalogue, under every layer, and some that are in none."""
+    names = sorted({name for _, name in CATALOG} | {"frobnicate"})
+    rows = [row("open", "a", "shared"), row("fopen", "b", "shared", "stdio"), row("opendir", "d", "shared"),
+            row("MPI_File_open", "c", "shared", "mpiio")]  # fmt: skip
+    rows += [row(name, {"stdio": "b", "mpiio": "c"}.get(layer, "a"), "shared", layer, size=1, at=0,
+                 extra={"file2": "e"}) for layer in ("posix", "stdio", "mpiio", "mpi") for name in names]  # fmt: skip
+    path = path_of(rows)
+    said = {match[1] for line in unmade(path) if (match := re.match(r"1 (\S+ \(\w+\)).*a replay leaves it out", line))}
+    for layer in ("posix", "stdio", "mpiio", "mpi"):
+        for name in names:
+            makes = engine_number(layer, name) is not None
+            assert (f"{name} ({layer})" in said) == (not makes and name not in LEFT_OUT), (layer, name)
+    plan = make_plan(path, 0, 2, Places(tmp_path))
+    whole = with_opens(path)
+    planned = zip(whole.words("layer")[plan.ids], whole.words("operation")[plan.ids], strict=True)
+    assert not {f"{name} ({layer})" for layer, name in planned} & said
 
 
 def test_data_without_sizes() -> None:
