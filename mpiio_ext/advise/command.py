@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import random
 import re
@@ -26,11 +27,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext._load import family, get_library, get_tracer
+from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, replay_command
-from mpiio_ext.cli.tune import _check_library, _Duration, _finish, _Job, _metric, _tune
+from mpiio_ext.cli.tune import _check_library, _Duration, _finish, _Job, _metric, _ranks_in, _tune
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, starter_family
+from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
+from mpiio_ext.tune.errors import TooShort, TuneError
+from mpiio_ext.tune.evidence import least_pairs
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -46,6 +51,11 @@ _NATIVE = "mpiox_enable=false"
 _INTERRUPTED = 130
 #: A run of the check is stopped after so many times the traced one's time, but not before so many seconds.
 _STOP_FACTOR, _LEAST_LIMIT_S = 10.0, 30.0
+#: The calls of a run that is worth advice take so long at least.
+_SHORTEST_RUN_S = 0.1
+#: Of a path; shorter ones are not shortened again.
+_LEAST_ROWS = 4
+_CONFIDENCE = 0.95
 
 
 def split_command(command: Sequence[str], family: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -86,6 +96,8 @@ class _Traced:
 
 # ---- the trace -------------------------------------------------------------------------------------------------------
 
+_NO_MPI_IO = "the program moves no data through MPI-IO: there are no hints to find"
+
 
 def _path_of(folder: Path) -> WorkloadPath:
     """Return the path of a trace, with what each rank has done where there are not too many."""
@@ -93,13 +105,13 @@ def _path_of(folder: Path) -> WorkloadPath:
     from mpiio_ext.pioneer.engine import without_names
     from mpiio_ext.pioneer.path import MOST_GROUPS
     from mpiio_ext.pioneer.traces import path_of, read_sanitized, tables_of
-    from mpiio_ext.tune.errors import TuneError
 
     info, rows = read_sanitized([folder])
     tables = tables_of(rows)
     say_loss(info)
     if not tables:
-        raise TuneError("the tracer saw no I/O of the program: is it a dynamically linked program?")
+        saw = any(folder.iterdir())  # the tracer, that the program began: a file for each process
+        raise TuneError(_NO_MPI_IO if saw else "the tracer saw no program: is it a dynamically linked one?")
     each_rank = len(tables) <= MOST_GROUPS
     if not each_rank:
         click.echo(f"{len(tables)} ranks: a path tells {MOST_GROUPS} apart: one rank stands for those like it")
@@ -109,7 +121,6 @@ def _path_of(folder: Path) -> WorkloadPath:
 def _main_file(path: WorkloadPath) -> str:
     """Return the file that MPI-IO moves most bytes of."""
     from mpiio_ext.pioneer.path import Template
-    from mpiio_ext.tune.errors import TuneError
 
     moved: dict[str, int] = {}
     for row in path.table.select(["file", "layer", *(f"size_{g}" for g in range(path.group_count))]).to_pylist():
@@ -117,13 +128,13 @@ def _main_file(path: WorkloadPath) -> str:
             size = sum(row[f"size_{group}"] or 0 for group in range(path.group_count))
             moved[row["file"]] = moved.get(row["file"], 0) + size
     if not moved or max(moved.values()) == 0:
-        raise TuneError("the program moves no data through MPI-IO: there are no hints to find")
+        raise TuneError(_NO_MPI_IO)
     return Template(max(moved, key=lambda name: moved[name])).name(0)
 
 
 def _trace(command: tuple[str, ...], log: Path, limit_s: float, before: str | None) -> _Traced:
     """Run the program once under the tracer."""
-    from mpiio_ext.tune.errors import ProgramError, TuneError
+    from mpiio_ext.tune.errors import ProgramError
     from mpiio_ext.tune.setting import BASELINE
     from mpiio_ext.tune.trial import ProcessRunner
 
@@ -147,8 +158,6 @@ def _trace(command: tuple[str, ...], log: Path, limit_s: float, before: str | No
 @contextmanager
 def _scratch(wanted: str | None, main: str) -> Iterator[Path]:
     """Make a folder beside the program's files, or in the one that is wanted; take it away in the end."""
-    from mpiio_ext.tune.errors import TuneError
-
     parent = Path(wanted) if wanted is not None else Path(main).parent
     try:
         folder = Path(tempfile.mkdtemp(prefix="mpiio-ext-advise-", dir=parent))
@@ -184,7 +193,6 @@ def _runs(
     job: _Job, runner: Any, setting: Setting, *, pairs: int, limit_s: float, seed: int
 ) -> tuple[list[float], list[float]]:
     """Run the program under the MPI library alone and under the setting, in pairs of random order."""
-    from mpiio_ext.tune.errors import TuneError
     from mpiio_ext.tune.setting import BASELINE
 
     chance, costs = random.Random(seed), {BASELINE: list[float](), setting: list[float]()}
@@ -277,29 +285,90 @@ class _Asked:
     check: int | None
     metric: Metric
     confidence: float
+    may_fall: bool
     seed: int
 
 
-def _advise(asked: _Asked) -> list[str]:
-    """Do all phases; return a line for each result that could not be put where it belongs."""
+def _before(asked: _Asked) -> float:
+    """Say what the budget must hold, before anything runs; return the seconds of a start of the ranks.
+
+    Raises
+    ------
+    TuneError
+        It cannot hold a decision, however short the program is.
+    """
+    ranks = _ranks_in(asked.starter) if asked.starter else 1
+    start_s = start_seconds(ranks)
+    costs = Costs(start_s=start_s, run_s=_SHORTEST_RUN_S, io_s=_SHORTEST_RUN_S)
+    found = choose_runs(asked.budget_s, costs, asked.confidence, may_fall=asked.may_fall)
+    least = least_pairs(LEAST_CONFIDENCE if asked.may_fall else asked.confidence)
+    runs = least_seconds(1.0, LEAST_CONFIDENCE if asked.may_fall else asked.confidence)
+    if isinstance(found, Refusal):
+        raise TuneError(
+            f"the budget of {asked.budget_s:g} s is too short, whatever the program does: use --budget "
+            f"{math.ceil(1.5 * found.needed_s)}s at least. Starting {ranks} ranks takes about {start_s:.1f} s here, "
+            f"and a decision {runs:.0f} times the time of the program's calls ({least} pairs of runs)"
+        )
+    most_s = (asked.budget_s - start_s) / runs
+    click.echo(f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
+               f"decision the calls of the program, or of a part of it, may take {most_s:.2g} s")  # fmt: skip
+    return start_s
+
+
+def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> tuple[WorkloadPath, Runs]:
+    """Return as much of a path as the budget holds, and say what was left away."""
+    found = choose_runs(budget_s, costs, asked.confidence, may_fall=asked.may_fall, may_shorten=can_be_shortened(path))
+    if isinstance(found, Refusal):
+        needed = math.ceil(asked.budget_s + 1.2 * (found.needed_s - budget_s))
+        raise TuneError(f"the budget of {asked.budget_s:g} s is too short: the calls take about {costs.io_s:.1f} s, "
+                        f"with pauses {costs.run_s:.1f} s: use --budget {needed}s at least")  # fmt: skip
+    left_away = [] if found.pauses else ["the pauses between the calls"]
+    left_away += [] if found.share == 1 else [f"all but the first {found.share:.1%} of the data accesses"]
+    click.echo(f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
+               f"{found.confidence:.3g} confidence" + "".join(f"; without {one}" for one in left_away))  # fmt: skip
+    return (path if found.share == 1 else shortened(path, found.share)), found
+
+
+def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tuple[_Job, Result]:
+    """Tune as much of the path as the budget holds; where a run takes longer than it should, less of it."""
     from mpiio_ext.tune.objective import InOutput
     from mpiio_ext.tune.space import Options
     from mpiio_ext.tune.tuner import Plan
 
+    run_s, io_s = seconds_of(traced.path)
+    costs = Costs(start_s=start_s, run_s=asked.time_scale * (run_s - io_s) + io_s, io_s=io_s)
+    file, path, left_s, share = asked.log / "path.parquet", traced.path, asked.budget_s, 1.0
+    while True:
+        path, runs = _work(asked, path, costs, left_s)
+        share *= runs.share
+        path.save(file)
+        words = replay_command(asked.starter, file, folder, time_scale=asked.time_scale if runs.pauses else 0.0)
+        part = "" if share == 1 else f" (the first {share:.1%} of its accesses)"
+        pauses = "" if runs.pauses else " without its pauses"
+        about = ("", f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
+                 f"ranks, against the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
+        job = _Job(command=words, glob="*", options=Options(), about=about, usage=usage_of(path), served=True,
+                   metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True))  # fmt: skip
+        plan = Plan(budget_s=left_s, trials=asked.trials, confidence=runs.confidence, may_fall=asked.may_fall,
+                    seed=asked.seed, subject="the replay of the program's path")  # fmt: skip
+        try:
+            return job, _tune(job, plan, asked.log, None)
+        except TooShort as error:
+            left_s = error.left_s
+            if left_s <= 0 or not can_be_shortened(path) or path.table.num_rows < _LEAST_ROWS:
+                raise
+            click.echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
+            costs = Costs(start_s=start_s, run_s=error.run_s, io_s=min(error.run_s, costs.io_s))
+
+
+def _advise(asked: _Asked) -> list[str]:
+    """Do all phases; return a line for each result that could not be put where it belongs."""
+    start_s = _before(asked)
     traced = _trace(asked.command, asked.log, asked.trace_limit_s, asked.before)
-    file = asked.log / "path.parquet"
-    traced.path.save(file)
     click.echo(f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
                f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
     with _scratch(asked.scratch, traced.main) as folder:
-        words = replay_command(asked.starter, file, folder, time_scale=asked.time_scale)
-        calls = InOutput(re.compile(CALLS_TIME), lower_is_better=True)
-        about = ("", "Found by mpiio-ext advise on the workload path of one run, carried out by as many ranks, against",
-                 f"the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
-        job = _Job(command=words, glob="*", options=Options(), metric=calls, about=about)
-        tuned = Plan(budget_s=asked.budget_s, trials=asked.trials, confidence=asked.confidence, seed=asked.seed,
-                     subject="the replay of the program's path")  # fmt: skip
-        result = _tune(job, tuned, asked.log, None)
+        job, result = _tuned(asked, traced, start_s, folder)
     failures = _finish(result, job, asked.budget_s, asked.output, asked.json_file)
     if result.interrupted:
         raise SystemExit(_INTERRUPTED)
@@ -320,8 +389,6 @@ def _advise(asked: _Asked) -> list[str]:
 
 def _pairs(check: bool, pairs: int | None, confidence: float) -> int | None:
     """Return the number of pairs of the check; None: without one."""
-    from mpiio_ext.tune.evidence import least_pairs
-
     if not check:
         if pairs is not None:
             raise click.UsageError("--pairs needs --check")
@@ -362,13 +429,14 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
 @click.option("--before", metavar="CMD", help="Shell command before each run of the program: delete its files.")
 @click.option("--log", metavar="FOLDER", help="Trace, path and output of every run.  [default: FILE.log]")
 @click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--confidence", type=click.FloatRange(0.5, 0.9999),
+              help="Of the decision.  [default: 0.95; less, but not below 0.75, where the budget holds no more]")
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
 def advise(
     budget: float, trace_limit: float, trials: int | None, time_scale: float, output: str, scratch: str | None,
     check: bool, pairs: int | None, pattern: str | None, lower_is_better: bool, before: str | None, log: str | None,
-    json_file: str | None, confidence: float, seed: int, command: tuple[str, ...],
+    json_file: str | None, confidence: float | None, seed: int, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run PROGRAM once, find hints for what it has done, and write them to a hints file.
 
@@ -390,7 +458,8 @@ def advise(
         failures = _advise(_Asked(
             command=command, starter=starter, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
             time_scale=time_scale, output=hints, scratch=scratch, before=before, log=folder, json_file=json_path,
-            check=_pairs(check, pairs, confidence), metric=metric, confidence=confidence, seed=seed,
+            check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric, confidence=confidence or _CONFIDENCE,
+            may_fall=confidence is None, seed=seed,
         ))  # fmt: skip
     except KeyboardInterrupt as error:
         raise SystemExit(_INTERRUPTED) from error

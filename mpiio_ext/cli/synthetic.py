@@ -12,10 +12,12 @@ from pathlib import Path
 
 import click
 
-__all__ = ["CALLS_TIME", "file_of_kernel", "replay_command"]
+__all__ = ["CALLS_TIME", "END_MARK", "file_of_kernel", "replay_command"]
 
 #: What the replay prints of the time of its calls; less is better.
 CALLS_TIME = r"calls in ([0-9.]+) s"
+#: What a replay on orders prints behind each of them, with the exit status that it would have had alone.
+END_MARK = "mpiio-ext: end of order "
 
 
 def file_of_kernel(text: str) -> Path:

@@ -18,7 +18,7 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.lazy import complete_command, complete_hint
 from mpiio_ext.cli.run import _settings, plan_launch, select_library
-from mpiio_ext.cli.synthetic import CALLS_TIME, file_of_kernel, replay_command
+from mpiio_ext.cli.synthetic import CALLS_TIME, END_MARK, file_of_kernel, replay_command
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.program import Present
     from mpiio_ext.tune.report import Subject
     from mpiio_ext.tune.setting import Setting
-    from mpiio_ext.tune.space import Options, Space
+    from mpiio_ext.tune.space import Options, Space, Usage
     from mpiio_ext.tune.trial import Outcome
     from mpiio_ext.tune.tuner import Plan, Record, Result
 
@@ -59,7 +59,8 @@ class _Job:
     """What the phases share: filled when the baseline has run.
 
     `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
-    the head of the hints file.
+    the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
+    `served` says that the command carries out a path, which its ranks can do again and again.
     """
 
     command: tuple[str, ...]
@@ -71,6 +72,8 @@ class _Job:
     own: OwnHints | None = None
     present: Present | None = None
     about: tuple[str, ...] = ()
+    usage: Usage | None = None
+    served: bool = False
 
     def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
         """Work out what to execute, as `mpiio-ext run` does."""
@@ -106,7 +109,7 @@ class _Job:
         self.present = program.present_hints(uses)
         self.own = own_hints(sorted({use.path for use in outcome.files}), os.environ)
         return build(
-            program.usage_of(uses),
+            self.usage or program.usage_of(uses),
             self.options,
             defaults=program.registry_defaults(),
             in_force=self.present.values,
@@ -221,19 +224,33 @@ def _check_library() -> None:
 
 def _tune(job: _Job, asked: Plan, log: Path, before: str | None) -> Result:
     """Run all phases, with SIGTERM taken for Ctrl-C."""
+    from mpiio_ext.tune.served import ServedRunner
     from mpiio_ext.tune.trial import ProcessRunner
     from mpiio_ext.tune.tuner import Tuner
 
     folder = log.absolute()  # ranks may have another working folder
     judge = job.judge if job.choose else None
-    runner = ProcessRunner(launch=job.launch, hints_text=job.hints_text, log=folder, before=before)
+    alone = ProcessRunner(launch=job.launch, hints_text=job.hints_text, log=folder, before=before)
+    served = ServedRunner(alone, END_MARK) if job.served and not _asks_for_delegates() else None
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _progress(asked.budget_s, job) as notify:
-            tuner = Tuner(runner=runner, metric=job.metric, plan=asked, space_of=job.space, judge=judge, notify=notify)
+            tuner = Tuner(runner=served or alone, metric=job.metric, plan=asked, space_of=job.space, judge=judge,
+                          notify=notify, start_s=served.start_s if served else lambda _: 0.0)  # fmt: skip
             return tuner.run()
     finally:
+        if served is not None:
+            served.close()
         signal.signal(signal.SIGTERM, previous)
+
+
+def _asks_for_delegates() -> bool:
+    """Whether the user's own hints may start delegates, which a job has from its start on."""
+    file = os.environ.get("MPIOX_HINTS_FILE")
+    text = os.environ.get("MPIOX_HINTS", "")
+    with contextlib.suppress(OSError):  # said where it is read
+        text += Path(file).read_text(encoding="utf-8", errors="replace") if file else ""
+    return "mpiox_delegates" in text
 
 
 def _tell(result: Result, subject: Subject, output: Path) -> None:
@@ -349,7 +366,8 @@ def tune(
         os.environ.update(_settings(hint, hints_file, None))
         options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
-        job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen)
+        by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it
+        job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen, served=by_calls)
         select_library(command)
         plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
         _check_library()

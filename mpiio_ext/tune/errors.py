@@ -7,7 +7,7 @@ from typing import Any
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["EXIT_TUNE", "ProgramError", "TuneError", "need"]
+__all__ = ["EXIT_TUNE", "ProgramError", "TooShort", "TuneError", "need"]
 
 EXIT_TUNE = 1
 
@@ -24,6 +24,20 @@ class ProgramError(TuneError):
     def __init__(self, message: str, exit_status: int) -> None:
         super().__init__(message)
         self.exit_status = exit_status
+
+
+class TooShort(TuneError):  # noqa: N818  (a verdict, not only an error)
+    """The budget does not hold a decision.
+
+    Attributes
+    ----------
+    run_s : what a run takes, seconds.
+    left_s : of the budget.
+    """
+
+    def __init__(self, message: str, run_s: float, left_s: float) -> None:
+        super().__init__(message)
+        self.run_s, self.left_s = run_s, left_s
 
 
 def need(module: str) -> Any:

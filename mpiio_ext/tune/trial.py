@@ -4,7 +4,7 @@ The program is started as `mpiio-ext run` starts it. What it prints, its hints a
 folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
 a session of its own, and every process of it that lives on this machine carries a marker in its environment: a run that
 exceeds its limit is asked to end (the starter then ends its ranks on all nodes), and what is left after a grace period
-is killed, even where a starter has put ranks into groups of their own.
+is killed, even where a starter has put ranks into groups of their own: `mpiio_ext.launched`.
 """
 
 from __future__ import annotations
@@ -12,24 +12,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from mpiio_ext.launched import launched
 from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 
-__all__ = ["FileUse", "Outcome", "ProcessRunner", "Runner", "status_text"]
+__all__ = ["FileUse", "Outcome", "ProcessRunner", "Runner", "fold", "outcome_of", "status_text"]
 
-_MARKER = "MPIIO_EXT_TUNE_RUN"
-_GRACE_S = 3.0
 _TAIL_BYTES = 20_000
 #: What a line says that tells why a program failed.
 _TELLING = (
@@ -156,38 +153,6 @@ def _last_words(path: Path) -> str:
     return (telling[0] if telling else lines[-1] if lines else "")[:200]
 
 
-def _marked(marker: str) -> list[int]:
-    needle = f"{_MARKER}={marker}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if needle in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found
-
-
-def _end(process: subprocess.Popen[bytes], marker: str) -> None:
-    """End a run: politely its process group, then for certain whatever carries its marker on this machine."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_GRACE_S)
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    for _ in range(50):
-        left = _marked(marker)
-        if not left:
-            break
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-    process.wait()
-
-
 def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:
     """Return files and ranks of the world from a file of statistics; lines cut short by a failure do not count."""
     uses, ranks = [], 0
@@ -204,7 +169,7 @@ def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:
     return tuple(uses), max([ranks, *(use.ranks for use in uses)])
 
 
-def _fold(stem: Path) -> int:
+def fold(stem: Path) -> int:
     """Make one file of a run's output, errors and hints; return the bytes of the standard output, which comes first."""
     log = stem.with_suffix(".log")
     stem.with_suffix(".out").replace(log)
@@ -217,6 +182,26 @@ def _fold(stem: Path) -> int:
                 target.write(f"\n---- {title}\n".encode() + text)
             part.unlink(missing_ok=True)
     return length
+
+
+def outcome_of(returned: int, elapsed_s: float, stem: Path, limit_s: float | None) -> Outcome:
+    """Return what a run did, from its exit status and its files; `limit_s` is None where it was not stopped."""
+    uses, ranks = _statistics(stem.with_suffix(".stats"))
+    exit_status = returned if returned >= 0 else 128 - returned
+    status, reason = "ok", ""
+    if limit_s is not None:
+        status, reason = "stopped", f"stopped after {limit_s:.1f} s; files it was writing may be incomplete"
+    elif exit_status != 0:
+        words = _last_words(stem.with_suffix(".err")) or _last_words(stem.with_suffix(".out"))
+        status, reason = "failed", status_text(exit_status) + (f": {words}" if words else "")
+    return Outcome(
+        status=status,
+        reason=reason,
+        exit_status=exit_status,
+        elapsed_s=elapsed_s,
+        files=uses,
+        ranks=ranks,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,23 +230,40 @@ class ProcessRunner:
             The log folder cannot be written, or the command before the run fails.
         """
         stem = self.log / f"{number:04d}"
+        try:
+            variables, without = self.settle(setting, stem)
+            outcome = self._run(self.launch(variables, without), stem, limit_s)
+            if not keep:
+                stem.with_suffix(".stats").unlink(missing_ok=True)
+            return dataclasses.replace(outcome, output=stem.with_suffix(".log"), output_bytes=fold(stem))
+        except OSError as error:
+            raise TuneError(f"cannot write to the log folder {self.log}: {error.strerror or error}") from error
+
+    def settle(self, setting: Setting, stem: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Do what comes before a run: write its hints, take old statistics away, run the shell command.
+
+        Returns
+        -------
+        Variables to set, and names of variables to take away.
+
+        Raises
+        ------
+        OSError
+            The log folder cannot be written.
+        TuneError
+            The command before the run fails.
+        """
         statistics = stem.with_suffix(".stats")
         variables = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics)}
         without: tuple[str, ...] = ()
-        try:
-            if setting != BASELINE:
-                hints = stem.with_suffix(".hints")
-                hints.write_text(self.hints_text(setting), encoding="utf-8", errors="surrogateescape")
-                variables["MPIOX_HINTS_FILE"] = str(hints)
-                without = ("MPIOX_HINTS",)  # its hints are in the file, where those of the setting can replace them
-            statistics.unlink(missing_ok=True)
-            self._prepare(stem)
-            outcome = self._run(self.launch(variables, without), stem, limit_s)
-            if not keep:
-                statistics.unlink(missing_ok=True)
-            return dataclasses.replace(outcome, output=stem.with_suffix(".log"), output_bytes=_fold(stem))
-        except OSError as error:
-            raise TuneError(f"cannot write to the log folder {self.log}: {error.strerror or error}") from error
+        if setting != BASELINE:
+            hints = stem.with_suffix(".hints")
+            hints.write_text(self.hints_text(setting), encoding="utf-8", errors="surrogateescape")
+            variables["MPIOX_HINTS_FILE"] = str(hints)
+            without = ("MPIOX_HINTS",)  # its hints are in the file, where those of the setting can replace them
+        statistics.unlink(missing_ok=True)
+        self._prepare(stem)
+        return variables, without
 
     def _prepare(self, stem: Path) -> None:
         if self.before is None:
@@ -275,47 +277,19 @@ class ProcessRunner:
                             f"its output is {stem.with_suffix('.before')}")
 
     def _run(self, launch: Launch, stem: Path, limit_s: float) -> Outcome:
-        marker = uuid.uuid4().hex
-        stopped = False
+        stopped, elapsed_s = False, 0.0
         with stem.with_suffix(".out").open("wb") as out, stem.with_suffix(".err").open("wb") as err:
             begin_s = time.monotonic()
             try:
-                process = subprocess.Popen(
-                    launch.arguments,
-                    env={**launch.environment, _MARKER: marker},
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                )
+                with launched(launch.arguments, launch.environment, stdin=subprocess.DEVNULL, stdout=out,
+                              stderr=err) as process:
+                    try:
+                        process.wait(timeout=limit_s)
+                    except subprocess.TimeoutExpired:
+                        stopped = True
+                    elapsed_s = time.monotonic() - begin_s
             except OSError as error:
                 status = 127 if isinstance(error, FileNotFoundError) else 126
                 reason = f"cannot execute {launch.arguments[0]}: {error.strerror}"
                 return Outcome(status="failed", reason=reason, exit_status=status, elapsed_s=0.0)
-            try:
-                process.wait(timeout=limit_s)
-            except subprocess.TimeoutExpired:
-                stopped = True
-            finally:
-                elapsed_s = time.monotonic() - begin_s
-                if process.poll() != 0:  # also when this process is interrupted, and ranks that outlive a failed start
-                    _end(process, marker)
-        return self._outcome(process.returncode, elapsed_s, stem, limit_s if stopped else None)
-
-    def _outcome(self, returned: int, elapsed_s: float, stem: Path, limit_s: float | None) -> Outcome:
-        uses, ranks = _statistics(stem.with_suffix(".stats"))
-        exit_status = returned if returned >= 0 else 128 - returned
-        status, reason = "ok", ""
-        if limit_s is not None:
-            status, reason = "stopped", f"stopped after {limit_s:.1f} s; files it was writing may be incomplete"
-        elif exit_status != 0:
-            words = _last_words(stem.with_suffix(".err")) or _last_words(stem.with_suffix(".out"))
-            status, reason = "failed", status_text(exit_status) + (f": {words}" if words else "")
-        return Outcome(
-            status=status,
-            reason=reason,
-            exit_status=exit_status,
-            elapsed_s=elapsed_s,
-            files=uses,
-            ranks=ranks,
-        )
+        return outcome_of(process.returncode, elapsed_s, stem, limit_s if stopped else None)

@@ -26,7 +26,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mpiio_ext.tune.errors import ProgramError, TuneError
+from mpiio_ext.tune.budget import (
+    FIRST_RUNS,
+    LEAST_CANDIDATES,
+    LEAST_CONFIDENCE,
+    RESERVE_MARGIN,
+    confidence_for,
+    least_seconds,
+)
+from mpiio_ext.tune.errors import ProgramError, TooShort, TuneError
 from mpiio_ext.tune.evidence import Evidence, evidence, least_pairs
 from mpiio_ext.tune.objective import Metric, Unjudged
 from mpiio_ext.tune.search import Search
@@ -54,14 +62,14 @@ MOST_PAIRS = 20
 GOOD_PAIRS, CONFIRM_SHARE = 12, 0.25
 #: A gain that shows in fewer pairs.
 CLEAR_GAIN = 1.5
-#: Runs are expected to take so much longer than their median; those of the confirmation must not be missing.
-MARGIN, RESERVE_MARGIN = 1.2, 1.5
-#: Runs that search and race need at least, beside the confirmation.
-LEAST_RUNS = 8
+#: Runs are expected to take so much longer than their median; of those of the confirmation see `budget`.
+MARGIN = 1.2
 REPEATS = 3
 #: After so many failed runs in a row, the program runs as it is, to see whether it is to blame.
 MANY_FAILURES = 3
 MOST_DUPLICATES = 25
+#: Begins the reason of a run that was stopped where it was not its fault.
+_CUT = "the budget ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,7 @@ class Plan:
     budget_s : seconds for everything.
     trials : settings that the search runs at most; None: as many as the budget holds.
     confidence : of the decision.
+    may_fall : whether a lower one will do where the budget holds no more; `budget.LEAST_CONFIDENCE` at least.
     seed : of all random choices.
     subject : what is run, in messages.
     """
@@ -80,6 +89,7 @@ class Plan:
     budget_s: float
     trials: int | None = None
     confidence: float = 0.95
+    may_fall: bool = False
     seed: int = 1
     subject: str = "the program"
 
@@ -160,6 +170,7 @@ class Tuner:
     judge : chooses another metric from the baseline; None: `metric` it is.
     notify : called after each run.
     clock : monotonic seconds.
+    start_s : seconds that the next run of a setting takes before it begins to be timed.
     """
 
     def __init__(
@@ -172,11 +183,13 @@ class Tuner:
         judge: Callable[[Outcome], Metric] | None = None,
         notify: Callable[[Record], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        start_s: Callable[[Setting], float] = lambda _: 0.0,
     ) -> None:
         self._runner, self._metric, self._plan = runner, metric, plan
         self._space_of, self._judge, self._notify, self._clock = space_of, judge, notify, clock
+        self._start_s = start_s
         self._random = random.Random(plan.seed)
-        self._least_pairs = least_pairs(plan.confidence)
+        self._confidence, self._least_pairs = plan.confidence, least_pairs(plan.confidence)
         self._begin_s = clock()
         self._records: list[Record] = []
         self._known: dict[Setting, _Known] = {}
@@ -193,7 +206,7 @@ class Tuner:
         ProgramError
             The program fails as it is.
         TuneError
-            The budget is too short, or the metric cannot judge the program.
+            The budget is too short (`TooShort`), or the metric cannot judge the program.
         """
         interrupted = False
         broken: Record | None = None
@@ -226,7 +239,8 @@ class Tuner:
         return min(statistics.median(known.elapsed_s) for known in self._known.values() if known.elapsed_s)
 
     def _affords(self, settings: Sequence[Setting], keep_s: float) -> bool:
-        return self._remaining_s() - keep_s > MARGIN * sum(map(self._typical_s, settings))
+        seconds = sum(self._typical_s(setting) + self._start_s(setting) for setting in settings)
+        return self._remaining_s() - keep_s > MARGIN * seconds
 
     def _reserve_s(self) -> float:
         """Return the seconds that are kept for the confirmation: the least that it needs, more in a large budget."""
@@ -239,6 +253,7 @@ class Tuner:
         limit_s, ours = self._remaining_s() - keep_s, True
         if self._known and limit_s > (factor_s := max(STOP_FACTOR * self._typical_s(setting), LEAST_LIMIT_S)):
             limit_s, ours = factor_s, False
+        limit_s = min(limit_s + self._start_s(setting), self._remaining_s())
         number = len(self._records) + 1
         outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
@@ -250,7 +265,7 @@ class Tuner:
             except Unjudged as error:
                 status, reason = "unjudged", str(error)
         elif status == "stopped" and ours:
-            reason = f"the budget ended; {reason}"
+            reason = f"{_CUT}; {reason}"
         record = Record(number=number, phase=phase, setting=setting, status=status, reason=reason, cost=cost,
                         exit_status=outcome.exit_status, elapsed_s=outcome.elapsed_s)  # fmt: skip
         self._records.append(record)
@@ -285,14 +300,20 @@ class Tuner:
         if cost is None:
             raise TuneError(record.reason)
         space = self._space_of(outcome)
-        needed_s = (2 * RESERVE_MARGIN * self._least_pairs + LEAST_RUNS) * outcome.elapsed_s
-        if self._remaining_s() < needed_s:
-            raise TuneError(
-                f"the budget of {self._plan.budget_s:g} s is too short: a run takes {outcome.elapsed_s:.1f} s, and a "
-                f"decision at this confidence {2 * self._least_pairs + LEAST_RUNS} of them: use --budget "
-                f"{math.ceil((needed_s + outcome.elapsed_s) * 1.1)}s at least, better twice that"
-            )
+        self._choose_confidence(self._records[-1].elapsed_s)
         return space
+
+    def _choose_confidence(self, run_s: float) -> None:
+        """Take the confidence whose pairs the budget holds."""
+        asked, left_s = self._plan.confidence, self._remaining_s()
+        found = confidence_for(left_s, run_s, asked, may_fall=self._plan.may_fall)
+        if found is None:
+            needed_s = least_seconds(run_s, LEAST_CONFIDENCE if self._plan.may_fall else asked) - FIRST_RUNS * run_s
+            needed = math.ceil(self._plan.budget_s + (needed_s - left_s) * 1.1)
+            raise TooShort(f"the budget of {self._plan.budget_s:g} s is too short: a run takes {run_s:.1f} s, and a "
+                           f"decision takes {needed_s / run_s:.0f} times that; {max(left_s, 0):.0f} s are left: use "
+                           f"--budget {needed}s at least, better twice that", run_s, left_s)  # fmt: skip
+        self._confidence, self._least_pairs = found, least_pairs(found)
 
     def _search(self, space: Space, free_s: float) -> None:
         reference = self._known[BASELINE].costs[0]
@@ -300,8 +321,9 @@ class Tuner:
         trials = duplicates = 0
         while trials != self._plan.trials and duplicates < MOST_DUPLICATES:
             best = self._best() or BASELINE
-            keep_s = self._reserve_s() + AFTER_SEARCH * free_s
-            if not self._affords([best], keep_s):
+            least_s = MARGIN * LEAST_CANDIDATES * self._typical_s(best)  # of little, the search has its part first
+            keep_s = self._reserve_s()
+            if not self._affords([best], keep_s + AFTER_SEARCH * max(free_s - least_s, 0.0)):
                 break
             setting, token = search.ask()
             known = self._known.get(setting)
@@ -403,7 +425,8 @@ class Tuner:
         pair = [BASELINE, winner]
         expected = statistics.median(self._known[BASELINE].costs) / statistics.median(self._known[winner].costs)
         most = GOOD_PAIRS if expected >= CLEAR_GAIN else MOST_PAIRS  # from older runs: no peeking at the new ones
-        wanted = int(self._remaining_s() / (MARGIN * sum(map(self._typical_s, pair))))
+        left_s = self._remaining_s() - sum(map(self._start_s, pair))
+        wanted = int(left_s / (MARGIN * sum(map(self._typical_s, pair))))
         wanted = min(max(wanted, self._least_pairs), max(most, self._least_pairs))
         orders = [index % 2 == 0 for index in range(wanted)]
         self._random.shuffle(orders)
@@ -426,6 +449,9 @@ class Tuner:
         candidate = self._candidate
         if self._baseline is None:
             return "unconfirmed", "the first run did not end", None
+        others = [record for record in self._records if record.setting != BASELINE]
+        if not interrupted and all(record.reason.startswith(_CUT) for record in others):
+            return "unconfirmed", "the budget has ended before any other setting had run", None
         if not interrupted and (candidate is None or candidate == BASELINE):
             return "nothing", "no setting was faster than the program as it is when the close ones were repeated", None
         if candidate is None or candidate == BASELINE:
@@ -435,14 +461,14 @@ class Tuner:
         if len(self._pairs) < self._least_pairs:
             text = f"only {len(self._pairs)} of at least {self._least_pairs} pairs of runs that a decision needs"
             return "unconfirmed", text, None
-        found = evidence([a for a, _ in self._pairs], [b for _, b in self._pairs], self._plan.confidence)
+        found = evidence([a for a, _ in self._pairs], [b for _, b in self._pairs], self._confidence)
         if not found.wins:
             return "nothing", "the best setting is not faster beyond chance", found
         if found.gain < LEAST_GAIN:
             return "nothing", f"the best setting gains less than {LEAST_GAIN - 1:.0%}", found
         if self._judge is not None:  # a metric that nobody asked for must not make the whole command slower
             before_s, after_s = zip(*self._elapsed_pairs, strict=True)
-            whole = evidence(before_s, after_s, self._plan.confidence)
+            whole = evidence(before_s, after_s, self._confidence)
             if whole.high < 1:
                 text = f"the best setting makes the whole command take {1 / whole.gain:.3g} times as long"
                 return "nothing", text, found

@@ -118,3 +118,45 @@ def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
     assert (launch.returncode, "there is no file missing" in launch.stderr) == (2, True), launch.describe()
     launch = command(tmp_path, "tune", "--kernel", "ior", "--", str(starter()), "-n", "3")
     assert (launch.returncode, "is not of the form pioneer:FILE" in launch.stderr) == (2, True), launch.describe()
+
+
+def test_a_short_budget_is_enough_for_a_short_program(tmp_path: pathlib.Path) -> None:
+    """A minute, for a program of a second: a result, by ranks that start once."""
+    launch = command(tmp_path, "advise", "--budget", "60s", "--json", "found.json", "--", *btio(tmp_path / "out"))
+    assert launch.returncode == 0, launch.describe()
+    lines = launch.stdout.splitlines()
+    assert lines[0].startswith("budget: 60 s, of which a start of 4 ranks takes about "), launch.describe()
+    assert lines[1].startswith("traced: ")
+    found = json.loads((tmp_path / "found.json").read_text())
+    ended = [run for run in found["runs"] if run["status"] == "ok"]
+    assert found["spent_s"] <= 61 and len({json.dumps(run["hints"]) for run in ended}) > 2, found["runs"]
+    served = [run for run in ended if not run["hints"].get("mpiox_delegates")]
+    assert "MPIOX_HINTS" in {hint["source"] for hint in found["own_hints"]}
+    logs = sorted((tmp_path / "advised.hints.log").glob("[0-9]*.log"))
+    ends = [log for log in logs if "calls in " in log.read_text()]
+    assert len(served) > 2 and len(ends) >= len(ended)
+
+
+def test_a_budget_that_holds_nothing_is_refused_before_anything_runs(tmp_path: pathlib.Path) -> None:
+    text = one_line(command(tmp_path, "advise", "--budget", "1s", "--", *btio(tmp_path / "out")), "advise")
+    assert "budget of 1 s is too short" in text and "use --budget " in text
+    assert not (tmp_path / "out").exists() and not (tmp_path / "advised.hints.log" / "trace").exists()
+
+
+def test_orders_are_carried_out_like_starts(tmp_path: pathlib.Path) -> None:
+    """Each has its own hints, and what it says ends with the mark and a status; the end of the input ends the ranks."""
+    save(EVERYTHING, tmp_path / "all.parquet")
+    orders = [{"set": {"MPIOX_HINTS": hints, "MPIOX_STATS_FILE": str(tmp_path / f"{number}.stats")}, "unset": []}
+              for number, hints in enumerate(["mpiox_enable=true", "mpiox_partition=static_cyclic", ""])]  # fmt: skip
+    (tmp_path / "orders").write_text("".join(json.dumps(order) + "\n" for order in orders))
+    words = [COMMAND, "run", "--", sys.executable, "-m", "mpiio_ext", "pioneer", "replay"]
+    words += [str(tmp_path / "all.parquet"), str(tmp_path / "here"), "--orders"]
+    line = " ".join([str(starter()), "-n", "3", *words])
+    launch = run_bounded(["sh", "-c", f"{line} < orders"], env={**base_environment(), "MPIOX_STATS": "1"},
+                         timeout_s=120, cwd=tmp_path, check=False)  # fmt: skip
+    assert launch.returncode == 0, launch.describe()
+    assert launch.stdout.count("mpiio-ext: end of order 0\n") == 1 + 3, launch.describe()
+    hints = [json.loads((tmp_path / f"{number}.stats").read_text().splitlines()[0])["hints"] for number in range(3)]
+    assert hints[0]["mpiox_enable"]["value"] == "true" and "mpiox_partition" not in hints[0]
+    assert hints[1]["mpiox_partition"]["value"] == "static_cyclic" and "mpiox_enable" not in hints[1]
+    assert "mpiox_partition" not in hints[2] and "mpiox_enable" not in hints[2]

@@ -360,3 +360,41 @@ def test_an_interruption_late_in_the_confirmation_decides_with_the_pairs_there_a
     result = tune(Program(one_is_best, interrupt_at=last))
     assert result.interrupted and result.verdict == "wins"
     assert result.evidence.pairs == whole.evidence.pairs - 1
+
+
+# ---- budgets that hold little ----------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(seed=st.integers(0, 10**6), budget_s=st.floats(1.0, 60.0), noise=st.floats(0.0, 0.3))
+def test_a_small_budget_decides_by_what_it_holds(seed: int, budget_s: float, noise: float) -> None:
+    """Never beyond the budget; a decision has three pairs at least and says at which confidence; or none is made."""
+    program = Program(one_is_best, noise=noise, seed=seed)
+    defaults = registry_defaults()
+    space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
+    plan = Plan(budget_s=budget_s, may_fall=True, seed=seed)
+    tuner = Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda _: space, clock=program.clock)
+    try:
+        result = tuner.run()
+    except TuneError as error:
+        assert "budget" in str(error) or "ran once" in str(error)
+    else:
+        assert result.verdict != "nothing" or any(record.setting != BASELINE for record in result.records)
+        if result.evidence is not None:
+            assert result.evidence.pairs >= 3 and result.evidence.confidence in (0.95, 0.9, 0.875, 0.75)
+    assert program.now_s <= budget_s
+
+
+def test_a_small_budget_is_enough_for_a_clear_gain() -> None:
+    program = Program(lambda hints: 0.2 if hints else 1.0, noise=0.02)
+    defaults = registry_defaults()
+    space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
+    result = Tuner(runner=program, metric=Elapsed(), plan=Plan(budget_s=16, may_fall=True), space_of=lambda _: space,
+                   clock=program.clock).run()  # fmt: skip
+    assert result.verdict == "wins" and result.evidence.confidence < 0.95 and result.evidence.pairs >= 3
+
+
+def test_a_budget_that_ends_before_anything_was_tried_is_no_verdict() -> None:
+    program = Program(lambda hints: 1e4 if hints else 1.0, noise=0.0)
+    result = tune(program, budget_s=24)
+    assert result.verdict == "unconfirmed" and "before any other setting" in result.reason

@@ -1,0 +1,68 @@
+"""The process that ends a job when the command that has started it is dead: :mod:`mpiio_ext.launched`.
+
+A script, too, of the standard library alone: ``keeper.py DESCRIPTOR MARKER``. It ends without a word when the
+descriptor says so; when that is closed instead, it ends the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+__all__ = ["DONE", "GRACE_S", "NAME", "kill_marked", "marked"]
+
+#: In the environment of all processes of a job.
+NAME = "MPIIO_EXT_JOB"
+DONE = b"."
+#: Between asking a launcher to end and killing what is left, s.
+GRACE_S = 5.0
+
+
+def marked(marker: str) -> list[int]:
+    """Return the processes of this host that carry a marker, without this one."""
+    needle = f"{NAME}={marker}".encode()
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208  (a script that starts in milliseconds)
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                if needle in file.read():
+                    found.append(int(name))
+    return found
+
+
+def kill_marked(marker: str) -> None:
+    """Kill the processes that carry a marker, and those that they start meanwhile; waits until they are gone, 5 s."""
+    for _ in range(250):
+        left = marked(marker)
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _parent(pid: int) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+        return int(file.read().rpartition(b")")[2].split()[1])
+    return 0
+
+
+def _end(marker: str) -> None:
+    """Ask what nobody of the job has started to end, the launcher; kill what is left after the grace."""
+    job = set(marked(marker))
+    for pid in job:
+        if _parent(pid) not in job:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+    until = time.monotonic() + GRACE_S
+    while marked(marker) and time.monotonic() < until:
+        time.sleep(0.05)
+    kill_marked(marker)
+
+
+if __name__ == "__main__" and os.read(int(sys.argv[1]), 1) != DONE:
+    _end(sys.argv[2])

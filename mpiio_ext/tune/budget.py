@@ -1,0 +1,130 @@
+"""What a budget of time holds: how many runs, of how much of the work, and how sure a decision by them is. Pure.
+
+Problem.   A decision takes pairs of runs, and what a run costs is known late: a refusal then has wasted the time.
+Algorithm. A decision takes one start of the ranks, `FIRST_RUNS` run of the work as it is, candidates, and twice as
+           many pairs of runs as the confidence needs at least, some seconds more each, since runs vary. Where the whole
+           does not fit, it is made smaller in this order: fewer candidates; the work without its pauses; a part of the
+           work; a lower confidence, where that is allowed. `LEAST_CONFIDENCE` takes three pairs: nothing is decided by
+           fewer.
+Guarantee. A plan never takes more than the budget, by the costs that it is given. Where there is none, the refusal
+           names the least budget for which there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mpiio_ext.tune.evidence import least_pairs
+
+__all__ = ["LEAST_CANDIDATES", "LEAST_CONFIDENCE", "RESERVE_MARGIN", "Costs", "Refusal", "Runs", "choose_runs",
+           "confidence_for", "least_seconds"]  # fmt: skip
+
+#: Runs are expected to take so much longer than their median; those of the decision must not be missing.
+RESERVE_MARGIN = 1.5
+#: Of the work as it is, before anything is tried.
+FIRST_RUNS = 1
+#: Below so many candidates a search is none; more than so many are not planned.
+LEAST_CANDIDATES, MOST_CANDIDATES = 3, 60
+LEAST_CONFIDENCE = 0.75
+_STEPS = (0.95, 0.9, 0.875, LEAST_CONFIDENCE)
+#: Parts of the work that are tried: below the last one the start of the calls is all that is seen.
+_SHARES = (1.0, 0.5, 0.25, 0.125)
+#: Pauses are left out only where they are so much of a run.
+_PAUSES_COUNT = 1.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What runs cost, seconds.
+
+    Attributes
+    ----------
+    start_s : until the ranks have started, once.
+    run_s : a run of the whole work.
+    io_s : the same without the pauses between its calls; at most `run_s`.
+    """
+
+    start_s: float
+    run_s: float
+    io_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """What fits into a budget.
+
+    Attributes
+    ----------
+    candidates : settings that are searched.
+    pairs : of the decision, at least.
+    confidence : of the decision.
+    pauses : whether the work has its pauses.
+    share : of the work, in (0, 1].
+    seconds : that all of it takes.
+    """
+
+    candidates: int
+    pairs: int
+    confidence: float
+    pauses: bool
+    share: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Nothing fits; `needed_s` is the least budget that holds a decision."""
+
+    needed_s: float
+
+
+def least_seconds(run_s: float, confidence: float, candidates: int = LEAST_CANDIDATES) -> float:
+    """Return the seconds of a decision without the start: runs as it is, candidates, and pairs."""
+    return run_s * (FIRST_RUNS + candidates + 2 * RESERVE_MARGIN * least_pairs(confidence))
+
+
+def _confidences(asked: float, may_fall: bool) -> list[float]:
+    return [asked, *(step for step in _STEPS if step < asked and may_fall)]
+
+
+def confidence_for(left_s: float, run_s: float, asked: float, *, may_fall: bool) -> float | None:
+    """Return the highest confidence, not above the one asked for, whose pairs fit beside candidates; None: none does.
+
+    Parameters
+    ----------
+    left_s : seconds that are left after the first runs.
+    run_s : of a run.
+    may_fall : whether a lower one than `asked` will do.
+    """
+    done_s = FIRST_RUNS * run_s
+    return next((one for one in _confidences(asked, may_fall) if least_seconds(run_s, one) - done_s <= left_s), None)
+
+
+def choose_runs(
+    budget_s: float, costs: Costs, confidence: float, *, may_fall: bool, may_shorten: bool = True
+) -> Runs | Refusal:
+    """Return what a budget holds.
+
+    Parameters
+    ----------
+    confidence : that is asked for.
+    may_fall : whether a lower one will do.
+    may_shorten : whether a part of the work will do.
+    """
+    works = [(True, 1.0, costs.run_s)]
+    if costs.run_s > _PAUSES_COUNT * costs.io_s:
+        works.append((False, 1.0, costs.io_s))
+    works += [(works[-1][0], share, works[-1][2] * share) for share in _SHARES[1:] if may_shorten]
+    needed_s = math.inf
+    for level in _confidences(confidence, may_fall):
+        for pauses, share, run_s in works:
+            least_s = costs.start_s + least_seconds(run_s, level)
+            needed_s = min(needed_s, least_s)
+            if least_s <= budget_s:
+                more = MOST_CANDIDATES if run_s <= 0 else int((budget_s - least_s) / run_s)
+                candidates = min(LEAST_CANDIDATES + more, MOST_CANDIDATES)
+                seconds = costs.start_s + least_seconds(run_s, level, candidates)
+                return Runs(candidates=candidates, pairs=least_pairs(level), confidence=level, pauses=pauses,
+                            share=share, seconds=min(seconds, budget_s))  # fmt: skip
+    return Refusal(needed_s=needed_s)

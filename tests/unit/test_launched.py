@@ -1,0 +1,68 @@
+"""Jobs that commands start end with the command, also where it is killed and ranks are in sessions of their own."""
+
+from __future__ import annotations
+
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mpiio_ext import keeper
+from mpiio_ext.launched import launched
+from support.launch import marked_processes
+from support.processes import job
+
+#: A launcher that heeds nothing, with a rank in a session of its own.
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if len(sys.argv) > 1:
+    subprocess.Popen([sys.executable, sys.argv[0]], start_new_session=True)
+time.sleep(600)
+"""
+COMMAND = """
+import sys
+from mpiio_ext.launched import launched
+with launched([sys.executable, sys.argv[1], "rank"]) as process:
+    process.wait()
+"""
+
+
+def test_status_and_output() -> None:
+    with launched([sys.executable, "-c", "print('said'); raise SystemExit(7)"], stdout=subprocess.PIPE,
+                  text=True) as process:
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 7 and out == "said\n"
+    with pytest.raises(FileNotFoundError), launched(["/nowhere/launcher"]):
+        pass
+
+
+def test_it_is_ended_with_the_block(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "stubborn.py"
+    program.write_text(STUBBORN)
+    marker = ""
+    with pytest.raises(subprocess.TimeoutExpired), launched([sys.executable, str(program), "rank"]) as process:
+        environment = pathlib.Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
+        marker = next(each for each in environment if each.startswith(b"MPIIO_EXT_JOB=")).decode().partition("=")[2]
+        until = time.monotonic() + 60
+        while len(keeper.marked(marker)) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        process.wait(timeout=0.1)
+    assert marker and keeper.marked(marker) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_it_is_ended_with_the_command(tmp_path: pathlib.Path, number: int) -> None:
+    """The command is killed: nothing that it has started is left, its keeper neither."""
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "command.py").write_text(COMMAND)
+    with job([sys.executable, tmp_path / "command.py", tmp_path / "stubborn.py"], tmp_path / "log") as command:
+        until = time.monotonic() + 60
+        while len(marked_processes(command.marker)) < 4 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert len(marked_processes(command.marker)) == 4, command.text()  # command, keeper, launcher, rank
+        command.process.send_signal(number)
+        assert not command.left(60)
