@@ -16,6 +16,7 @@ import click
 
 from mpiio_ext.bench.bench import run_bench
 from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
+from mpiio_ext.bench.interrupted import end_on_interrupt
 from mpiio_ext.bench.options import Options, command
 from mpiio_ext.bench.terminal import launch_rank, terminal_width
 
@@ -182,6 +183,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in _COMMANDS:
         _other_command(arguments[0], arguments[1:])
+    end_on_interrupt(launch_rank())
     if arguments and arguments[0] == "explore":
         _explore(arguments[1:])
         return

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
+from mpiio_ext.bench.interrupted import on_interrupt
 from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.record import configuration
@@ -203,6 +204,14 @@ def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _interrupted(output: Path, rows: list[Row], keep: Callable[[], None]) -> str:
+    """Write the results until now, if there are any; say what there is. On another thread than what measures."""
+    if not rows:
+        return f"no run had ended: {output} has no results"
+    keep()
+    return f"{output} has the results until then"
+
+
 def _missing(schedule: Schedule) -> list[Absent]:
     """Return the repetitions that the budget did not allow."""
     missing = schedule.repetitions - schedule.repetitions_done
@@ -228,6 +237,8 @@ def run_bench(comm: Any, options: Options) -> Path:
     with _one_suite(comm, options):
         folder: Path = on_rank_0(comm, lambda: _make_folder(options, work))
         output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
+        if comm.rank == 0:
+            on_interrupt(lambda: _clean(folder, options, None))
         _check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
         _run(comm, options, work, _Place(folder=folder, output=output))
@@ -251,6 +262,8 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
     with progress(comm, options.progress, work.runs * options.repetitions) as advance:
         runner = _runner(comm, options, work, place.folder, _keeping(advance, keep))
         rows = runner.rows
+        if comm.rank == 0:
+            on_interrupt(lambda: _interrupted(place.output, rows, keep))
         schedule = Schedule(comm=comm, repetition=lambda number: runner.repetition(list(work.cases), number),
                             repetitions=options.repetitions, budget_s=options.budget_s)
         try:

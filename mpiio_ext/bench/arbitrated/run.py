@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import MpiioExtError
+from mpiio_ext.launched import launched
 
 __all__ = ["JOBS", "Setting", "explore", "run_policy"]
 
@@ -87,18 +87,10 @@ def _environment(hints: str) -> dict[str, str]:
 @contextlib.contextmanager
 def _process(command: list[str], hints: str = "") -> Iterator[subprocess.Popen[str]]:
     """Start a program in a session of its own, and end it with all its ranks."""
-    process = subprocess.Popen(command, env=_environment(hints), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
+    with launched(command, _environment(hints), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, text=True) as process:
         yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    process.communicate()
 
 
 def _output(process: subprocess.Popen[str], what: str) -> str:

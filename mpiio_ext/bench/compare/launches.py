@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
+from mpiio_ext.launched import launched
 
 __all__ = [
     "ACCESSES",
@@ -123,17 +123,6 @@ class Outcome:
     exhausted: bool = False
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a launcher, and with it its ranks; what it leaves ends itself (--time-limit)."""
-    process.terminate()
-    try:
-        process.communicate(timeout=10)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-
-
 def parse_output(output: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the records and the hints that the micro-benchmark printed."""
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
@@ -155,17 +144,13 @@ def run_benchmark(peer: Peer, case: Case, command: Sequence[str] = (),
     WrongDataError
         when this library wrote or read wrong bytes; of another peer that is a reason like others
     """
-    process = subprocess.Popen(command or peer.command(case.ranks, case.arguments()), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=environment or peer.variables(),
-                               start_new_session=True)
     try:
-        output, errors = process.communicate(timeout=case.limit_s)
+        with launched(command or peer.command(case.ranks, case.arguments()), environment or peer.variables(),
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            output, errors = process.communicate(timeout=case.limit_s)
     except subprocess.TimeoutExpired:
-        _end(process)
         return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
     finally:
-        if process.poll() is None:
-            _end(process)
         case.file.unlink(missing_ok=True)
     records, hints = parse_output(output)
     if process.returncode != 0 or not records:
