@@ -66,12 +66,14 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
     own = mpi.examine_library(library, environment, limit_s, why)
     owned.append(own)
     yield from own.findings
-    yield mpi.starter(own.family, environment, limit_s, starter, bool(own.part))
+    examined = list(program.examine(wish.command, library, environment, limit_s)) if wish.command else []
+    theirs = _mpi_of_program(examined)  # two installations may have libraries of one name
+    gets = theirs.path if theirs is not None else own.mpi
+    yield mpi.starter(own.family, environment, limit_s, starter, bool(own.part), gets)
     yield from software.variables(environment)
     yield program.preloaded(environment)
     yield software.hints(environment, limit_s)
-    if wish.command:
-        yield from program.examine(wish.command, library, environment, limit_s)
+    yield from examined
     yield from storage.examine(wish.path, environment, limit_s)
     here = machine.Machine(environment=environment, limit_s=limit_s)
     yield from machine.examine(here, own.has_liburing, own.opens_liburing)

@@ -206,7 +206,8 @@ def vm_readv(machine: Machine) -> Finding:
     number = answer.values.get("errno")
     facts = {"errno": number, "ptrace_scope": scope}
     if number == 0:
-        return good(key, "process_vm_readv works between processes", **facts)
+        # Between ranks only ranks can tell: `job.process_vm_readv`.
+        return good(key, "process_vm_readv works between processes that one process has started", **facts)
     reason = answer.reason() if number is None else os.strerror(int(number))
     why = f", kernel.yama.ptrace_scope is {scope}" if scope not in (None, "0") else ""
     return warn(

@@ -14,6 +14,7 @@ from mpiio_ext.doctor import linker, starters
 from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.machine import size
+from mpiio_ext.doctor.reach import SOMEBODY_ELSE
 
 __all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "starter", "take_part"]
 
@@ -73,6 +74,7 @@ class Own:
     path : libmpiio_ext.so.
     family : MPI family that it was built for, "" where it cannot be loaded.
     abi : name of the MPI library that it needs, "" where it needs none by name.
+    mpi : file of that library, "" where it is not found.
     part : ABI for which it is in a wheel, "" for an installation from source.
     has_liburing : whether it has liburing; None where that is not known.
     opens_liburing : whether it looks for liburing at run time.
@@ -82,6 +84,7 @@ class Own:
     path: Path
     family: str = ""
     abi: str = ""
+    mpi: str = ""
     part: str = ""
     has_liburing: bool | None = None
     opens_liburing: bool = False
@@ -155,6 +158,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
         path=library,
         family=family,
         abi=abi,
+        mpi=str(loaded.libraries.get(abi) or ""),
         part=part,
         has_liburing=bool(answer.values.get("liburing")) if opens else uring,
         opens_liburing=opens,
@@ -208,10 +212,25 @@ def _version_of(path: str, environment: Mapping[str, str], limit_s: float) -> st
     return run_limited([path, "--version"], environment=environment, limit_s=limit_s)[1].decode(errors="replace")
 
 
+def _beside(library: str, family: str, environment: Mapping[str, str], limit_s: float) -> tuple[str, str]:
+    """Return the starter of an MPI library's installation, and the library's release; "" where they are not known."""
+    if not library or not Path(library).is_file():
+        return "", ""
+    told = ask("library_version", library, environment=environment, limit_s=limit_s).values.get("version")
+    release = starters.release_of(str(told or ""))
+    found = starters.beside(Path(library), family, release, lambda path: _version_of(path, environment, limit_s))
+    return found, release
+
+
 def starter(
-    family: str, environment: Mapping[str, str], limit_s: float = 20.0, named: str = "", of_wheel: bool = False
+    family: str,
+    environment: Mapping[str, str],
+    limit_s: float = 20.0,
+    named: str = "",
+    of_wheel: bool = False,
+    library: str = "",
 ) -> Finding:
-    """Return whether the starter is that of the library's MPI.
+    """Return whether the starter is that of the library's MPI, and of the same installation.
 
     Parameters
     ----------
@@ -220,10 +239,12 @@ def starter(
     limit_s : seconds that the starter may take for its version.
     named : starter of the command line; "" for the one that has started this process, or else the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
+    library : file of the MPI library that the program gets, or else this library; "" where it is not known.
     """
     job = None if named else starters.of_job(environment)
+    own, release = _beside(library, family, environment, limit_s)
     if job is not None:
-        return _of_job(family, job, environment, limit_s, of_wheel)
+        return _of_job(family, job, environment, limit_s, of_wheel, own)
     named = named or ("srun" if starters.by_srun(environment) else "")
     key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
     if path is not None and Path(path).name == "srun":
@@ -234,12 +255,18 @@ def starter(
     theirs = _says(text)
     facts = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
-        return _misfit(f"{path} is", family, theirs, environment, of_wheel, facts)
+        return _misfit(f"{path} is", family, theirs, environment, of_wheel, facts, own)
+    other = starters.release_of(text)
+    if release and other and other != release:
+        advice = f"use {own}" if own else f"use the starter of {library}"
+        text = f"{path} is of {_FAMILIES.get(theirs, theirs)} {other}, the MPI library of {release} ({library})"
+        follows = "with another release ranks may not find each other"
+        return warn(key, text, f"{advice}: {follows}", own=own or None, **facts)
     return good(key, f"{path}, {_FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **facts)
 
 
 def _of_job(
-    family: str, job: starters.Starter, environment: Mapping[str, str], limit_s: float, of_wheel: bool
+    family: str, job: starters.Starter, environment: Mapping[str, str], limit_s: float, of_wheel: bool, own: str
 ) -> Finding:
     """Return whether what has started this process is of the library's MPI."""
     facts = {"path": job.path or None, "family": job.family, "job": True}
@@ -247,14 +274,20 @@ def _of_job(
     asked = family == "mpiabi" and job.family == "openmpi"  # only then its number counts
     text = _version_of(job.path, environment, limit_s) if job.path and asked else ""
     if family and not _fits(family, job.family, text):
-        return _misfit(f"{said},", family, job.family, environment, of_wheel, facts)
+        return _misfit(f"{said},", family, job.family, environment, of_wheel, facts, own)
     return good("mpi.starter", f"{said}, {_FAMILIES[job.family]}", **facts)
 
 
 def _misfit(
-    said: str, family: str, theirs: str, environment: Mapping[str, str], of_wheel: bool, facts: dict[str, Any]
+    said: str,
+    family: str,
+    theirs: str,
+    environment: Mapping[str, str],
+    of_wheel: bool,
+    facts: dict[str, Any],
+    own: str = "",
 ) -> Finding:
-    right = _first(_STARTERS.get(family, ()), environment)
+    right = own or _first(_STARTERS.get(family, ()), environment)
     use = f"use {right}" if right else "use the starter of that MPI"
     ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
     other = "" if of_wheel else ", or the mpiio_ext of the other one"
@@ -377,7 +410,7 @@ def _about_mpi(seen: _Seen, write: bool, spawn: bool) -> list[Finding]:
     found = [_started(seen)]
     if not seen.has("thread"):
         return found
-    found += [_thread(seen), *_ranks(seen)]
+    found += [_thread(seen), *_ranks(seen), *_reach(seen)]
     if write:
         found.append(_trip(seen))
     if spawn:
@@ -556,6 +589,30 @@ def _hosts(hosts: dict[str, dict[str, Any]]) -> Finding:
     return good(
         key, f"{len(hosts)} host{'s' if len(hosts) > 1 else ''}, {size(free)} free in /dev/shm at least", **facts
     )
+
+
+def _reach(seen: _Seen) -> list[Finding]:
+    """Return whether ranks of a host read each other's memory; nothing where each is alone on its host."""
+    key, ranks = "job.process_vm_readv", seen.get("reach") or []
+    tried = [(number, rank) for number, rank in enumerate(ranks) if rank["of"] is not None]
+    if not tried:
+        return []
+    refused = [(number, rank) for number, rank in tried if rank["errno"] != 0]
+    facts = {"tried": len(tried), "refused": len(refused)}
+    if not refused:
+        return [good(key, "process_vm_readv works between the ranks of a host", **facts)]
+    number, rank = refused[0]
+    why = "another process answers" if rank["errno"] == SOMEBODY_ELSE else os.strerror(rank["errno"])
+    apart = {one["namespace"] for one in ranks if one["host"] == rank["host"]}
+    own = f"; the ranks of {rank['host']} have {len(apart)} namespaces of process ids" if len(apart) > 1 else ""
+    advice = (
+        "start the ranks of a host in one namespace: one container for all of them, or docker run --pid=host"
+        if own
+        else "sysctl kernel.yama.ptrace_scope=0, or docker run --cap-add=SYS_PTRACE"
+    )
+    text = f"rank {number} cannot read the memory of rank {rank['of']}: {why}{own}"
+    follows = "messages of the MPI library inside a node are copied twice, or fail where it does not expect this"
+    return [warn(key, text, f"{follows}: {advice}; this library does without", **facts)]
 
 
 def _trip(seen: _Seen) -> Finding:

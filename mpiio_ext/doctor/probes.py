@@ -22,12 +22,6 @@ _IO_URING_PARAMS_BYTES = 120
 _VERSION_BYTES = 8192
 
 
-class _Words(ctypes.Structure):
-    """struct iovec."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
 def _errno_of(result: int) -> int:
     return ctypes.get_errno() if result < 0 else 0
 
@@ -153,18 +147,10 @@ class Probe:
 
     def vm_readv(self) -> None:
         """Tell the error number by which a process may not read a sibling's memory, 0 for none."""
+        from mpiio_ext.doctor.reach import read_errno
+
         word = ctypes.create_string_buffer(b"shared memory")
-        length = len(word)
-
-        def read(sibling: int) -> dict[str, Any]:
-            process = ctypes.CDLL(None, use_errno=True)
-            mine = ctypes.create_string_buffer(length)
-            local = _Words(ctypes.addressof(mine), length)
-            remote = _Words(ctypes.addressof(word), length)
-            done = process.process_vm_readv(sibling, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
-            return {"errno": _errno_of(done) if done < 0 or mine.raw == word.raw else -1}
-
-        self._beside(read)
+        self._beside(lambda sibling: {"errno": read_errno(sibling, ctypes.addressof(word), word.raw)})
 
     def sharing(self) -> None:
         """Tell why a process cannot map memory that a sibling has made, "" where it can."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.doctor import linker
+from mpiio_ext.doctor.reach import between_ranks
 from mpiio_ext.doctor.spawning import refusal
 from mpiio_ext.doctor.storage import folder_of
 
@@ -89,6 +90,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     gathered = world.gather(facts() | {"version": version}, root=0)
     if gathered is not None:
         tell(ranks=gathered)
+    tell(reach=between_ranks(world))
     if write:
         _round_trip(tell, folder_of(Path(path)))
     if spawn and world.rank == 0:

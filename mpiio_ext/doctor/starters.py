@@ -3,17 +3,21 @@
 Algorithm. The variables that a starter leaves in a rank's environment say of which MPI it is. Its executable, which
 they do not tell, is among the parents of the process: on the starter's own host itself, else its daemon.
 
-Guarantees. Only /proc is read; where it tells nothing, the variables alone count.
+Of the starters in the `bin` of a folder above an MPI library, that is its own whose release is the library's: several
+may share a prefix, and a library in /usr/local has no starter in /usr.
+
+Guarantees. Of a job only /proc is read; where it tells nothing, the variables alone count.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Starter", "by_srun", "of_job"]
+__all__ = ["Starter", "beside", "by_srun", "of_job", "release_of"]
 
 _PARENTS = 64  # shells, tools and wrappers may stand between
 #: Names of starters, and of the daemons that they start ranks by.
@@ -22,6 +26,9 @@ _NAMES = {
     "mpich": ("mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"),
 }
 _EITHER = ("mpirun", "mpiexec")
+_DAEMONS = ("orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy")
+#: Folders above a library that may have its `bin`: /usr of /usr/lib/PROCESSOR/openmpi/lib/libmpi.so.
+_LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +103,36 @@ def _executable(family: str, proc: Path, pid: int) -> str:
         elif found:
             break
     return found
+
+
+def release_of(text: str) -> str:
+    """Return the release of Open MPI or MPICH in what a library or a starter says of itself; "" where it has none."""
+    found = re.search(r"(?:Open MPI\)?|OpenRTE\)?|MPICH|Version:)\D*?(\d+\.\d+(?:\.\d+)?\w*)", text)
+    return "" if found is None else found[1]
+
+
+def _candidates(library: Path, family: str) -> Iterator[Path]:
+    """Yield starters in the folders above an MPI library, the nearest first, names that tell the MPI before others."""
+    names = [name for name in _NAMES.get(family, ()) if name not in _DAEMONS]
+    for folder in library.resolve().parents[:_LEVELS]:
+        for name in (*names, *_EITHER):
+            path = folder / "bin" / name
+            if path.is_file() and os.access(path, os.X_OK):
+                yield path
+
+
+def beside(library: Path, family: str, release: str, says: Callable[[str], str]) -> str:
+    """Return the starter of the installation that an MPI library is of; "" where none is seen.
+
+    Parameters
+    ----------
+    library : the MPI library's file.
+    family : of it.
+    release : of it, as of `release_of`; "" where it is not known: then the nearest starter is taken.
+    says : what a starter prints for --version.
+    """
+    for path in _candidates(library, family):
+        theirs = release_of(says(str(path)))
+        if not release or not theirs or theirs == release:
+            return str(path)
+    return ""

@@ -53,6 +53,22 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ranks_with_process_ids_of_their_own(tmp_path: pathlib.Path) -> None:
+    """Within a rank process_vm_readv works; between ranks it does not, and doctor says so."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child"]
+    tried = subprocess.run([*apart, "true"], capture_output=True, text=True, timeout=30)
+    if tried.returncode != 0:
+        pytest.skip(f"no namespaces of process ids here: {tried.stderr.strip()}")
+    words = ["--json", "--no-spawn", "--no-write", "--timeout", "120", "--path", str(tmp_path)]
+    for starting, state in ((apart, "warning"), ([], "ok")):
+        of = checks(report(mpi_run([*starting, *DOCTOR, *words], 2, timeout_s=300)))
+        assert of["mpi.start"]["facts"]["size"] == 2
+        found = of["job.process_vm_readv"]
+        assert (found["state"], found["facts"]["tried"]) == (state, 2), found
+        assert ("2 namespaces of process ids" in found["text"]) == (state == "warning")
+        assert of["memory.process_vm_readv"]["text"].endswith("processes that one process has started")
+
+
 def test_alone(tmp_path: pathlib.Path) -> None:
     """Without a starter, with a program; lines for people, one head and one end."""
     app = mpi_program("writes")

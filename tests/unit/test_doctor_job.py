@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import shutil
+import subprocess
 import sys
 from typing import Any
 
@@ -16,13 +17,16 @@ from support.launch import base_environment
 
 HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3", "preload": "",
         "shm_total_bytes": 2**30, "shm_free_bytes": 2**30}  # fmt: skip
+REACH = {"host": "a", "namespace": "pid:[1]", "of": 1, "errno": 0}
 WHOLE: dict[str, Any] = {
     "version": "Open MPI v4", "standard": [3, 1], "interposed": True, "thread": "multiple", "size": 2, "rank": 0,
-    "ranks": [HOST, HOST], "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
+    "ranks": [HOST, HOST], "reach": [REACH, REACH | {"of": 0}],
+    "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
     "spawn_refused": "", "finalized": True,
 }  # fmt: skip
 JOB = mpi.Job(size=2, rank=0, launched=True)
-ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "io.round_trip", "mpi.spawn"}
+ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "job.process_vm_readv", "io.round_trip",
+       "mpi.spawn"}  # fmt: skip
 
 
 def job(trouble: str = "", family: str = "openmpi", of: mpi.Job = JOB, **changes: Any) -> dict[str, Finding]:
@@ -50,6 +54,12 @@ def test_job_as_it_should_be() -> None:
         ({"ranks": "drop"}, "job.agreement", "error", "cannot exchange messages"),
         ({"ranks": [HOST, HOST | {"host": "b", "shm_free_bytes": None}]}, "job.hosts", "warning", "no /dev/shm"),
         ({"ranks": [HOST, HOST | {"host": "b", "shm_total_bytes": 2**26}]}, "job.hosts", "warning", "64 MiB on b"),
+        ({"reach": [REACH, REACH | {"of": 0, "errno": 1}]}, "job.process_vm_readv", "warning",
+         "rank 1 cannot read the memory of rank 0: Operation not permitted"),
+        ({"reach": [REACH | {"errno": 3}, REACH | {"of": 0, "namespace": "pid:[2]"}]},
+         "job.process_vm_readv", "warning",
+         "No such process; the ranks of a have 2 namespaces of process ids"),
+        ({"reach": [REACH | {"errno": -1}, REACH]}, "job.process_vm_readv", "warning", "another process answers"),
         ({"trip_right": False}, "io.round_trip", "error", "other bytes"),
         ({"trip_own": False, "trip_reason": "native: nfs"}, "io.round_trip", "warning", "native: nfs"),
         ({"trip_error": "no space"}, "io.round_trip", "error", "no space"),
@@ -307,6 +317,57 @@ def test_starter_is_among_the_parents(
     found = starters.of_job(variables, proc, len(above) + 1)
     assert found is not None and found.path == path
     assert starters.of_job({}, proc, len(above) + 1) is None
+
+
+FAKE_MPI = """
+#include <string.h>
+int MPI_Get_library_version(char *text, int *length)
+{
+    strcpy(text, "Open MPI v" RELEASE ", package: fake");
+    *length = (int)strlen(text);
+    return 0;
+}
+"""
+
+
+def installation(prefix: pathlib.Path, release: str, folder: str = "lib", names: tuple[str, ...] = ("mpirun",)) -> str:
+    """Make a tree with a library of Open MPI and its starters; return the library's file."""
+    (prefix / folder).mkdir(parents=True, exist_ok=True)
+    (prefix / "bin").mkdir(exist_ok=True)
+    source, library = prefix / "fake.c", prefix / folder / "libmpi.so.40"
+    source.write_text(FAKE_MPI)
+    command = ["cc", "-shared", "-fPIC", f'-DRELEASE="{release}"', "-o", library, source]
+    subprocess.run([str(word) for word in command], check=True)
+    for name in names:
+        program = prefix / "bin" / name
+        program.write_text(f"#!/bin/sh\necho 'mpirun (Open MPI) {release}'\n")
+        program.chmod(0o755)
+    return str(library)
+
+
+@pytest.mark.parametrize("folder", ["lib", "lib64/openmpi/lib", "lib/x86_64-linux-gnu/openmpi/lib"])
+def test_the_starter_of_the_library_s_own_installation_is_named(tmp_path: pathlib.Path, folder: str) -> None:
+    """Not the one on PATH, nor one of that family that is there as mpirun.openmpi: these are of Open MPI 4."""
+    library = installation(tmp_path / "opt", "5.0.5", folder)
+    installation(tmp_path / "debian", "4.1.4", names=("mpirun", "mpirun.openmpi"))
+    own = str(tmp_path / "opt" / "bin" / "mpirun")
+    environment = base_environment() | {"PATH": f"{tmp_path / 'debian' / 'bin'}:/usr/bin:/bin"}
+    found = mpi.starter("openmpi", environment, 60, library=library)
+    assert (found.state.value, found.facts["own"]) == ("warning", own)
+    assert "Open MPI 4.1.4, the MPI library of 5.0.5" in found.text and f"use {own}" in found.advice
+    found = mpi.starter("openmpi", environment | {"PATH": f"{tmp_path / 'opt' / 'bin'}:/bin"}, 60, library=library)
+    assert (found.state.value, found.facts["path"]) == ("ok", own)
+    found = mpi.starter("openmpi", environment | {"PMI_SIZE": "2"}, 60, library=library)  # a job of MPICH's
+    assert found.state.value == "error" and f"use {own}" in found.advice
+
+
+def test_a_starter_of_another_release_in_the_same_prefix_is_not_the_library_s(tmp_path: pathlib.Path) -> None:
+    library = installation(tmp_path / "usr" / "local", "5.0.5", names=())
+    installation(tmp_path / "usr", "4.1.4")
+    environment = base_environment() | {"PATH": f"{tmp_path / 'usr' / 'bin'}:/usr/bin:/bin"}
+    found = mpi.starter("openmpi", environment, 60, library=library)
+    assert (found.state.value, found.facts["own"]) == ("warning", None)
+    assert f"use the starter of {library}" in found.advice
 
 
 def test_no_starter(tmp_path: pathlib.Path) -> None:
