@@ -147,6 +147,36 @@ def same_drawing(drawn: pathlib.Path, kept: pathlib.Path) -> None:
     assert words[0] and words[0] == words[1], f"{kept.relative_to(ROOT)} is out of date: draw it again"
 
 
+def compiled(line: documents.CompileLine, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Call a compiler as a document says, in a folder that has what its reader has, and the program of the tutorial."""
+    for place in (*ROOT.iterdir(), *line.page.parent.iterdir()):
+        if place.name not in ("build", ".git") and not (folder / place.name).exists():
+            (folder / place.name).symlink_to(place)
+    pages = {TUTORIAL, *([line.page] if line.page.suffix == ".md" else [])}
+    for block in (block for page in pages for block in documents.blocks(page) if block.mark == "file"):
+        (folder / block.argument).write_text(block.text, encoding="utf-8")
+        (folder / "app.c").write_text(block.text, encoding="utf-8") if block.argument == "columns.c" else None
+    script = f"set -e\n{line.before}\n{line.command}\n"
+    return run_bounded(["bash", "-c", script], env=environment(), timeout_s=120, cwd=folder, check=False)
+
+
+@pytest.mark.parametrize("line", list(documents.compile_lines()),
+                         ids=lambda line: f"{line.page.relative_to(ROOT)}:{line.line}")  # fmt: skip
+def test_every_compile_line_of_the_documents_compiles(line: documents.CompileLine, folder: pathlib.Path) -> None:
+    compiler = line.command.split()[0]
+    if compiler.startswith("clang") and shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on this machine")
+    done = compiled(line, folder)
+    assert done.returncode == 0, f"{line.page.relative_to(ROOT)}:{line.line}: {line.command}\n{done.describe()}"
+    target = re.search(r" -o (\S+)", line.command)
+    assert target is not None and (folder / target[1]).stat().st_size > 0
+
+
+def test_no_compile_line_is_overlooked() -> None:
+    found = {str(line.page.relative_to(ROOT)) for line in documents.compile_lines()}
+    assert found >= {"benchmarks/slow_storage.c", "benchmarks/README.md", "docs/c-api.md", "docs/howto/delegates.md"}
+
+
 def test_no_page_is_left_out() -> None:
     assert len(TOPICS) >= 10
     with_commands = {

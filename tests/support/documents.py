@@ -15,6 +15,7 @@ import functools
 import itertools
 import pathlib
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -88,6 +89,70 @@ def blocks(page: pathlib.Path) -> Iterator[Block]:
             above = ""
         else:
             above = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileLine:
+    """A call of a compiler that a document tells its readers to make.
+
+    Attributes
+    ----------
+    page : a page, or a source whose note at its head has the line.
+    line : in the page, from 1 on.
+    before : what the same block of a page has before it, which may set variables.
+    command : with its continued lines.
+    """
+
+    page: pathlib.Path
+    line: int
+    before: str
+    command: str
+
+
+#: A compiler with options; not the word "cc" in a text, nor what only sets a variable to it.
+_COMPILER = re.compile(
+    r"(?:cc|c99|gcc|g\+\+|clang|clang\+\+|mpicc|mpic\+\+|mpicxx|mpifort|gfortran)\s.*\.(?:c|cpp|cc|f90|F90)\b"
+)
+
+
+def _code_of(page: pathlib.Path) -> Iterator[tuple[int, str]]:
+    """Yield (first line, text) of the code of a page, indented or fenced; of a C source the note at its head."""
+    if page.suffix == ".md":
+        for token in tokens(page):
+            if token.type in {"fence", "code_block"} and token.map is not None:
+                yield token.map[0] + (2 if token.type == "fence" else 1), token.content
+        return
+    head = re.match(r"/\*.*?\*/", page.read_text(encoding="utf-8"), re.DOTALL)
+    if head is not None:
+        yield 1, re.sub(r"^ \*(?: {0,3})", "", head[0], flags=re.MULTILINE)
+
+
+def compile_lines() -> Iterator[CompileLine]:
+    """Yield every call of a compiler in the pages and the heads of C sources that are tracked."""
+    command = ["git", "ls-files", "*.md", "*.c", "*.h"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for page in (ROOT / name for name in listed.stdout.splitlines()):
+        for first, text in _code_of(page):
+            before: list[str] = []
+            for number, line in _whole_lines(text):
+                if _COMPILER.match(line.strip().removeprefix("$ ")):
+                    command = line.strip().removeprefix("$ ").partition(" && ./")[0]
+                    yield CompileLine(page=page, line=first + number, before="\n".join(before), command=command)
+                elif page.suffix == ".md":
+                    before.append(line)
+
+
+def _whole_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number from 0 on, line) with lines that end in a backslash joined to the next."""
+    begun, number = "", 0
+    for at, line in enumerate(text.splitlines()):
+        number = number if begun else at
+        begun += line
+        if begun.endswith("\\"):
+            begun = begun[:-1]
+            continue
+        yield number, begun
+        begun = ""
 
 
 def links(page: pathlib.Path) -> Iterator[tuple[int, str]]:
