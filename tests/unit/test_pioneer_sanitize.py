@@ -251,7 +251,7 @@ def test_ranks_whose_rows_are_mixed() -> None:
      ("out/lib/data", False), ("/scratch/u/etc/a", False), ("/tmp", True), ("/tmp/mine.dat", False),
      ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False),
      ("/dev", True), ("/dev/null", True), ("/dev/shm/me/f.nc", False), ("/dev/shm/mpich_shar_tmpx", True),
-     ("/dev/shm/vader_segment.node.1", True)],
+     ("/dev/shm/vader_segment.node.1", True), ("/home/me/ucx.conf", True), ("ucx.conf", True), ("myucx.conf", False)],
 )  # fmt: skip
 def test_files_of_the_system(name: str, is_system: bool) -> None:
     assert (matcher().match(name) is not None) == is_system
