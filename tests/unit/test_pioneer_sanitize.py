@@ -468,6 +468,12 @@ def test_names_of_the_functions_that_programs_call() -> None:
     assert found[1]["file"] == "/a"
 
 
+def test_a_link_whose_names_are_not_told_is_io_on_files() -> None:
+    """As its rename is: ltrace prints addresses where it does not know a function."""
+    rows = [call(name, extra={"file": "0x402018", "file2_address": "0x40201e"}) for name in ("renameat", "linkat")]
+    assert [(row["operation"], row["mask"]) for row in run(rows)] == [("rename", None), ("link", None)]
+
+
 def test_no_word_stands_twice_in_a_dictionary() -> None:
     """pandas takes no such column: two functions of the kernel may be one of programs."""
     rows = [call("open", file="/d/a", handle=3, result=3), call("openat", file="/d/b", handle=4, result=4),
