@@ -1,7 +1,7 @@
 """Where a replay stands that makes no progress: each rank says it on standard error.
 
-Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and a
-           path may have slack times of minutes. From outside all of them look alike.
+Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and
+           a path may have slack times of minutes. From outside all of them look alike.
 Algorithm. A thread beside the engine reads the row that it is at. A row that stays for as long as was asked is told,
            once; the next one only if it stays twice as long as the last that was told: lines are few, however long the
            replay.
