@@ -204,6 +204,8 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
               "0: none.  [default: as much as sleeps are late here, measured; next to none where ranks share cores]")
 @click.option("--most-bytes", type=click.IntRange(min=0), default=None, metavar="N",
               help="That a rank may write, preallocate, and make of files that are read.")
+@click.option("--report", type=click.FloatRange(min=0), default=60.0, show_default=True, metavar="S",
+              help="A rank that makes no progress for S seconds says where it stands; 0: never.")
 @click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
@@ -213,7 +215,7 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
     workload_path: str, folder: str | None, time_scale: float, spin_us: int | None, most_bytes: int | None,
-    existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
+    report: float, existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
     orders: bool,
 ) -> None:  # fmt: skip
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
@@ -228,7 +230,7 @@ def replay(
     """  # noqa: D301  (click wants the backspace character itself)
     place = Path(folder) if folder is not None else Path(Path(workload_path).stem + ".replay")
     if extension or hint or hints_file is not None:
-        words = [workload_path, str(place), "--time-scale", repr(time_scale)]
+        words = [workload_path, str(place), "--time-scale", repr(time_scale), "--report", repr(report)]
         words += [] if spin_us is None else ["--spin-us", str(spin_us)]
         words += [] if most_bytes is None else ["--most-bytes", str(most_bytes)]
         words += ["--existing"] if existing else []
@@ -240,7 +242,7 @@ def replay(
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
         _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, orders, time_scale=time_scale,
-                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most)  # fmt: skip
+                spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most, report_s=report)  # fmt: skip
 
 
 def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool, orders: bool, **settings: Any) -> None:

@@ -119,7 +119,7 @@ class _Text:
         least = "the fewest differences" if info.minimal else "perhaps more differences than needed"
         yield printable(f"path      {name}: {total} operations, {shown} shown; of {ranks}; {least}")
         for group, members in enumerate(info.members):
-            kind = "root" if group == 0 else "children"
+            kind = "children" if group else "root" if 0 in members else "as root"  # rank 0 was not traced
             own = int((self.groups >> group & 1).sum())
             yield (f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
                    f"{info.representatives[group]}  {own} operations"

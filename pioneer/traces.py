@@ -372,11 +372,14 @@ def _counts_of(tables: Mapping[int, pa.Table], ranks: int, known: Communicators)
 
 def not_represented(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
     """Return lines about ranks that have done other things than those that stand for them in a path."""
+    first = found.info.representatives[0]
+    lines = [] if first == 0 else [
+        f"rank 0 has no operations in the trace: rank {first} is in the place of the root, and is no root itself"]
     if len(found.info.members) >= len(tables):
-        return []
+        return lines
     ranks = found.info.ranks or len(tables)
     known = find_communicators(dict(tables), ranks) if found.info.communicators else Communicators()
-    return lost_words(found.info.members, _counts_of(tables, ranks, known))
+    return [*lines, *lost_words(found.info.members, _counts_of(tables, ranks, known))]
 
 
 def communicators_of(

@@ -63,9 +63,12 @@ typedef struct mpiio_ext_engine_plan {
     int64_t *result;    /* out: what the call returned; INT64_MIN: it was left out */
     int32_t *error;     /* out: why it failed: errno, of MPI-IO the error class; 0: it did not; negative, the same of a
                            call that may fail: what it asks for or removes is not there, what it makes is there */
-    int64_t wrong_row;  /* out: what is wrong with the plan is in this row, */
-    const char *wrong;  /* namely this (a constant); NULL: nothing is */
-    void *state;        /* out: for mpiio_ext_engine_end */
+    int64_t
+        standing; /* out, while the run goes on, for other threads: 4 * row, plus 0 in its call, 1 where it waits for
+                           all ranks to meet before it, 2 in its slack time; row `count`: behind the last call */
+    int64_t wrong_row; /* out: what is wrong with the plan is in this row, */
+    const char *wrong; /* namely this (a constant); NULL: nothing is */
+    void *state;       /* out: for mpiio_ext_engine_end */
     int64_t bytes_written, bytes_read, bytes_preallocated, failed, left_out; /* out; bytes read by MPI-IO: asked for */
 } mpiio_ext_engine_plan;
 

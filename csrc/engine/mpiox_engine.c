@@ -275,23 +275,36 @@ static void meet(const mpiio_ext_engine_plan *plan, int32_t times)
         (void)MPI_Barrier(COMM_OF(plan->everybody));
 }
 
+/* Parts of a row, as in `standing`. */
+enum { IN_CALL, IN_MEETING, IN_SLACK };
+
+static void stand(mpiio_ext_engine_plan *plan, int64_t row, int part)
+{
+    __atomic_store_n(&plan->standing, 4 * row + part, __ATOMIC_RELAXED);
+}
+
 /* Go through the plan. */
 static void carry_out(mpiox_engine *e, const mpiox_engine_operation *const *operations)
 {
     mpiio_ext_engine_plan *plan = e->plan;
+    stand(plan, 0, IN_MEETING);
     meet(plan, 1); /* ranks have taken unequal times to get here: they begin together, as the path's slack times say */
     const int64_t begun = now();
     int64_t last = begun; /* end of the call before */
     for (int64_t i = 0; i < plan->count; i++) {
+        stand(plan, i, IN_MEETING);
         meet(plan, plan->meets[i]);
+        stand(plan, i, IN_SLACK);
         if (plan->slack[i] > 0 && plan->time_scale > 0)
             pause_for(plan, last, (int64_t)((double)plan->slack[i] * plan->time_scale));
+        stand(plan, i, IN_CALL);
         const int64_t start = now();
         plan->start[i] = start - begun;
         make(e, operations[plan->operation[i]], i);
         last = now();
         plan->duration[i] = last - start;
     }
+    stand(plan, plan->count, IN_MEETING);
     meet(plan, plan->meets_after);
 }
 

@@ -222,7 +222,10 @@ void mpiox_rawtrace_calls_extra(mpiox_rawtrace_calls *calls, const char *key, co
         }
     }
     const bool plain = number && (p[0] != '0' || end - p == 1) && !(p[0] == '-' && p[1] == '0');
-    if (plain) {
+    if (number && !plain && strcmp(key, "flags") == 0) { /* their bits count, in whatever base they are printed */
+        char digits[24];
+        mpiox_rawtrace_buffer_put(&calls->extra, digits, snprintf(digits, sizeof digits, "%" PRId64, value));
+    } else if (plain) {
         mpiox_rawtrace_buffer_put(&calls->extra, p, end - p);
     } else if (p < end && *p == '"') {
         const char *behind = mpiox_rawtrace_skip_text(p, end);

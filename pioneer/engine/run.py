@@ -16,6 +16,7 @@ from mpiio_ext.pioneer.engine.cores import cores_free
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan, reading_numbers
+from mpiio_ext.pioneer.engine.standing import REPORT_S, reported
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.path.views import parse
@@ -210,7 +211,7 @@ def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
 
 def carry_out(
     plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
-    most_bytes: int = 2**63 - 1, info: Any = None,
+    most_bytes: int = 2**63 - 1, info: Any = None, report_s: float = REPORT_S,
 ) -> Outcome:  # fmt: skip
     """Go through a plan whose files are there. Collective over `comm`, blocking.
 
@@ -218,6 +219,7 @@ def carry_out(
     ----------
     plan, comm, time_scale, spin_ns, most_bytes : as of `replay`.
     info : MPI.Info of every MPI_File_open; None: without.
+    report_s : after so many seconds without progress a rank says where it stands; 0: it does not.
 
     Raises
     ------
@@ -243,7 +245,7 @@ def carry_out(
     })  # fmt: skip
     for name, array in arrays.items():
         setattr(order, name, ffi.from_buffer(kinds[array.dtype.name], array))
-    with recorded():
+    with reported(plan, comm.rank, lambda: int(order.standing), report_s), recorded():
         code = lib.mpiio_ext_engine_run(order)
     lib.mpiio_ext_engine_end(order)
     for view in views:

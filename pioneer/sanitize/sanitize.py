@@ -86,7 +86,7 @@ def _plain_name(word: str) -> str:
 def _step_of(operation: Operation) -> int:
     if operation.name in _OBJECTS:
         return _OBJECT
-    if (operation.layer, operation.name) not in CATALOG:
+    if (operation.layer, _PLAIN.get(operation.name, operation.name)) not in CATALOG:
         return _OTHER
     if operation.name == "fdopen":
         return _DUPLICATE

@@ -17,9 +17,9 @@ _USUAL = (
     r"/dev(?:$|/(?!shm/)|/shm/(?:$|mpich|open_mpi|sem\.|ucx_|psm|cma|rocm_smi|cuda))",  # programs use /dev/shm as well
     r"/(?:proc|sys|etc|usr|lib|lib32|lib64|bin|sbin|opt|run|var)(?:/|$)",
     r"/tmp/rocmsmi_", r".*/(?:ompi\.|openmpi-sessions|prte\.|pmix-|pmix_|vader_segment|mpich_shm|hwloc)",
-    # where the loader looks for libraries
+    # where the loader looks for libraries, UCX for its settings: in the working folder as well, by a relative name
     r".*/glibc-hwcaps(?:/|$)", r".*/lib(?:32|64)?(?:/[^/]+)?(?:/tls|/haswell|/avx512_1|/x86_64)+$",
-    r".*/lib(?:32|64)?(?:/mpich|/openmpi)?$", r".*/etc/ucx/", r".*/ucx\.conf$",
+    r".*/lib(?:32|64)?(?:/mpich|/openmpi)?$", r".*/etc/ucx/", r"(?:.*/)?ucx\.conf$",
     # where Python looks when it starts
     r".*/(?:pyvenv\.cfg|pybuilddir\.txt|Modules/Setup\.local)$", r".*\.pth$", r".*/site-packages(?:/|$)",
     r".*/lib/python\d[\d.]*(?:/|\.zip$|$)",

@@ -1,4 +1,4 @@
-"""A trace of strace, from its lines to the trace of its replay: second names, mappings, what is left out."""
+"""A trace of strace or ltrace, from its lines to its replay: second names, mappings, what is left out."""
 
 from __future__ import annotations
 
@@ -48,6 +48,22 @@ linkat(AT_FDCWD</w>, "data.1", AT_FDCWD</w>, "data.2", 0) = 0
 renameat(AT_FDCWD</w>, "data.2", AT_FDCWD</w>, "data.3") = 0"""
 
 
+#: As ltrace prints it with the prototypes of readers/ltrace.conf.
+OF_LTRACE = """SYS_mkdir("/w", 0755) = 0
+SYS_openat(-100, "/w/a", 01102, 0644) = 3
+SYS_write(3, 0x402012, 5) = 5
+SYS_ftruncate(3, 4096) = 0
+SYS_mmap(0, 4096, 3, 1, 3, 0) = 0x7fef0a404000
+SYS_msync(0x7fef0a404000, 4096, 4, 0x7fef0a224188) = 0
+SYS_munmap(0x7fef0a404000, 4096) = 0
+SYS_close(3) = 0
+SYS_rename("/w/a", "/w/b") = 0
+SYS_link("/w/b", "/w/c") = 0
+SYS_renameat(-100, "/w/b", -100, "/w/d") = 0
+SYS_linkat(-100, "/w/d", -100, "/w/e", 0) = 0
+SYS_unlink("/w/c") = 0"""
+
+
 def write_traces(folder: pathlib.Path, ranks: int) -> pathlib.Path:
     """Write the traces of so many ranks; each has its own folder."""
     (folder / "trace").mkdir()
@@ -92,6 +108,21 @@ def test_the_replay_makes_the_calls_of_the_trace(tmp_path: pathlib.Path, ranks: 
             "d/object", "data.1", "data.3", "index"], launch.describe()  # fmt: skip
         assert (below / "data.1").samefile(below / "data.3")
         assert (below / "d/object").stat().st_size == 3113
+
+
+def test_the_replay_makes_the_calls_of_a_trace_of_ltrace(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "trace").write_text("".join(
+        f"77 11:15:05.{1000 * at:06} {call} <0.000010>\n" for at, call in enumerate(OF_LTRACE.splitlines())),
+        encoding="utf-8")  # fmt: skip
+    made = CliRunner().invoke(main, ["pioneer", "path", str(tmp_path / "trace"), "-o", str(tmp_path / "p.parquet")])
+    assert made.exit_code == 0, made.output
+    launch = python_run(["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "p.parquet", tmp_path / "out",
+                         "--time-scale", "0"], 1, timeout_s=120)  # fmt: skip
+    assert f"1 ranks made {len(OF_LTRACE.splitlines())} calls" in launch.stdout, launch.describe()
+    assert "0 calls failed, 0 were left out" in launch.stdout, launch.describe()
+    assert sorted(item.name for item in (tmp_path / "out" / "w").iterdir()) == ["d", "e"]
+    assert (tmp_path / "out" / "w" / "d").samefile(tmp_path / "out" / "w" / "e")
+    assert (tmp_path / "out" / "w" / "d").stat().st_size == 4096
 
 
 def test_all_of_it(tmp_path: pathlib.Path) -> None:

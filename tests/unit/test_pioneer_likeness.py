@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.path import find_groups
 from mpiio_ext.pioneer.path.likeness import LIMIT, MOST, Counts, difference, lost_words, split_by_likeness
+from mpiio_ext.pioneer.show import show
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from mpiio_ext.pioneer.traces import not_represented, path_of
 
@@ -80,6 +81,16 @@ TABLE_I = {
     "statfs": (4, 4, 4, 4, 5), "MPI_File_seek": (18724,) * 5, "MPI_File_iwrite": (9362,) * 5,
     "MPI_File_iread": (9362,) * 5, "MPI_Wait": (18724,) * 5, "MPI_File_close": (2,) * 5,
 }  # fmt: skip
+
+
+def test_no_rank_is_called_root_but_rank_0() -> None:
+    """The lowest rank that was traced has the root's place in a path; people are told whose it is."""
+    tables = {rank: trace(rank, calls(9 if rank == 12 else 5, "f")) for rank in (12, 13, 14)}
+    path = path_of(tables, TraceInfo(format="own", ranks=48))
+    (line,) = not_represented(tables, path)
+    assert line.startswith("rank 0 has no operations in the trace: rank 12 is in the place of the root")
+    groups = [text.partition("ranks")[0].split()[2:] for text in show(path, "p", brief=True) if text[:5] == "group"]
+    assert groups == [["as", "root"], ["children"]]
 
 
 def test_the_root_and_the_children_of_table_1() -> None:

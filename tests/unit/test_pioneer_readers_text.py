@@ -91,6 +91,15 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     assert json.loads(rows[6]["extra"])["unfinished"] is True
 
 
+@pytest.mark.parametrize(("printed", "flags"), [("01102", 0o1102), ("0x442", 0x442), ("00", 0), ("577", 577),
+                                                ("O_RDWR|O_CREAT", "O_RDWR|O_CREAT")])  # fmt: skip
+def test_flags_in_any_base_are_numbers(tmp_path: pathlib.Path, printed: str, flags: int | str) -> None:
+    """Else an open is taken for one to read, and the writes behind it fail in a replay."""
+    line = f'5 14:00:34.256804 SYS_openat(-100, "/d/a", {printed}, 0644) = 3 <0.000039>\n'
+    (row,) = rows_of(ltrace, write(tmp_path, "t", line))
+    assert json.loads(row["extra"]) == {"flags": flags, "mode": "0644"}
+
+
 def test_quotes_that_ltrace_leaves_in_strings(tmp_path: pathlib.Path) -> None:
     path = write(
         tmp_path,

@@ -251,7 +251,7 @@ def test_ranks_whose_rows_are_mixed() -> None:
      ("out/lib/data", False), ("/scratch/u/etc/a", False), ("/tmp", True), ("/tmp/mine.dat", False),
      ("/home/u/venv/mod.cpython-311.pyc", True), ("/procurement", False),
      ("/dev", True), ("/dev/null", True), ("/dev/shm/me/f.nc", False), ("/dev/shm/mpich_shar_tmpx", True),
-     ("/dev/shm/vader_segment.node.1", True)],
+     ("/dev/shm/vader_segment.node.1", True), ("/home/me/ucx.conf", True), ("ucx.conf", True), ("myucx.conf", False)],
 )  # fmt: skip
 def test_files_of_the_system(name: str, is_system: bool) -> None:
     assert (matcher().match(name) is not None) == is_system
@@ -466,6 +466,12 @@ def test_names_of_the_functions_that_programs_call() -> None:
     found = run(rows)
     assert [row["operation"] for row in found] == ["open", "fstat", "stat", "unlink", "rmdir", "rmdir", "rename"]
     assert found[1]["file"] == "/a"
+
+
+def test_a_link_whose_names_are_not_told_is_io_on_files() -> None:
+    """As its rename is: ltrace prints addresses where it does not know a function."""
+    rows = [call(name, extra={"file": "0x402018", "file2_address": "0x40201e"}) for name in ("renameat", "linkat")]
+    assert [(row["operation"], row["mask"]) for row in run(rows)] == [("rename", None), ("link", None)]
 
 
 def test_no_word_stands_twice_in_a_dictionary() -> None:

@@ -1,0 +1,69 @@
+"""Where a replay stands that makes no progress: each rank says it on standard error.
+
+Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and
+           a path may have slack times of minutes. From outside all of them look alike.
+Algorithm. A thread beside the engine reads the row that it is at. A row that stays for as long as was asked is told,
+           once; the next one only if it stays twice as long as the last that was told: lines are few, however long the
+           replay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import click
+
+from mpiio_ext.pioneer.engine.coverage import engine_name
+from mpiio_ext.pioneer.engine.plan import Plan
+
+__all__ = ["REPORT_S", "description", "reported"]
+
+#: Seconds without progress after which a rank says where it stands.
+REPORT_S = 60.0
+_PARTS = ("in", "waits for all ranks to meet before", "in the slack time before")  # as in mpiio_ext_engine.h
+
+
+def description(plan: Plan, standing: int) -> str:
+    """Return where an engine stands, by the number that it tells."""
+    row, part = divmod(standing, 4)
+    if row >= plan.ids.size:
+        return "waits for all ranks to meet behind its last operation"
+    file = f" of {plan.paths[plan.file[row]]}" if plan.file[row] >= 0 else ""
+    return (f"{_PARTS[part]} operation {plan.ids[row]} of the path, {engine_name(int(plan.operation[row]))}{file}; "
+            f"{row:,} of {plan.ids.size:,} are behind it")  # fmt: skip
+
+
+def _watch(plan: Plan, rank: int, standing: Callable[[], int], report_s: float, ended: threading.Event) -> None:
+    patience_s, waited_s, last = report_s, 0.0, -1
+    step_s = report_s / 2
+    while not ended.wait(step_s):
+        now = standing()
+        waited_s, last = (waited_s + step_s if now == last else 0.0), now
+        if waited_s >= patience_s:
+            click.echo(f"mpiio-ext: replay: rank {rank}: no progress for {waited_s:g} s: {description(plan, now)}",
+                       file=sys.stderr)  # fmt: skip
+            patience_s *= 2
+
+
+@contextlib.contextmanager
+def reported(plan: Plan, rank: int, standing: Callable[[], int], report_s: float) -> Iterator[None]:
+    """Say where this rank stands whenever it makes no progress within the block.
+
+    Parameters
+    ----------
+    standing : returns what the engine tells, on any thread.
+    report_s : seconds without progress; 0: nothing is said.
+    """
+    ended = threading.Event()
+    thread = threading.Thread(target=_watch, args=(plan, rank, standing, report_s, ended), daemon=True)
+    if report_s > 0:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if report_s > 0:
+            thread.join()
