@@ -67,11 +67,14 @@ def put(path: pathlib.Path, text: str) -> None:
 
 @pytest.fixture()
 def sleeper() -> Iterator[int]:
-    """A live process of the other user."""
-    process = subprocess.Popen([*AS_NOBODY, "sleep", "300"])
-    yield process.pid
-    process.kill()
-    process.wait()
+    """A live process of the other user: not before it says so, since it is root's until setpriv has changed that."""
+    process = subprocess.Popen([*AS_NOBODY, "sh", "-c", "echo; exec sleep 300"], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        yield process.pid
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def own(folder: pathlib.Path, job: str = "mine", **more: int) -> pathlib.Path:
