@@ -30,6 +30,7 @@ from typing import IO
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.announcements import Announcement, Refusal
 from mpiio_ext.delegates.arbiter.expired import Expired
+from mpiio_ext.delegates.arbiter.lines import Lines
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.programs import Programs
@@ -46,8 +47,6 @@ __all__ = ["Arbiter", "BusyError", "is_served"]
 _DOUBT_S = 3.0
 #: A job may say that it follows a map so many generations ahead of what this arbiter knows.
 _AHEAD = 1_000_000
-#: Lines about refused files in one look.
-_MOST_LINES = 16
 
 
 class BusyError(MpiioExtError):
@@ -99,6 +98,7 @@ class Arbiter:
         self._began_ns: int | None = announcements.now_ns(folder)  # None: the first look is over
         self._looked = time.monotonic()
         self._scheduler = Scheduler(folder, tell)
+        self._lines = Lines(tell, f"{folder / 'jobs'}")
 
     def __enter__(self) -> Arbiter:
         return self
@@ -164,19 +164,23 @@ class Arbiter:
         found, refused = announcements.look(self._folder, self._expired.times)
         found = self._counted(found, refused)
         self._name(refused)
-        living = []
-        for job in found:
-            silent_s = self._silence(job, now - self._looked)
-            if silent_s <= self._settings.lease_s and not announcements.is_gone(job):
-                living.append(job)
-            elif self._expired.add(job.job, job.touched_ns):
-                self._tell(f"{job.job}: expired after {silent_s:.0f} s without a word")
-                with contextlib.suppress(OSError):  # another user's, perhaps
-                    (self._folder / "jobs" / job.job).unlink()
+        silent_s = {job.job: self._silence(job, now - self._looked) for job in found}
+        gone = {job.job for job in found
+                if silent_s[job.job] > self._settings.lease_s or announcements.is_gone(job)}
+        self._expire([job for job in found if job.job in gone], silent_s)
+        living = [job for job in found if job.job not in gone]
         self._looked, self._began_ns = now, None
         for name in set(self._silent) - {job.job for job in found}:
             del self._silent[name]
         return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
+
+    def _expire(self, dead: Sequence[Announcement], silent_s: Mapping[str, float]) -> None:
+        new = set(self._expired.add({job.job: job.touched_ns for job in dead}))
+        dead = [job for job in dead if job.job in new]
+        for job in dead:
+            with contextlib.suppress(OSError):  # another user's, perhaps
+                (self._folder / "jobs" / job.job).unlink()
+        self._lines.tell((job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word") for job in dead)
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
         """Return the announcements that fit what there is; `refused` is given the others."""
@@ -199,11 +203,10 @@ class Arbiter:
         """Say once which files are not believed. One that is refused in two looks: a file may be on its way."""
         named = {name: why for name, why in self._named.items() if refused.get(name) == why}
         fresh = [name for name, why in refused.items() if self._strange.get(name) == why and name not in named]
-        for name in fresh[:_MOST_LINES]:
-            path = self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
-            self._tell(f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; left out")
-        if len(fresh) > _MOST_LINES:
-            self._tell(f"{self._folder / 'jobs'}: {len(fresh) - _MOST_LINES} more files are refused like these")
+        paths = {name: self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
+                 for name in fresh}
+        self._lines.tell((refused[name].uid, f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; "
+                          "left out") for name, path in paths.items())
         self._named = named | {name: refused[name] for name in fresh}
         self._strange = refused
 

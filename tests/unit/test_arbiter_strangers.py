@@ -185,6 +185,34 @@ def test_a_lease_stops_nothing(folder: pathlib.Path) -> None:
     assert any("/jobs/held: refused" in line and "lease" in line for line in lines), lines
 
 
+def test_deaths_without_end(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that are dead and are announced again and again: few lines, one file written in a look."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    lines: list[str] = []
+    written: list[pathlib.Path] = []
+    whole = expired.replace_whole
+    monkeypatch.setattr(expired, "replace_whole", lambda path, text: (written.append(path), whole(path, text)))
+    with Arbiter(folder, Settings(io_nodes=4), lines.append) as arbiter:
+        own(folder)
+        for look in range(3):
+            as_nobody("import os, pathlib, sys; os.chdir(sys.argv[1])\n"
+                      "for i in range(40): pathlib.Path(f'j{i}').write_text(sys.argv[2].replace('NUMBER', str(i)))",
+                      folder / "jobs", text_of("jNUMBER", pid=gone.pid))
+            arbiter.step()
+            assert len(written) == look + 1 and arbiter.map.jobs == {"mine": (0, 1, 2, 3)}
+    assert len(lines) < 20, lines
+
+
+def test_what_became_of_the_dead_is_not_followed(folder: pathlib.Path) -> None:
+    """A dead job's name that has become a link, to where the arbiter must not look or would wait: it is not followed."""
+    found = expired.Expired(folder)
+    found.add({"dead": 1})
+    os.symlink(folder / "elsewhere", folder / "jobs" / "dead")
+    assert found.add({"other": 2}) == ["other"]
+    assert found.times == {"dead": 1, "other": 2}
+
+
 def test_a_process_number_that_was_given_again(folder: pathlib.Path) -> None:
     """Same number, another start: the job is gone."""
     with Arbiter(folder, Settings(io_nodes=4), lambda _: None) as arbiter:
