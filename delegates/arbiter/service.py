@@ -276,13 +276,15 @@ def _before(folder: Path) -> Settings | None:
         return None
 
 
-def is_served(folder: Path) -> bool:
-    """Return whether an arbiter serves a folder now."""
+def is_served(folder: Path) -> bool | None:
+    """Return whether an arbiter serves a folder now; None: only its user can tell."""
     try:
         with (folder / ".lock").open(encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except PermissionError:
+        return None
     except FileNotFoundError:
         return False
     return False
@@ -290,8 +292,9 @@ def is_served(folder: Path) -> bool:
 
 def _lock(folder: Path) -> IO[str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    file = os.fdopen(os.open(folder / ".lock", flags, 0o644), "w", encoding="utf-8")
+    file = os.fdopen(os.open(folder / ".lock", flags, 0o600), "w", encoding="utf-8")
     try:
+        os.fchmod(file.fileno(), 0o600)  # who can open it can lock it, and no arbiter would start any more
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()

@@ -213,6 +213,15 @@ def test_what_became_of_the_dead_is_not_followed(folder: pathlib.Path) -> None:
     assert found.times == {"dead": 1, "other": 2}
 
 
+def test_nobody_else_can_take_the_lock(folder: pathlib.Path) -> None:
+    """Whoever may open the lock's file can hold it, also by reading: no arbiter would start."""
+    with Arbiter(folder, Settings(io_nodes=4), lambda _: None):
+        assert is_served(folder)
+    taken = as_nobody("import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX)", folder / ".lock", check=False)
+    assert "PermissionError" in taken.stderr
+    assert is_served(folder) is False
+
+
 def test_a_process_number_that_was_given_again(folder: pathlib.Path) -> None:
     """Same number, another start: the job is gone."""
     with Arbiter(folder, Settings(io_nodes=4), lambda _: None) as arbiter:
