@@ -47,8 +47,8 @@ class Expired:
         """Remember jobs; returns the new ones. What cannot be written is remembered by this arbiter alone."""
         new = [job for job, time_ns in jobs.items() if self.times.get(job) != time_ns]
         if new:
-            there = {job: time_ns for job, time_ns in self.times.items() if os.path.lexists(self._folder / "jobs" / job)}
-            self.times = there | dict(jobs)
+            folder = self._folder / "jobs"
+            self.times = {job: at for job, at in self.times.items() if os.path.lexists(folder / job)} | dict(jobs)
             with contextlib.suppress(OSError):
                 replace_whole(self._folder / _NAME, json.dumps(self.times).encode())
         return new

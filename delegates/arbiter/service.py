@@ -180,7 +180,8 @@ class Arbiter:
         for job in dead:
             with contextlib.suppress(OSError):  # another user's, perhaps
                 (self._folder / "jobs" / job.job).unlink()
-        self._lines.tell((job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word") for job in dead)
+        self._lines.tell((job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word")
+                         for job in dead)
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
         """Return the announcements that fit what there is; `refused` is given the others."""

@@ -25,10 +25,8 @@ from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.shares import shared_out
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
 from mpiio_ext.delegates.arbitration.policies import Size
-from support import cbuild
-
-NOBODY = 65534
-AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
+from support import cbuild, strangers
+from support.strangers import AS_NOBODY, NOBODY, PYTHON
 
 
 def text_of(job: str, *, pid: int, started: int | None = None, ranks: int = 4, nodes: int = 2, delegates: int = 4,
@@ -44,8 +42,7 @@ def text_of(job: str, *, pid: int, started: int | None = None, ranks: int = 4, n
 @pytest.fixture()
 def folder(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
     """An arbiter's folder as documented, that another user can reach."""
-    if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("only root can act as another user, by setpriv of util-linux")
+    strangers.need()
     path = pathlib.Path("/tmp") / f"mpiio-ext-arbiter-{os.getpid()}-{tmp_path.name[-20:]}"
     (path / "jobs").mkdir(parents=True)
     path.chmod(0o755)
@@ -56,7 +53,7 @@ def folder(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def as_nobody(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Python code as the other user."""
-    return subprocess.run([*AS_NOBODY, "/usr/bin/python3", "-c", code, *map(str, arguments)], check=check, timeout=60,
+    return subprocess.run([*PYTHON, code, *map(str, arguments)], check=check, timeout=60,
                           capture_output=True, text=True)
 
 
@@ -167,7 +164,7 @@ def test_a_lease_stops_nothing(folder: pathlib.Path) -> None:
     code = ("import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); "
             "file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644); "
             "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print(flush=True); signal.pause()")
-    held = subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", code, folder / "jobs" / "held"],
+    held = subprocess.Popen([*PYTHON, code, folder / "jobs" / "held"],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lines: list[str] = []
     try:
@@ -205,7 +202,7 @@ def test_deaths_without_end(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_became_of_the_dead_is_not_followed(folder: pathlib.Path) -> None:
-    """A dead job's name that has become a link, to where the arbiter must not look or would wait: it is not followed."""
+    """A dead job's name that has become a link, to where the arbiter must not look or would wait."""
     found = expired.Expired(folder)
     found.add({"dead": 1})
     os.symlink(folder / "elsewhere", folder / "jobs" / "dead")
