@@ -25,6 +25,28 @@ NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
 PYTHON = [*AS_NOBODY, "/usr/bin/python3", "-c"]
 
+#: Listens at all ports of a range of an address, says so, answers whoever calls with as many bytes as a challenge has,
+#: and prints what it hears: a line for each caller.
+EAR = r"""
+import select, socket, sys
+host, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+doors = [socket.create_server((host, port)) for port in range(first, last + 1)]
+print("listens", flush=True)
+while True:
+    for door in select.select(doors, [], [])[0]:
+        caller = door.accept()[0]
+        caller.settimeout(5)
+        heard = b""
+        try:
+            caller.send(bytes(64))
+            while got := caller.recv(4096):
+                heard += got
+        except OSError:
+            pass
+        caller.close()
+        print(heard.hex(), flush=True)
+"""
+
 #: Connections to a port that the other user has at a time: more than a listener has places.
 MANY = 300
 #: Makes so many to each port that it is told, silent ones and beginnings of a hello, and others for those that are sent
