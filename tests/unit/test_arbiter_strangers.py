@@ -252,6 +252,10 @@ def test_the_arbiters_own_files(folder: pathlib.Path, tmp_path: pathlib.Path) ->
     mapfile.write(folder, Map(3, {"a": (1,)}))
     settings.write(folder, Settings(io_nodes=4))
     assert victim.read_text() == "whole" and mapfile.read(folder) == Map(3, {"a": (1,)})
+    usual = os.umask(0o077)
+    mapfile.write(folder, Map(4, {"a": (1,)}))
+    os.umask(usual)
+    as_nobody("import sys; open(sys.argv[1])", folder / "map")
     (folder / "map").unlink()
     os.mkfifo(folder / "map")
     with pytest.raises(MapError, match="plain file"):
