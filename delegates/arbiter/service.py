@@ -45,6 +45,8 @@ __all__ = ["Arbiter", "BusyError", "is_served"]
 
 #: For which a job that seems dead to an arbiter that begins is waited for, s; jobs speak every second.
 _DOUBT_S = 3.0
+#: Jobs that a line of a generation names.
+_MOST_NAMED = 32
 #: A job may say that it follows a map so many generations ahead of what this arbiter knows.
 _AHEAD = 1_000_000
 
@@ -141,8 +143,9 @@ class Arbiter:
         new = Map(generation + 1, nodes)
         mapfile.write(self._folder, new)
         self._map, self._decided = new, reason
-        self._tell(f"generation {new.generation}: " + (", ".join(
-            f"{job} {','.join(map(str, has))}" for job, has in nodes.items()) or "no jobs"))
+        said = [f"{job} {','.join(map(str, has))}" for job, has in nodes.items()]
+        said[_MOST_NAMED:] = [f"{len(said) - _MOST_NAMED} more"] if len(said) > _MOST_NAMED else []
+        self._tell(f"generation {new.generation}: {', '.join(said) or 'no jobs'}")
         return True
 
     def _follow_settings(self) -> None:

@@ -20,6 +20,7 @@ import pytest
 from mpiio_ext.delegates.arbiter import announcements, expired, mapfile, settings
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place
+from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.service import Arbiter, is_served
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.shares import shared_out
@@ -199,6 +200,25 @@ def test_deaths_without_end(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatc
             arbiter.step()
             assert len(written) == look + 1 and arbiter.map.jobs == {"mine": (0, 1, 2, 3)}
     assert len(lines) < 20, lines
+
+
+def test_names_without_end() -> None:
+    """Programs are what jobs say: a user who thinks of new ones all the time fills neither the log nor the memory."""
+    lines: list[str] = []
+    known = Programs(Settings(io_nodes=4, curves={"app": {1: 10.0, 2: 20.0}}), lines.append)
+    assert not any(known.curve(f"p{number}", 1 + number % 4) for number in range(1000))
+    assert known.curve("app", 4) is known.curve("app", 4) is not None
+    assert len(lines) == 64 and "app" in lines[0] and "not named" in lines[-1], lines
+
+
+def test_a_generation_of_many_jobs_is_a_short_line(folder: pathlib.Path) -> None:
+    lines: list[str] = []
+    with Arbiter(folder, Settings(io_nodes=4), lines.append) as arbiter:
+        for number in range(40):
+            own(folder, f"job{number:02}")
+        arbiter.step()
+        assert len(arbiter.map.jobs) == 40
+    assert lines[-1].startswith("generation 1: job00 ") and lines[-1].endswith(", 8 more"), lines
 
 
 def test_what_became_of_the_dead_is_not_followed(folder: pathlib.Path) -> None:
