@@ -92,7 +92,8 @@ static bool write_new(const mpiox_arbiter *arbiter, char *draft, size_t draft_by
         draft[0] = '\0';
         return false;
     }
-    bool written = write(fd, text, bytes) == (ssize_t)bytes;
+    bool written = fchmod(fd, 0644) == 0 && /* whatever the umask: the arbiter is another user */
+                   write(fd, text, bytes) == (ssize_t)bytes;
     int why = errno;
     if (close(fd) != 0 && written) {
         written = false;
@@ -331,7 +332,7 @@ static void look(mpiox_arbiter *arbiter)
         return;
     }
     if (arbiter->looked && now.st_ino == arbiter->seen.st_ino && now.st_size == arbiter->seen.st_size &&
-        now.st_mtim.tv_sec == arbiter->seen.st_mtim.tv_sec && now.st_mtim.tv_nsec == arbiter->seen.st_mtim.tv_nsec)
+        now.st_ctim.tv_sec == arbiter->seen.st_ctim.tv_sec && now.st_ctim.tv_nsec == arbiter->seen.st_ctim.tv_nsec)
         return;
     char *text = load(arbiter, path, &bytes, &reason);
     if (text == NULL && reason == NULL)

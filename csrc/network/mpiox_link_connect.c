@@ -14,6 +14,7 @@
 
 static const double next_s = 0.2;                    /* until the next attempt starts beside the others */
 static const double pause_s = 0.05, longest_s = 1.0; /* before all are called again; doubled each time */
+static const double others_s = 1.0;                  /* for the others when one has hung up; doubled each time */
 
 typedef struct attempt {
     mpiox_handshake handshake;
@@ -29,7 +30,8 @@ typedef struct attempts {
     attempt each[MPIOX_LINK_ADDRESSES];
     int started;
     int sys_errno; /* of the last failure; EACCES stays */
-    bool again;    /* one has hung up, which may have had no room */
+    double others_s;
+    double over; /* one has hung up, which may have had no room: until then the others have time; 0: none has */
 } attempts;
 
 static bool make_address(const mpiox_link_address *address, int index, struct sockaddr_storage *out, socklen_t *bytes)
@@ -123,6 +125,12 @@ static int listen_to(attempt *one, int fd)
     return one->filled == (int32_t)sizeof one->challenge ? 0 : EAGAIN;
 }
 
+static void hung_up(attempts *a)
+{
+    if (a->over == 0)
+        a->over = mpiox_now() + a->others_s;
+}
+
 /* True: this one has proven itself and has our answer. */
 static bool advance(attempts *a, int index)
 {
@@ -133,11 +141,11 @@ static bool advance(attempts *a, int index)
     if (code == EAGAIN || (code == 0 && one->filled == 0))
         return false;
     if (code == ECONNRESET || code == EPIPE)
-        a->again = true;
+        hung_up(a);
     if (code == 0 && mpiox_handshake_answer(&one->handshake, one->challenge, &a->wish->wish, answer) != MPIOX_OK)
         code = EACCES;
     if (code == 0 && send(fd, answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer) {
-        a->again = true;
+        hung_up(a);
         code = errno != 0 ? errno : EPIPE;
     }
     if (code == 0)
@@ -148,14 +156,16 @@ static bool advance(attempts *a, int index)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* The first attempt that proves itself; -1: none did. */
+/* The first attempt that proves itself; -1: none did. One who says nothing for ever keeps nobody from calling again the
+ * one that has hung up. */
 static int race(attempts *a, double deadline)
 {
     double next = 0; /* when another attempt starts */
     for (;;) {
         const double now = mpiox_now();
         const bool more = a->started < a->address->count && a->started < MPIOX_LINK_ADDRESSES;
-        if (now >= deadline) {
+        const double end = a->over > 0 && a->over < deadline ? a->over : deadline;
+        if (now >= end) {
             a->sys_errno = a->sys_errno != 0 ? a->sys_errno : ETIMEDOUT;
             return -1;
         }
@@ -166,7 +176,7 @@ static int race(attempts *a, double deadline)
         }
         if (!is_any_open(a))
             return -1;
-        const double until = more && next < deadline ? next : deadline;
+        const double until = more && next < end ? next : end;
         if (poll(a->polled, (nfds_t)a->started, (int)((until - now) * 1e3) + 1) <= 0)
             continue;
         for (int i = 0; i < a->started; i++) {
@@ -210,7 +220,8 @@ static int call_once(attempts *a, double deadline)
         const int code = hear_welcome(fd, a->wish, deadline);
         mpiox_handshake_session(&a->each[found].handshake, a->wish->session);
         if (code != 0) {
-            a->again |= code == ECONNRESET;
+            if (code == ECONNRESET)
+                hung_up(a);
             fail(a, found, code);
             fd = -1;
         }
@@ -223,18 +234,19 @@ static int call_once(attempts *a, double deadline)
 int mpiox_link_connect(const mpiox_link_address *address, double seconds, mpiox_link_wish *wish, mpiox_error *error)
 {
     const double deadline = mpiox_now() + seconds;
-    double pause = pause_s;
+    double pause = pause_s, others = others_s;
     for (;;) {
-        attempts a = {.address = address, .wish = wish};
+        attempts a = {.address = address, .wish = wish, .others_s = others};
         const int fd = call_once(&a, deadline);
         if (fd >= 0)
             return fd;
-        if (!a.again || mpiox_now() + pause >= deadline)
+        if (a.over == 0 || mpiox_now() + pause >= deadline)
             return mpiox_error_set(error, MPIOX_E_IO, a.sys_errno, -1, -1,
                                    a.sys_errno == EACCES
                                        ? "connecting to a delegate: who answers does not know the job's secret"
                                        : "connecting to a delegate");
         poll(NULL, 0, (int)(pause * 1e3));
+        others *= 2;
         pause = 2 * pause < longest_s ? 2 * pause : longest_s;
     }
 }

@@ -6,7 +6,8 @@
  * Algorithm. Attempts start in the order of the addresses, the next one as soon as the last one has failed, or after
  *            0.2 s; they go on side by side. Each that is connected sends the hello of mpiox_handshake.h. The first
  *            that proves itself gets the answer; the others are closed. Whoever answers wrongly is dropped. One that
- *            hangs up may have had no room for us: it is called again, after a pause, until the time is over.
+ *            hangs up may have had no room for us: all are called again, after a pause, when the others have had a
+ *            second (twice as long each time), until the time is over.
  * Guarantee. Nothing but a random number is sent to somebody who has not proven himself.
  * Source.    After "Happy Eyeballs", RFC 8305, section 5.
  */

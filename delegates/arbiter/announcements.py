@@ -38,7 +38,11 @@ _MOST_BYTES = 4096
 _MOST_RANKS = 1 << 24
 _MOST_FILES = 4096  # of one user that are opened in a look
 _NOBODY: Mapping[str, int] = {}
-_NOT_A_JOBS = (errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENXIO)
+#: Of opening a file, what its owner can bring about. EAGAIN: a lease (fcntl(2)) that it holds on it, or takes anew.
+_OWNERS_DOING = {
+    errno.ELOOP: "it is no plain file", errno.ENXIO: "it is no plain file", errno.EACCES: "it must not be read",
+    errno.EPERM: "it must not be read", errno.EAGAIN: "somebody holds a lease on it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +207,9 @@ def look(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Annou
         except _NoAnnouncementError as error:
             refused[entry.name] = Refusal(uid, str(error))
         except OSError as error:
-            if error.errno not in _NOT_A_JOBS:
+            if error.errno not in _OWNERS_DOING:
                 raise
-            refused[entry.name] = Refusal(uid, "it is no plain file" if error.errno in (errno.ELOOP, errno.ENXIO)
-                                          else f"it cannot be read: {error.strerror}")
+            refused[entry.name] = Refusal(uid, _OWNERS_DOING[error.errno])
     return found, refused
 
 

@@ -98,7 +98,7 @@ def arbiter(
         first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
-            if not is_served(folder):
+            if is_served(folder) is False:
                 print(f"mpiio-ext arbiter: {folder}: nobody serves this folder now; the next arbiter takes these "
                       "settings", file=sys.stderr)
             return

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from mpiio_ext.delegates.arbiter.plainfile import read_plain, replace_whole
@@ -41,12 +43,12 @@ class Expired:
             if isinstance(found, dict):
                 self.times = {job: value for job, value in found.items() if type(value) is int}
 
-    def add(self, job: str, time_ns: int) -> bool:
-        """Remember a job; returns whether that is new. What cannot be written is remembered by this arbiter alone."""
-        if self.times.get(job) == time_ns:
-            return False
-        self.times = {name: value for name, value in self.times.items() if (self._folder / "jobs" / name).exists()}
-        self.times[job] = time_ns
-        with contextlib.suppress(OSError):
-            replace_whole(self._folder / _NAME, json.dumps(self.times).encode())
-        return True
+    def add(self, jobs: Mapping[str, int]) -> list[str]:
+        """Remember jobs; returns the new ones. What cannot be written is remembered by this arbiter alone."""
+        new = [job for job, time_ns in jobs.items() if self.times.get(job) != time_ns]
+        if new:
+            folder = self._folder / "jobs"
+            self.times = {job: at for job, at in self.times.items() if os.path.lexists(folder / job)} | dict(jobs)
+            with contextlib.suppress(OSError):
+                replace_whole(self._folder / _NAME, json.dumps(self.times).encode())
+        return new

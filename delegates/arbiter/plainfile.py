@@ -49,6 +49,7 @@ def replace_whole(path: Path, content: bytes) -> None:
         draft.unlink()
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o644)  # whatever the umask: the jobs are other users'
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

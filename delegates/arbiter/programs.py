@@ -2,8 +2,8 @@
 
 Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
 never be found, and nobody would notice: the job only gets the default.
-Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it. Curves
-are made once.
+Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it; the
+first 64, since names are what jobs say. Curves are made once; of what has none nothing is kept.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = ["Programs"]
 #: Policies that ask for curves.
 _ASKING = ("mckp", "oracle")
 _NAMED = 3
+_MOST_TOLD = 64
 
 
 class Programs:
@@ -40,6 +41,9 @@ class Programs:
 
     def curve(self, program: str, delegates: int) -> Curve | None:
         """Return the bandwidth of a program with the I/O nodes that a job can use; None: nothing is known."""
+        if program not in self._settings.curves:
+            self._say(program, "no curve of that name")
+            return None
         reach = min(delegates, self._settings.io_nodes)
         if (program, reach) not in self._curves:
             self._curves[program, reach] = self._within(program, reach)
@@ -49,15 +53,15 @@ class Programs:
         whole = self._settings.curve(program)
         points = {} if whole is None else {count: p for count, p in whole.points.items() if 1 <= count <= reach}
         if not points:
-            self._say(program, "no curve of that name" if whole is None else
-                      f"its curve says nothing about 1 to {reach} I/O nodes")
+            self._say(program, f"its curve says nothing about 1 to {reach} I/O nodes")
         return Curve(points) if points else None
 
     def _say(self, program: str, why: str) -> None:
-        if program in self._told or self._settings.policy.lower() not in _ASKING:
+        if program in self._told or len(self._told) == _MOST_TOLD or self._settings.policy.lower() not in _ASKING:
             return
         self._told.add(program)
+        last = "; more of them are not named" if len(self._told) == _MOST_TOLD else ""
         names = sorted(self._settings.curves)
         near = difflib.get_close_matches(program, names, _NAMED, 0.5) or names[:_NAMED]
         there = f"; there are {', '.join(near)}" + (" ..." if len(names) > len(near) else "") if names else ""
-        self._tell(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}")
+        self._tell(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}{last}")

@@ -30,6 +30,7 @@ from typing import IO
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.announcements import Announcement, Refusal
 from mpiio_ext.delegates.arbiter.expired import Expired
+from mpiio_ext.delegates.arbiter.lines import Lines
 from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
 from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.programs import Programs
@@ -44,10 +45,10 @@ __all__ = ["Arbiter", "BusyError", "is_served"]
 
 #: For which a job that seems dead to an arbiter that begins is waited for, s; jobs speak every second.
 _DOUBT_S = 3.0
+#: Jobs that a line of a generation names.
+_MOST_NAMED = 32
 #: A job may say that it follows a map so many generations ahead of what this arbiter knows.
 _AHEAD = 1_000_000
-#: Lines about refused files in one look.
-_MOST_LINES = 16
 
 
 class BusyError(MpiioExtError):
@@ -99,6 +100,7 @@ class Arbiter:
         self._began_ns: int | None = announcements.now_ns(folder)  # None: the first look is over
         self._looked = time.monotonic()
         self._scheduler = Scheduler(folder, tell)
+        self._lines = Lines(tell, f"{folder / 'jobs'}")
 
     def __enter__(self) -> Arbiter:
         return self
@@ -141,8 +143,9 @@ class Arbiter:
         new = Map(generation + 1, nodes)
         mapfile.write(self._folder, new)
         self._map, self._decided = new, reason
-        self._tell(f"generation {new.generation}: " + (", ".join(
-            f"{job} {','.join(map(str, has))}" for job, has in nodes.items()) or "no jobs"))
+        said = [f"{job} {','.join(map(str, has))}" for job, has in nodes.items()]
+        said[_MOST_NAMED:] = [f"{len(said) - _MOST_NAMED} more"] if len(said) > _MOST_NAMED else []
+        self._tell(f"generation {new.generation}: {', '.join(said) or 'no jobs'}")
         return True
 
     def _follow_settings(self) -> None:
@@ -164,19 +167,24 @@ class Arbiter:
         found, refused = announcements.look(self._folder, self._expired.times)
         found = self._counted(found, refused)
         self._name(refused)
-        living = []
-        for job in found:
-            silent_s = self._silence(job, now - self._looked)
-            if silent_s <= self._settings.lease_s and not announcements.is_gone(job):
-                living.append(job)
-            elif self._expired.add(job.job, job.touched_ns):
-                self._tell(f"{job.job}: expired after {silent_s:.0f} s without a word")
-                with contextlib.suppress(OSError):  # another user's, perhaps
-                    (self._folder / "jobs" / job.job).unlink()
+        silent_s = {job.job: self._silence(job, now - self._looked) for job in found}
+        gone = {job.job for job in found
+                if silent_s[job.job] > self._settings.lease_s or announcements.is_gone(job)}
+        self._expire([job for job in found if job.job in gone], silent_s)
+        living = [job for job in found if job.job not in gone]
         self._looked, self._began_ns = now, None
         for name in set(self._silent) - {job.job for job in found}:
             del self._silent[name]
         return self._scheduler.apply(living, self._settings.reserve_s, self._settings.io_nodes)
+
+    def _expire(self, dead: Sequence[Announcement], silent_s: Mapping[str, float]) -> None:
+        new = set(self._expired.add({job.job: job.touched_ns for job in dead}))
+        dead = [job for job in dead if job.job in new]
+        for job in dead:
+            with contextlib.suppress(OSError):  # another user's, perhaps
+                (self._folder / "jobs" / job.job).unlink()
+        self._lines.tell((job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word")
+                         for job in dead)
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
         """Return the announcements that fit what there is; `refused` is given the others."""
@@ -199,11 +207,10 @@ class Arbiter:
         """Say once which files are not believed. One that is refused in two looks: a file may be on its way."""
         named = {name: why for name, why in self._named.items() if refused.get(name) == why}
         fresh = [name for name, why in refused.items() if self._strange.get(name) == why and name not in named]
-        for name in fresh[:_MOST_LINES]:
-            path = self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
-            self._tell(f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; left out")
-        if len(fresh) > _MOST_LINES:
-            self._tell(f"{self._folder / 'jobs'}: {len(fresh) - _MOST_LINES} more files are refused like these")
+        paths = {name: self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
+                 for name in fresh}
+        self._lines.tell((refused[name].uid, f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; "
+                          "left out") for name, path in paths.items())
         self._named = named | {name: refused[name] for name in fresh}
         self._strange = refused
 
@@ -273,13 +280,15 @@ def _before(folder: Path) -> Settings | None:
         return None
 
 
-def is_served(folder: Path) -> bool:
-    """Return whether an arbiter serves a folder now."""
+def is_served(folder: Path) -> bool | None:
+    """Return whether an arbiter serves a folder now; None: only its user can tell."""
     try:
         with (folder / ".lock").open(encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except PermissionError:
+        return None
     except FileNotFoundError:
         return False
     return False
@@ -287,8 +296,9 @@ def is_served(folder: Path) -> bool:
 
 def _lock(folder: Path) -> IO[str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    file = os.fdopen(os.open(folder / ".lock", flags, 0o644), "w", encoding="utf-8")
+    file = os.fdopen(os.open(folder / ".lock", flags, 0o600), "w", encoding="utf-8")
     try:
+        os.fchmod(file.fileno(), 0o600)  # who can open it can lock it, and no arbiter would start any more
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()

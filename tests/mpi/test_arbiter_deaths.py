@@ -15,11 +15,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.arbiter.mapfile import Map
+from support import strangers
 from support.launch import mpi_family, starter
 from support.processes import Job, job
 
@@ -66,13 +68,39 @@ def wait_until(running: Job, reached: object, what: str) -> None:
 @pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (3, 1), (1, 0)])
 def test_killed_delegates(extension: str, folder: pathlib.Path, ranks: int, per_node: int) -> None:
     """Two of four, one after the other, while ranges move from and to them."""
+    kill_delegates(folder, ranks, per_node, lambda _: contextlib.nullcontext())
+
+
+def test_a_flood(extension: str, folder: pathlib.Path) -> None:
+    """The same with three nodes, while another user holds all the connections that he can to every port of the job.
+
+    They are there when delegates call rank 0, when ranks connect, when pages move, and when delegates die.
+    """
+    strangers.need()
+    floods: list[strangers.Flood] = []
+
+    @contextlib.contextmanager
+    def flooded(running: Job) -> Iterator[None]:
+        with strangers.flood(running, POOL) as flood:
+            floods.append(flood)
+            yield
+
+    kill_delegates(folder, 3, 1, flooded)
+    assert len(floods[0].full) >= 1 + 2 * POOL, floods[0].ports  # rank 0's; a link and a watch for each delegate
+
+
+def kill_delegates(
+    folder: pathlib.Path, ranks: int, per_node: int,
+    beside: Callable[[Job], contextlib.AbstractContextManager[None]],
+) -> None:
+    """Run a program while ranges move, and kill two delegates; `beside`: what is done to the job meanwhile."""
     rng = random.Random(f"{ranks} {per_node}")
     file = folder.parent / "file"
     program = [sys.executable, PROGRAMS / "delegates_remapped.py", file, "6", "200"]
     command = [str(starter()), "-n", str(ranks), *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
-    with job(command, folder.parent / "log", environment(folder, per_node)) as running:
+    with job(command, folder.parent / "log", environment(folder, per_node)) as running, beside(running):
         try:
             mover.start()
             wait_until(running, lambda: any((folder / "jobs").iterdir()), "no announcement")

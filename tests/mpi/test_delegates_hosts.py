@@ -6,18 +6,21 @@ while delegates are killed, or a whole host vanishes. Nothing here measures time
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
+import pathlib
 import re
 import signal
 import struct
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
 
-from support import hosts
+from support import hosts, strangers
 from support.cbuild import failed_checks, mpi_program
 from support.launch import mpi_family
 from support.processes import Job, job
@@ -265,3 +268,49 @@ def test_host_vanishes_with_memory(cluster: hosts.Cluster, third_host: None) -> 
                       "reading what others wrote", "the file"}, text  # fmt: skip
     second = text[text.index("close") :]
     assert not failed_checks(second[second.index("ok open") :], CRASH_CHECKS // 2), text
+
+
+# ---- others on the network -------------------------------------------------------------------------------------------
+
+#: An address that every host has, and ports of which node1 takes its own.
+TWICE, FIRST, LAST = "10.99.0.1", 40000, 40199
+
+
+@pytest.fixture()
+def ears(cluster: hosts.Cluster, tmp_path: pathlib.Path) -> Iterator[list[pathlib.Path]]:
+    """On all hosts but node1 another user listens wherever a delegate of node1 could be; files of what he hears."""
+    strangers.need()
+    usual = cluster.call(1, ["cat", "/proc/sys/net/ipv4/ip_local_port_range"])
+    script = f"ip link add own0 type veth peer name own1; ip addr add {TWICE}/32 dev own0; ip link set own0 up"
+    heard = {k: tmp_path / f"heard{k}" for k in range(2, HOSTS + 1)}
+    with contextlib.ExitStack() as stack:
+        stack.callback(set_ports, cluster, usual)
+        set_ports(cluster, f"{FIRST} {LAST}")
+        for k in range(1, HOSTS + 1):
+            stack.callback(cluster.call, k, ["ip", "link", "del", "own0"])
+            cluster.call(k, ["sh", "-c", script])
+        for k, path in heard.items():
+            words = cluster.on(k, [*strangers.PYTHON, strangers.EAR, TWICE, str(FIRST), str(LAST)])
+            ear = subprocess.Popen(words, stdout=stack.enter_context(path.open("w")))
+            stack.callback(ear.wait)
+            stack.callback(ear.kill)
+            while not path.read_text().startswith("listens\n"):
+                assert ear.poll() is None
+                time.sleep(0.01)
+        yield [*heard.values()]
+
+
+def set_ports(cluster: hosts.Cluster, ports: str) -> None:
+    cluster.call(1, ["sh", "-c", f"echo {ports.split()[0]} {ports.split()[1]} >/proc/sys/net/ipv4/ip_local_port_range"])
+
+
+def test_a_stranger_listens_first(cluster: hosts.Cluster, ears: list[pathlib.Path]) -> None:
+    """The address of a delegate leads to another user's port on each client's own host: he hears nothing but hellos."""
+    hints = "mpiox_delegates=1:mpiox_delegate_mode=thread:mpiox_delegate_interface=own0:" + SMALL
+    launch = cluster.run([mpi_program("delegates_hosts"), cluster.folder / "file"], HOSTS, 1,
+                         env={"MPIOX_HINTS": f"*:{hints}"}, timeout_s=LIMIT_S)
+    assert not failed_checks(launch.stdout), launch.describe()
+    assert "who answers does not know the job's secret" in launch.stderr, launch.describe()
+    heard = [bytes.fromhex(line) for path in ears for line in path.read_text().splitlines()[1:]]
+    assert len(heard) >= HOSTS - 1, launch.describe()
+    assert {(len(text), text[:5]) for text in heard} == {(40, b"MXHS\1")}, heard

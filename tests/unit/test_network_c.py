@@ -159,3 +159,35 @@ def test_a_host_that_vanishes_is_noticed(folder: pathlib.Path, tmp_path: pathlib
     assert done.returncode == 0, done.stderr
     assert "connected" in said
     assert said.splitlines()[-1].endswith(" 0 failures")
+
+
+#: A host of a job: networks that lead to others (eth8, ib0), and what containers and virtual machines leave behind. The
+#: last one is a bridge without a way out, where the kernel can make one: only the kind of the interface tells.
+ONE_HOST = """
+mount -t sysfs none /sys
+ip link add docker0 type veth peer name eth8 || exit 77
+ip link add virbr0 type veth peer name br-77 || exit 77
+ip link add ib0 type veth peer name lxcbr0 || exit 77
+ip link add inner type bridge
+n=0
+for each in eth8 ib0 docker0 virbr0 br-77 lxcbr0 inner; do
+    n=$((n + 1)); ip link set $each up; ip addr add 10.9.$n.1/24 dev $each
+done
+"$1" "" ib0 "eth8;docker0" "ib0,none" none
+"""
+
+
+def test_bridges_are_not_offered(folder: pathlib.Path) -> None:
+    """Every host may have them, with the same address: a client of another host would call itself, or somebody's."""
+    needed = [tool for tool in ("unshare", "ip") if shutil.which(tool) is None]
+    if needed:
+        pytest.skip(f"not installed: {', '.join(needed)}")
+    command = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", ONE_HOST, "sh",
+               str(build(folder, "addresses"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if done.returncode == 77 or done.stderr.startswith("unshare"):
+        pytest.skip(f"no network namespaces here: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    found = [sorted(line.split()) for line in done.stdout.splitlines()]
+    assert found == [["10.9.1.1", "10.9.2.1"], ["10.9.2.1"], ["10.9.1.1", "10.9.3.1"], ["10.9.2.1"],
+                     ["19", "none:"]], done.stdout + done.stderr

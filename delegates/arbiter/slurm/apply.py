@@ -27,6 +27,7 @@ __all__ = ["Scheduler"]
 
 #: The time of a folder may be coarser than two changes are apart.
 _AGAIN_S = 2.0
+_MOST_TOLD = 1024
 
 
 class Scheduler:
@@ -66,7 +67,7 @@ class Scheduler:
                 self._once(f"{path / job.id}: state {job.state!r} is not known; left out")
 
     def _once(self, line: str) -> None:
-        if line not in self._told:
+        if line not in self._told and len(self._told) < _MOST_TOLD:  # names of jobs are what their users say
             self._told.add(line)
             self._tell(line)
 

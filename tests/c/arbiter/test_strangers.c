@@ -80,6 +80,12 @@ static nlink_t names_of(const char *name)
     return lstat(path_of(name), &status) == 0 ? status.st_nlink : 0;
 }
 
+static int mode_of(const char *name)
+{
+    struct stat status;
+    return lstat(path_of(name), &status) == 0 ? (int)status.st_mode & 0777 : -1;
+}
+
 /* Where drafts used to be: a link to somebody's file, of a name that follows from host and process. */
 static void drafts(const char *victim)
 {
@@ -87,7 +93,10 @@ static void drafts(const char *victim)
     gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, "jobs/.job.1.%s.%ld", host, (long)getpid());
     CHECK_EQUAL(symlink(victim, path_of(name)), 0);
+    const mode_t usual = umask(077); /* a user's who lets nobody read his files */
     mpiox_arbiter *arbiter = begin();
+    umask(usual);
+    CHECK_EQUAL(mode_of("jobs/job.1"), 0644);
     CHECK_EQUAL(names_of("jobs/job.1"), 1);
     CHECK_EQUAL(link(path_of("jobs/job.1"), path_of("second")), 0);
     const double until = mpiox_now() + limit_s;
@@ -114,14 +123,18 @@ static void maps(void)
     CHECK(follows(3));
     put_map(4, 0);
     CHECK(follows(4));
+    put_map(5, STRANGER);
+    CHECK(stays(4));
+    CHECK_EQUAL(chown(path_of("map"), 0, 0), 0);
+    CHECK(follows(5));
     CHECK_EQUAL(rename(path_of("map"), path_of("elsewhere")), 0);
     CHECK_EQUAL(symlink("elsewhere", path_of("map")), 0);
-    CHECK(stays(4));
-    put_map(5, 0);
-    CHECK(follows(5));
-    CHECK_EQUAL(chown(folder, STRANGER, STRANGER), 0);
-    put_map(6, STRANGER); /* the arbiter's user owns the folder */
+    CHECK(stays(5));
+    put_map(6, 0);
     CHECK(follows(6));
+    CHECK_EQUAL(chown(folder, STRANGER, STRANGER), 0);
+    put_map(7, STRANGER); /* the arbiter's user owns the folder */
+    CHECK(follows(7));
     CHECK_EQUAL(chown(folder, 0, 0), 0);
     CHECK_EQUAL(unlink(path_of("elsewhere")), 0);
     mpiox_arbiter_stop(arbiter);
@@ -133,14 +146,14 @@ static void squatter(void)
     const int fd = open(path_of("jobs/job.1"), O_WRONLY | O_CREAT | O_EXCL, 0644);
     CHECK(fd >= 0 && write(fd, "mpiox-job 1\njob job.1\n", 22) == 22 && fchown(fd, STRANGER, STRANGER) == 0);
     close(fd);
-    put_map(7, 0);
+    put_map(8, 0);
     mpiox_arbiter *arbiter = begin();
     CHECK(stays(0));
     usleep(1500 * 1000);
     CHECK(stays(0));
     CHECK_EQUAL(names_of("jobs/job.1"), 1);
     CHECK_EQUAL(unlink(path_of("jobs/job.1")), 0);
-    CHECK(follows(7)); /* it announces itself, now that the name is free */
+    CHECK(follows(8)); /* it announces itself, now that the name is free */
     mpiox_arbiter_stop(arbiter);
     CHECK_EQUAL(names_of("jobs/job.1"), 0);
 }

@@ -219,11 +219,17 @@ typedef struct door { /* an admission that a thread attends to */
     int listener;
     pthread_t thread;
     atomic_bool over;
+    bool full; /* at first */
 } door;
 
 static void *attend(void *context)
 {
     door *d = context;
+    if (d->full) { /* whoever comes first has to go */
+        struct pollfd waits = {.fd = d->listener, .events = POLLIN};
+        poll(&waits, 1, -1);
+        close(accept(d->listener, NULL, NULL));
+    }
     mpiox_admitted one;
     struct pollfd wanted = {.fd = mpiox_admission_fd(d->admission), .events = POLLIN};
     while (!atomic_load(&d->over)) {
@@ -236,9 +242,9 @@ static void *attend(void *context)
     return NULL;
 }
 
-static void door_open(door *d)
+static void door_open(door *d, bool full)
 {
-    *d = (door){.place.loopback = true};
+    *d = (door){.place.loopback = true, .full = full};
     CHECK_EQUAL(mpiox_listener_bind(&d->place, &d->listener, &d->address, NULL), MPIOX_OK);
     CHECK_EQUAL(mpiox_handshake_secret(d->address.secret), MPIOX_OK);
     CHECK_EQUAL(mpiox_admission_create(d->listener, MPIOX_HANDSHAKE_WATCH, d->address.secret, &d->admission, NULL),
@@ -270,6 +276,21 @@ static void visit(const door *d)
         close(fd);
 }
 
+/* The delegate hangs up once, having no room, while somebody at another of its addresses says nothing. */
+static void check_no_room_beside_a_silent_one(void)
+{
+    stranger other;
+    door d;
+    door_open(&d, true);
+    stranger_start(&other, d.address.port, 0, 0);
+    snprintf(d.address.host[0], sizeof d.address.host[0], "127.0.0.1");
+    snprintf(d.address.host[1], sizeof d.address.host[1], "127.0.0.2");
+    d.address.count = 2;
+    visit(&d);
+    CHECK_EQUAL(door_close(&d).admitted, 1);
+    stranger_stop(&other);
+}
+
 /* Silent ones, half a hello, a whole one, garbage: many more than there is room for, and they stay. */
 static void check_flood(void)
 {
@@ -277,7 +298,7 @@ static void check_flood(void)
     static const char *const said[] = {"", "MXHS", "GET / HTTP/1.1\r\nHost: example\r\nUser-Agent: nobody\r\n\r\n"};
     int fds[STRANGERS];
     door d;
-    door_open(&d);
+    door_open(&d, false);
     for (int i = 0; i < STRANGERS; i++) {
         const char *text = said[i % 3];
         fds[i] = connect_to(d.address.port);
@@ -309,7 +330,7 @@ static void check_rush(void)
     enum { VISITORS = 2 * ROOM };
     pthread_t threads[VISITORS];
     door d;
-    door_open(&d);
+    door_open(&d, false);
     for (int i = 0; i < VISITORS; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, visit_often, &d), 0);
     for (int i = 0; i < VISITORS; i++)
@@ -323,7 +344,7 @@ static void check_descriptors(void)
 {
     int taken[2048], count = 0;
     door d;
-    door_open(&d);
+    door_open(&d, false);
     const int waiting[] = {socket(AF_INET, SOCK_STREAM, 0), socket(AF_INET, SOCK_STREAM, 0)};
     const struct sockaddr_in to = at("127.0.0.1", d.address.port);
     while (count < 2048 && (taken[count] = dup(0)) >= 0)
@@ -357,6 +378,7 @@ int main(void)
     check_only_a_stranger();
     check_replayed();
     check_unsealed();
+    check_no_room_beside_a_silent_one();
     check_flood();
     check_rush();
     check_descriptors();

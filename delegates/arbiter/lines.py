@@ -1,0 +1,52 @@
+"""Lines about what users put into the folder: so few of each that none can drown the others, or fill a disk.
+
+Algorithm. A bucket for each user: a burst, then one line every ten seconds. What is not said is counted, and the count
+is said as soon as there is room for a line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+__all__ = ["Lines"]
+
+_BURST = 16.0
+_EVERY_S = 10.0
+
+
+class Lines:
+    """A bucket for each user.
+
+    Parameters
+    ----------
+    tell : is given the lines
+    about : what the lines that are not said are about
+    """
+
+    def __init__(self, tell: Callable[[str], None], about: str) -> None:
+        self._tell, self._about = tell, about
+        self._left: dict[int, float] = {}  # user -> lines that it may still cause; not in it: the burst
+        self._untold: Counter[int] = Counter()
+        self._looked = time.monotonic()
+
+    def tell(self, lines: Iterable[tuple[int, str]]) -> None:
+        """Say lines, each of a user, and how many were not said."""
+        now = time.monotonic()
+        gained, self._looked = (now - self._looked) / _EVERY_S, now
+        self._left = {uid: left + gained for uid, left in self._left.items() if left + gained < _BURST}
+        for uid, line in lines:
+            if not self._say(uid, line, 2):  # the last one is for the count
+                self._untold[uid] += 1
+        for uid, count in list(self._untold.items()):
+            if self._say(uid, f"{self._about}: {count} more lines about files of user {uid}", 1):
+                del self._untold[uid]
+
+    def _say(self, uid: int, line: str, least: float) -> bool:
+        left = self._left.get(uid, _BURST)
+        if left < least:
+            return False
+        self._left[uid] = left - 1
+        self._tell(line)
+        return True
