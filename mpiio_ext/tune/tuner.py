@@ -295,8 +295,10 @@ class Tuner:
             raise ProgramError(f"{self._plan.subject} fails as it is, without any change: {record.reason}",
                                record.exit_status)
         if record.status == "stopped":
-            raise TuneError(f"the first run, without any change, did not end within the budget of "
-                            f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case")
+            least_s = least_seconds(record.elapsed_s, LEAST_CONFIDENCE if self._plan.may_fall else self._confidence)
+            raise TooShort(f"the first run, without any change, did not end within the budget of "
+                           f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case",
+                           run_s=record.elapsed_s, left_s=0.0, more_s=least_s - self._plan.budget_s)  # fmt: skip
         if cost is None:
             raise TuneError(record.reason)
         space = self._space_of(outcome)
@@ -309,10 +311,12 @@ class Tuner:
         found = confidence_for(left_s, run_s, asked, may_fall=self._plan.may_fall)
         if found is None:
             needed_s = least_seconds(run_s, LEAST_CONFIDENCE if self._plan.may_fall else asked) - FIRST_RUNS * run_s
-            needed = math.ceil(self._plan.budget_s + (needed_s - left_s) * 1.1)
+            more_s = (needed_s - left_s) * 1.1
+            needed = math.ceil(self._plan.budget_s + more_s)
             raise TooShort(f"the budget of {self._plan.budget_s:g} s is too short: a run takes {run_s:.1f} s, and a "
                            f"decision takes {needed_s / run_s:.0f} times that; {max(left_s, 0):.0f} s are left: use "
-                           f"--budget {needed}s at least, better twice that", run_s, left_s)  # fmt: skip
+                           f"--budget {needed}s at least, better twice that", run_s=run_s, left_s=left_s,
+                           more_s=more_s)  # fmt: skip
         self._confidence, self._least_pairs = found, least_pairs(found)
 
     def _search(self, space: Space, free_s: float) -> None:
