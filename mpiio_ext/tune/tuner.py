@@ -68,6 +68,8 @@ REPEATS = 3
 #: After so many failed runs in a row, the program runs as it is, to see whether it is to blame.
 MANY_FAILURES = 3
 MOST_DUPLICATES = 25
+#: Begins what statistics say of a file that has no delegates and would gain by them.
+WOULD_PAY = "would pay here: "
 #: Begins the reason of a run that was stopped where it was not its fault.
 _CUT = "the budget ended"
 
@@ -132,6 +134,7 @@ class Result:
     interrupted : whether the user ended it.
     broken_status : exit status with which the program failed as it is after it had run well; 0: it never did.
     spent_s : seconds used.
+    delegates : what the statistics of the first run that tells of it say delegates would gain; "": nothing.
     """
 
     verdict: str
@@ -143,6 +146,7 @@ class Result:
     interrupted: bool
     broken_status: int
     spent_s: float
+    delegates: str = ""
 
 
 class _Broken(Exception):  # noqa: N818  (never leaves this module)
@@ -194,6 +198,7 @@ class Tuner:
         self._records: list[Record] = []
         self._known: dict[Setting, _Known] = {}
         self._baseline: Outcome | None = None
+        self._delegates = ""
         self._candidate: Setting | None = None
         self._pairs: list[tuple[float, float]] = []
         self._elapsed_pairs: list[tuple[float, float]] = []
@@ -257,6 +262,8 @@ class Tuner:
         number = len(self._records) + 1
         outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
+        paying = (f"{use.path}: {use.delegation}" for use in outcome.files if use.delegation.startswith(WOULD_PAY))
+        self._delegates = self._delegates or next(paying, "")
         if phase == "baseline" and status == "ok" and self._judge is not None:
             self._metric = self._judge(outcome)
         if status == "ok":
@@ -494,4 +501,5 @@ class Tuner:
             interrupted=interrupted,
             broken_status=0 if broken is None else broken.exit_status,
             spent_s=self._clock() - self._begin_s,
+            delegates=self._delegates,
         )
