@@ -305,7 +305,7 @@ class Tuner:
             least_s = least_seconds(record.elapsed_s, LEAST_CONFIDENCE if self._plan.may_fall else self._confidence)
             raise TooShort(f"the first run, without any change, did not end within the budget of "
                            f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case",
-                           run_s=record.elapsed_s, left_s=0.0, more_s=least_s - self._plan.budget_s)  # fmt: skip
+                           run_s=record.elapsed_s, left_s=0.0, more_s=max(least_s, self._plan.budget_s))  # fmt: skip
         if cost is None:
             raise TuneError(record.reason)
         space = self._space_of(outcome)
@@ -338,9 +338,11 @@ class Tuner:
                 break
             setting, token = search.ask()
             known = self._known.get(setting)
-            if known is not None and not self._worth_repeating(known):
+            dear = self._start_s(setting) > 0.0 and not self._affords([setting], keep_s)  # a start of its own
+            if dear or (known is not None and not self._worth_repeating(known)):
                 duplicates += 1
-                search.tell(token, statistics.median(known.costs) if known.costs and not known.lost else None)
+                costs = known.costs if known is not None and not known.lost else []
+                search.tell(token, statistics.median(costs) if costs else None)
                 continue
             trials, duplicates = trials + 1, 0
             search.tell(token, self._measure("search", setting, keep_s))

@@ -66,11 +66,13 @@ class Program:
         return Outcome(status="ok", elapsed_s=elapsed_s, ranks=4, files=self.files)
 
 
-def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1) -> Result:
+def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1,
+         start_s: Callable[[Setting], float] = lambda _: 0.0) -> Result:  # fmt: skip
     defaults = registry_defaults()
     space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
     plan = Plan(budget_s=budget_s, trials=trials, seed=seed)
-    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock).run()
+    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock,
+                 start_s=start_s).run()  # fmt: skip
 
 
 def flat(hints: dict[str, str]) -> float:
@@ -414,3 +416,13 @@ def test_what_the_counters_say_of_delegates_is_told() -> None:
         assert result.verdict == "wins" and (note in report.lines(result, job)) == told
     won = replace(result, delegates=f"/data/file: {would}", candidate=Setting((("mpiox_delegates", "2"),)))
     assert note not in report.lines(won, job)
+
+
+def test_a_start_that_does_not_fit_takes_no_time_from_the_decision() -> None:
+    """Settings that need a start of their own, as those with delegates do, are passed over in a short budget."""
+    def is_dear(setting: Setting) -> bool:
+        return setting.as_dict().get("mpiox_partition") == "static_cyclic"
+
+    result = tune(Program(one_is_best), budget_s=60.0, start_s=lambda setting: 50.0 * is_dear(setting))
+    assert not any(is_dear(record.setting) for record in result.records)
+    assert result.verdict != "unconfirmed" and len(result.records) > 20
