@@ -159,12 +159,16 @@ static int move_all(mpiox_independent_call *call, int64_t *done, mpiox_error *er
 
 /* ---- the access ------------------------------------------------------------------------------------------------- */
 
-static void count(const mpiox_independent_file *file, bool write, int64_t bytes, double begun)
+static void count(const mpiox_independent_file *file, bool write, int64_t first, int64_t last, int64_t bytes,
+                  double begun)
 {
     mpiox_independent_counters *counters = file->counters;
+    const int64_t nanoseconds = (int64_t)(1e9 * (mpiox_now() - begun));
     atomic_fetch_add_explicit(write ? &counters->writes : &counters->reads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(write ? &counters->bytes_written : &counters->bytes_read, bytes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)), memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->nanoseconds, nanoseconds, memory_order_relaxed);
+    if (file->hints->stats)
+        mpiox_stats_trail_add(&counters->trails[write], first, last, nanoseconds);
 }
 
 /* Tiles that may overlap, one after the other: each is an access through a view displaced by whole tiles. */
@@ -248,7 +252,7 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
     mpiox_error_clear(error);
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
-    count(file, request->write, *done, begun);
+    count(file, request->write, offset, offset + *done, *done, begun);
     return code;
 }
 
@@ -275,6 +279,6 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     held.locked = file->locked || file->atomic;
     const int code = let_go(file, request->write, first, last - first, move_all(&call, done, error), error);
     free(call.staging);
-    count(file, request->write, *done, begun);
+    count(file, request->write, first, last, *done, begun);
     return code;
 }

@@ -14,6 +14,7 @@
 
 #include "mpiox_hints.h"
 #include "mpiox_layout.h"
+#include "mpiox_stats_paying.h"
 #include "mpiox_storage.h"
 #include "mpiox_typemap.h"
 
@@ -34,6 +35,7 @@ typedef struct mpiox_independent_counters { /* since open; any thread may raise 
     atomic_int_least64_t sieved, mapped, listed, whole; /* windows by access method (mpiox_independent.c) */
     atomic_int_least64_t locks;
     atomic_int_least64_t nanoseconds;
+    mpiox_stats_trail trails[2]; /* of reads and of writes; with statistics only */
 } mpiox_independent_counters;
 
 typedef struct mpiox_independent_file { /* everything is borrowed */

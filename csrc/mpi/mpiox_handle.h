@@ -75,7 +75,8 @@ typedef struct mpiox_handle {
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
-    double opened; /* this and the next three for the statistics alone: mpiox_stats_now() */
+    double opened; /* this and the next four for the statistics alone: mpiox_stats_now() */
+    int64_t waits; /* mpiox_stats_waits() at the opening */
     /* First begin and last end of an access, of reads and of writes, in ns since 1970; 0: none. */
     atomic_int_least64_t first_ns[2], last_ns[2];
     atomic_bool end_unknown[2]; /* the MPI library carried one out: its end is not seen */

@@ -22,6 +22,7 @@
 #include "mpiox_handle.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_view.h"
+#include "mpiox_stats_paying.h"
 #include "mpiox_finalize.h"
 #include "mpiox_members.h"
 #include "mpiox_nonblocking.h"
@@ -196,6 +197,7 @@ static mpiox_handle *new_file(MPI_Comm comm, const char *filename, int amode)
     handle->path_unknown = opened == NULL;
     handle->amode = amode;
     handle->opened = mpiox_stats_now();
+    handle->waits = mpiox_stats_waits();
     handle->comm = MPI_COMM_NULL;
     handle->etype = handle->filetype = MPI_DATATYPE_NULL;
     pthread_mutex_init(&handle->pointer_lock, NULL);

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "mpiox_group_totals.h"
+#include "mpiox_stats_paying.h"
 
 enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256 };
 
@@ -137,6 +138,44 @@ static int span_over_ranks(mpiox_handle *handle, mpiox_stats_span *out)
     return result;
 }
 
+/* Say whether delegates would have paid, at rank 0; two reductions. A minimum is a maximum of what is negative. */
+static int say_paying(const mpiox_handle *handle, mpiox_stats *stats)
+{
+    enum { LAST, FIRST = LAST + 2, WAITS = FIRST + 2, MOST, NEAR = 0, TIME = NEAR + 2, RANKS = TIME + 2, SUMS };
+    const mpiox_independent_counters *mine = &handle->file->independent;
+    const double accesses = (double)(atomic_load(&mine->reads) + atomic_load(&mine->writes));
+    double most[MOST], sums[SUMS] = {[RANKS] = accesses > 0.0};
+
+    most[WAITS] = accesses > 0.0 ? -(double)(mpiox_stats_waits() - handle->waits) / accesses : -HUGE_VAL;
+    for (int way = 0; way < 2; way++) {
+        const mpiox_stats_trail *trail = &mine->trails[way];
+
+        most[LAST + way] = (double)atomic_load(&trail->highest);
+        most[FIRST + way] = -(double)(INT64_MAX - atomic_load(&trail->lowest_from_top));
+        sums[NEAR + way] = (double)atomic_load(&trail->near);
+        sums[TIME + way] = 1e-9 * (double)atomic_load(&trail->nanoseconds);
+    }
+
+    const bool root = handle->rank == 0;
+    const int code = PMPI_Reduce(root ? MPI_IN_PLACE : most, most, MOST, MPI_DOUBLE, MPI_MAX, 0, handle->comm);
+    const int other = PMPI_Reduce(root ? MPI_IN_PLACE : sums, sums, SUMS, MPI_DOUBLE, MPI_SUM, 0, handle->comm);
+    mpiox_stats_paying seen = {.ranks = sums[RANKS], .waits = -most[WAITS]};
+
+    for (int way = 0; way < 2; way++)
+        seen.ways[way] = (mpiox_stats_paying_way){
+            .accesses = (double)(way ? stats->independent_writes : stats->independent_reads),
+            .bytes = (double)(way ? stats->independent_bytes_written : stats->independent_bytes_read),
+            .near = sums[NEAR + way],
+            .first = -most[FIRST + way],
+            .last = most[LAST + way],
+            .seconds = sums[TIME + way],
+        };
+    /* Collectives stay two-phase with delegates; those without exchange count as accesses of each rank alone. */
+    if (root && stats->delegation[0] == '\0' && stats->direct_calls == 0 && stats->total_s < 0.1 * stats->independent_s)
+        mpiox_stats_paying_say(&seen, stats->delegation, sizeof stats->delegation);
+    return code != MPI_SUCCESS ? code : other;
+}
+
 static void append_line(const char *file, const char *text, size_t bytes)
 {
     int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -212,6 +251,8 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
         return;
     if (!handle->reports_alone && sum_over_ranks(&stats, handle->rank, handle->comm) != MPI_SUCCESS)
         return;
+    if (!handle->reports_alone && handle->file != NULL && say_paying(handle, &stats) != MPI_SUCCESS)
+        return;
     if (span_over_ranks(handle, &span) != MPI_SUCCESS || (!handle->reports_alone && handle->rank != 0))
         return;
     collect_hints(&handle->hints, &texts);
@@ -220,6 +261,8 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     subject.ranks = handle->reports_alone ? 1 : handle->ranks;
     subject.hint_count = texts.count;
     print(&stats, &subject);
+    if (handle->delegated == NULL && handle->why_no_delegates == NULL)
+        stats.delegation[0] = '\0'; /* an estimate for this file is none for the run */
     add_reported(&stats, subject.ranks);
 }
 

@@ -356,7 +356,10 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
         except TooShort as error:
             left_s = error.left_s
             if left_s <= 0 or not can_be_shortened(path) or path.table.num_rows < _LEAST_ROWS:
-                raise
+                needed = math.ceil(asked.budget_s + error.more_s)
+                why = f"a run still takes {error.run_s:.1f} s" if error.left_s > 0 else "it ended before the first run"
+                raise TuneError(f"the budget of {asked.budget_s:g} s is too short: {why}: use --budget {needed}s at "
+                                "least, better twice that") from error  # fmt: skip
             click.echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
             costs = Costs(start_s=start_s, run_s=error.run_s, io_s=min(error.run_s, costs.io_s))
 

@@ -113,7 +113,8 @@ def release_of(text: str) -> str:
 
 def _candidates(library: Path, family: str) -> Iterator[Path]:
     """Yield starters in the folders above an MPI library, the nearest first, names that tell the MPI before others."""
-    names = [name for name in _NAMES.get(family, ()) if name not in _DAEMONS]
+    # prterun, as which Open MPI 5's mpirun shows itself in /proc, is no command of its users.
+    names = [name for name in _NAMES.get(family, ()) if name not in (*_DAEMONS, "prterun")]
     for folder in library.resolve().parents[:_LEVELS]:
         for name in (*names, *_EITHER):
             path = folder / "bin" / name

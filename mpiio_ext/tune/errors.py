@@ -31,13 +31,14 @@ class TooShort(TuneError):  # noqa: N818  (a verdict, not only an error)
 
     Attributes
     ----------
-    run_s : what a run takes, seconds.
+    run_s : what a run takes at least, seconds.
     left_s : of the budget.
+    more_s : what the budget lacks at least.
     """
 
-    def __init__(self, message: str, run_s: float, left_s: float) -> None:
+    def __init__(self, message: str, *, run_s: float, left_s: float, more_s: float) -> None:
         super().__init__(message)
-        self.run_s, self.left_s = run_s, left_s
+        self.run_s, self.left_s, self.more_s = run_s, left_s, more_s
 
 
 def need(module: str) -> Any:

@@ -130,6 +130,14 @@ def reasons(subject: Subject, setting: Setting) -> dict[str, str]:
     return found
 
 
+def _delegates(result: Result) -> list[str]:
+    """Return what delegates would gain by the counters, unless they have won."""
+    candidate = {} if result.candidate is None else result.candidate.as_dict()
+    if not result.delegates or (result.verdict == "wins" and "mpiox_delegates" in candidate):
+        return []
+    return [f"note: by the statistics of a run, delegates of {result.delegates}"]
+
+
 def _advice(result: Result, subject: Subject) -> list[str]:
     if result.baseline is None or not isinstance(subject.metric, Elapsed):
         return []
@@ -168,14 +176,14 @@ def lines(result: Result, subject: Subject) -> list[str]:
         text += [f"wins: {result.candidate}", f"  {_gain(result.evidence)}"]
         text += [f"  {_medians(result.evidence, subject.metric)}"]
         text += [f"  {line}" for line in lost_hints(subject, result.candidate)]
-        return text + _advice(result, subject)
+        return text + _delegates(result) + _advice(result, subject)
     title = "nothing wins" if result.verdict == "nothing" else "no decision"
     text.append(f"{title}: {result.reason}")
     if result.candidate is not None:
         text.append(f"  best candidate, not kept: {result.candidate}")
     if result.evidence is not None:
         text.append(f"  it was {_gain(result.evidence)}")
-    return text + _advice(result, subject)
+    return text + _delegates(result) + _advice(result, subject)
 
 
 def _hints(setting: Setting | None) -> dict[str, str] | None:

@@ -57,6 +57,7 @@ class FileUse:
     collective_s, independent_s : seconds inside them, summed over ranks.
     fence_s : seconds until what was written through delegates was in the file, summed over ranks.
     hints : (name, value, source) of the hints that somebody had set.
+    delegation : which delegates it had, why it had none, or that they would pay (`csrc/stats/mpiox_stats_paying.h`).
     """
 
     path: str
@@ -72,6 +73,7 @@ class FileUse:
     delegated_calls: int = 0
     fence_s: float = 0.0
     hints: tuple[tuple[str, str, str], ...] = ()
+    delegation: str = ""
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> FileUse:
@@ -92,6 +94,7 @@ class FileUse:
             independent_s=line["independent_s"],
             delegated_calls=delegated_calls,
             fence_s=line.get("fence_s", 0.0),
+            delegation=line.get("delegation", ""),
             hints=tuple((name, hint["value"], hint["source"]) for name, hint in line.get("hints", {}).items()),
         )
 

@@ -68,6 +68,8 @@ REPEATS = 3
 #: After so many failed runs in a row, the program runs as it is, to see whether it is to blame.
 MANY_FAILURES = 3
 MOST_DUPLICATES = 25
+#: Begins what statistics say of a file that has no delegates and would gain by them.
+WOULD_PAY = "would pay here: "
 #: Begins the reason of a run that was stopped where it was not its fault.
 _CUT = "the budget ended"
 
@@ -132,6 +134,7 @@ class Result:
     interrupted : whether the user ended it.
     broken_status : exit status with which the program failed as it is after it had run well; 0: it never did.
     spent_s : seconds used.
+    delegates : what the statistics of the first run that tells of it say delegates would gain; "": nothing.
     """
 
     verdict: str
@@ -143,6 +146,7 @@ class Result:
     interrupted: bool
     broken_status: int
     spent_s: float
+    delegates: str = ""
 
 
 class _Broken(Exception):  # noqa: N818  (never leaves this module)
@@ -194,6 +198,7 @@ class Tuner:
         self._records: list[Record] = []
         self._known: dict[Setting, _Known] = {}
         self._baseline: Outcome | None = None
+        self._delegates = ""
         self._candidate: Setting | None = None
         self._pairs: list[tuple[float, float]] = []
         self._elapsed_pairs: list[tuple[float, float]] = []
@@ -257,6 +262,8 @@ class Tuner:
         number = len(self._records) + 1
         outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
+        paying = (f"{use.path}: {use.delegation}" for use in outcome.files if use.delegation.startswith(WOULD_PAY))
+        self._delegates = self._delegates or next(paying, "")
         if phase == "baseline" and status == "ok" and self._judge is not None:
             self._metric = self._judge(outcome)
         if status == "ok":
@@ -295,8 +302,10 @@ class Tuner:
             raise ProgramError(f"{self._plan.subject} fails as it is, without any change: {record.reason}",
                                record.exit_status)
         if record.status == "stopped":
-            raise TuneError(f"the first run, without any change, did not end within the budget of "
-                            f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case")
+            least_s = least_seconds(record.elapsed_s, LEAST_CONFIDENCE if self._plan.may_fall else self._confidence)
+            raise TooShort(f"the first run, without any change, did not end within the budget of "
+                           f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case",
+                           run_s=record.elapsed_s, left_s=0.0, more_s=max(least_s, self._plan.budget_s))  # fmt: skip
         if cost is None:
             raise TuneError(record.reason)
         space = self._space_of(outcome)
@@ -309,10 +318,12 @@ class Tuner:
         found = confidence_for(left_s, run_s, asked, may_fall=self._plan.may_fall)
         if found is None:
             needed_s = least_seconds(run_s, LEAST_CONFIDENCE if self._plan.may_fall else asked) - FIRST_RUNS * run_s
-            needed = math.ceil(self._plan.budget_s + (needed_s - left_s) * 1.1)
+            more_s = (needed_s - left_s) * 1.1
+            needed = math.ceil(self._plan.budget_s + more_s)
             raise TooShort(f"the budget of {self._plan.budget_s:g} s is too short: a run takes {run_s:.1f} s, and a "
                            f"decision takes {needed_s / run_s:.0f} times that; {max(left_s, 0):.0f} s are left: use "
-                           f"--budget {needed}s at least, better twice that", run_s, left_s)  # fmt: skip
+                           f"--budget {needed}s at least, better twice that", run_s=run_s, left_s=left_s,
+                           more_s=more_s)  # fmt: skip
         self._confidence, self._least_pairs = found, least_pairs(found)
 
     def _search(self, space: Space, free_s: float) -> None:
@@ -327,9 +338,11 @@ class Tuner:
                 break
             setting, token = search.ask()
             known = self._known.get(setting)
-            if known is not None and not self._worth_repeating(known):
+            dear = self._start_s(setting) > 0.0 and not self._affords([setting], keep_s)  # a start of its own
+            if dear or (known is not None and not self._worth_repeating(known)):
                 duplicates += 1
-                search.tell(token, statistics.median(known.costs) if known.costs and not known.lost else None)
+                costs = known.costs if known is not None and not known.lost else []
+                search.tell(token, statistics.median(costs) if costs else None)
                 continue
             trials, duplicates = trials + 1, 0
             search.tell(token, self._measure("search", setting, keep_s))
@@ -490,4 +503,5 @@ class Tuner:
             interrupted=interrupted,
             broken_status=0 if broken is None else broken.exit_status,
             spent_s=self._clock() - self._begin_s,
+            delegates=self._delegates,
         )

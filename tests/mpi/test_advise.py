@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import sys
 
 import pytest
 
 from mpiio_ext.pioneer.path import WorkloadPath
-from support.cbuild import mpi_program
+from support.cbuild import mpi_program, slow_storage
 from support.launch import Launch, base_environment, run_bounded, starter
 from support.pioneer_paths import EVERYTHING, save
 
@@ -24,8 +25,9 @@ COMMAND = str(pathlib.Path(sys.prefix) / "bin" / "mpiio-ext")
 SHORT = ["--trials", "1", "--confidence", "0.5", "--budget", "20m"]
 
 
-def command(folder: pathlib.Path, *words: str, timeout_s: float = 300.0) -> Launch:
-    return run_bounded([COMMAND, *words], env=base_environment(), timeout_s=timeout_s, cwd=folder, check=False)
+def command(folder: pathlib.Path, *words: str, timeout_s: float = 300.0, **variables: str) -> Launch:
+    env = base_environment() | variables
+    return run_bounded([COMMAND, *words], env=env, timeout_s=timeout_s, cwd=folder, check=False)
 
 
 def btio(path: pathlib.Path) -> list[str]:
@@ -89,10 +91,14 @@ def test_programs_that_cannot_be_advised(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
-    """After the traced run and the first one of the path; the scratch folder is gone all the same."""
-    text = one_line(command(tmp_path, "advise", "--budget", "3s", "--", *btio(tmp_path / "out")), "advise")
-    assert "budget of 3 s" in text
-    assert not [item for item in tmp_path.iterdir() if item.name.startswith("mpiio-ext-advise-")]
+    """After the traced run, of a program whose least part takes too long; the scratch folder is gone all the same."""
+    (tmp_path / "data").mkdir()
+    slow = {"LD_PRELOAD": slow_storage(), "SLOW_STORAGE_PATH": str(tmp_path / "data"), "SLOW_STORAGE_US": "3000000"}
+    text = one_line(command(tmp_path, "advise", "--budget", "30s", "--", *btio(tmp_path / "data" / "out"), **slow),
+                    "advise")  # fmt: skip
+    assert "the budget of 30 s is too short: " in text
+    assert int(re.search(r"use --budget ([0-9]+)s at least", text)[1]) > 30  # type: ignore[index]
+    assert [item.name for item in (tmp_path / "data").iterdir()] == ["out"]
 
 
 def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
@@ -138,8 +144,8 @@ def test_a_short_budget_is_enough_for_a_short_program(tmp_path: pathlib.Path) ->
 
 
 def test_a_budget_that_holds_nothing_is_refused_before_anything_runs(tmp_path: pathlib.Path) -> None:
-    text = one_line(command(tmp_path, "advise", "--budget", "1s", "--", *btio(tmp_path / "out")), "advise")
-    assert "budget of 1 s is too short" in text and "use --budget " in text
+    text = one_line(command(tmp_path, "advise", "--budget", "0.1s", "--", *btio(tmp_path / "out")), "advise")
+    assert "budget of 0.1 s is too short" in text and "use --budget " in text
     assert not (tmp_path / "out").exists() and not (tmp_path / "advised.hints.log" / "trace").exists()
 
 

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
     "common", "typemap", "layout", "domains", "locks", "choice", "storage", "cache", "network", "schedule", "server",
-    "pioneer", "analytics", "arbitration", "arbiter",
+    "pioneer", "analytics", "arbitration", "arbiter", "stats",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
@@ -66,6 +66,13 @@ def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
     if done.returncode != 0:
         pytest.fail(f"{' '.join(command)}\n{done.stderr}")
     return path
+
+
+@cache
+def slow_storage() -> str:
+    """Return a library to be preloaded: each request to a file below a folder waits, as for a server."""
+    source = CSRC.parent / "benchmarks" / "slow_storage.c"
+    return str(compile_c([compiler(), "-O2", "-shared", "-fPIC", str(source), "-ldl"], "slow_storage.so"))
 
 
 @cache

@@ -348,7 +348,7 @@ def installation(prefix: pathlib.Path, release: str, folder: str = "lib", names:
 @pytest.mark.parametrize("folder", ["lib", "lib64/openmpi/lib", "lib/x86_64-linux-gnu/openmpi/lib"])
 def test_the_starter_of_the_library_s_own_installation_is_named(tmp_path: pathlib.Path, folder: str) -> None:
     """Not the one on PATH, nor one of that family that is there as mpirun.openmpi: these are of Open MPI 4."""
-    library = installation(tmp_path / "opt", "5.0.5", folder)
+    library = installation(tmp_path / "opt", "5.0.5", folder, names=("mpirun", "prterun"))
     installation(tmp_path / "debian", "4.1.4", names=("mpirun", "mpirun.openmpi"))
     own = str(tmp_path / "opt" / "bin" / "mpirun")
     environment = base_environment() | {"PATH": f"{tmp_path / 'debian' / 'bin'}:/usr/bin:/bin"}

@@ -17,13 +17,14 @@ pytest.importorskip("optuna", reason="tuning needs Optuna")
 pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
 
 from mpiio_ext.cli.tune import _finish, _Job
+from mpiio_ext.tune import report
 from mpiio_ext.tune.errors import ProgramError, TuneError
 from mpiio_ext.tune.hintsfile import OwnHints
 from mpiio_ext.tune.objective import Elapsed
 from mpiio_ext.tune.program import Present, registry_defaults
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Usage, build
-from mpiio_ext.tune.trial import Outcome
+from mpiio_ext.tune.trial import FileUse, Outcome
 from mpiio_ext.tune.tuner import LEAST_LIMIT_S, STOP_FACTOR, Plan, Result, Tuner
 
 Time = Callable[[dict[str, str]], float]
@@ -38,6 +39,7 @@ class Program:
     seed: int = 1
     fails: Callable[[dict[str, str], int], bool] = lambda hints, number: False
     interrupt_at: int | None = None
+    files: tuple[FileUse, ...] = ()
     now_s: float = 0.0
     limits: list[tuple[Setting, float]] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -61,14 +63,16 @@ class Program:
             return Outcome(status="stopped", reason="stopped", exit_status=143, elapsed_s=limit_s)
         if self.fails(hints, number):
             return Outcome(status="failed", reason="exit status 3", exit_status=3, elapsed_s=elapsed_s)
-        return Outcome(status="ok", elapsed_s=elapsed_s, ranks=4)
+        return Outcome(status="ok", elapsed_s=elapsed_s, ranks=4, files=self.files)
 
 
-def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1) -> Result:
+def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1,
+         start_s: Callable[[Setting], float] = lambda _: 0.0) -> Result:  # fmt: skip
     defaults = registry_defaults()
     space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
     plan = Plan(budget_s=budget_s, trials=trials, seed=seed)
-    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock).run()
+    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock,
+                 start_s=start_s).run()  # fmt: skip
 
 
 def flat(hints: dict[str, str]) -> float:
@@ -398,3 +402,27 @@ def test_a_budget_that_ends_before_anything_was_tried_is_no_verdict() -> None:
     program = Program(lambda hints: 1e4 if hints else 1.0, noise=0.0)
     result = tune(program, budget_s=24)
     assert result.verdict == "unconfirmed" and "before any other setting" in result.reason
+
+
+def test_what_the_counters_say_of_delegates_is_told() -> None:
+    """Unless a setting with delegates has won, which has shown it."""
+    would = "would pay here: about 8 to 20 times for these accesses"
+    use = FileUse(path="/data/file", ranks=4, bytes_moved=1, written=True, collective_calls=0, independent_calls=9,
+                  direct_calls=0, native_calls=0, collective_s=0.0, independent_s=1.0, delegation=would)  # fmt: skip
+    job = report.Subject(command=("a",), metric=Elapsed(), glob="*", present=None, budget_s=1.0)
+    note = f"note: by the statistics of a run, delegates of /data/file: {would}"
+    for text, told in ((would, True), ("2 delegates, spawn: as asked for", False), ("", False)):
+        result = tune(Program(one_is_best, files=(replace(use, delegation=text),)))
+        assert result.verdict == "wins" and (note in report.lines(result, job)) == told
+    won = replace(result, delegates=f"/data/file: {would}", candidate=Setting((("mpiox_delegates", "2"),)))
+    assert note not in report.lines(won, job)
+
+
+def test_a_start_that_does_not_fit_takes_no_time_from_the_decision() -> None:
+    """Settings that need a start of their own, as those with delegates do, are passed over in a short budget."""
+    def is_dear(setting: Setting) -> bool:
+        return setting.as_dict().get("mpiox_partition") == "static_cyclic"
+
+    result = tune(Program(one_is_best), budget_s=60.0, start_s=lambda setting: 50.0 * is_dear(setting))
+    assert not any(is_dear(record.setting) for record in result.records)
+    assert result.verdict != "unconfirmed" and len(result.records) > 20
