@@ -156,6 +156,26 @@ int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error 
     return taken;
 }
 
+bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    bool found = false;
+    if (atomic_load_explicit(&record->error_count, memory_order_relaxed) == 0)
+        return false;
+    lock_errors(record);
+    const int32_t count = atomic_load(&record->error_count);
+    const int32_t kept = count < MPIOX_CACHE_ERRORS ? count : MPIOX_CACHE_ERRORS;
+    mpiox_error_clear(out);
+    for (int32_t i = 0; i < kept && !found; i++) {
+        memcpy(out, record->errors[i], MPIOX_CACHE_ERROR_BYTES);
+        found = count > kept || (out->offset < end && out->offset + out->length > first);
+    }
+    pthread_mutex_unlock(&record->error_lock);
+    out->what[MPIOX_CACHE_ERROR_BYTES - offsetof(mpiox_error, what)] = '\0';
+    out->delegate = cache->header->delegate + 1;
+    return found;
+}
+
 bool mpiox_cache_has_errors(const mpiox_cache *cache)
 {
     bool found = false;

@@ -284,6 +284,14 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* Is there one, not taken yet, that concerns bytes [first, end)? It is not taken. Where there are more than are kept,
+ * those that are only counted may concern any. */
+bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out);
+/* How many wait to be taken? */
+static inline int32_t mpiox_cache_error_count(const mpiox_cache *cache, int32_t file)
+{
+    return atomic_load_explicit(&cache->header->files[file].error_count, memory_order_relaxed);
+}
 /* Are there any, of any file? */
 bool mpiox_cache_has_errors(const mpiox_cache *cache);
 /* All counters of the delegate, now. */
