@@ -107,6 +107,7 @@ typedef struct mpiox_file_record {
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
+    _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
     /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
      * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
      * the page; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
