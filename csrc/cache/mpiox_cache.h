@@ -114,7 +114,8 @@ typedef struct mpiox_file_record {
      * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
-    pthread_mutex_t error_lock; /* robust, shared */
+    pthread_mutex_t error_lock;         /* robust, shared */
+    int64_t refused_first, refused_end; /* under the lock: all bytes of those errors, also of the ones not kept */
     /* Deferred, not yet reported; the beginning of each mpiox_error. */
     char errors[MPIOX_CACHE_ERRORS][MPIOX_CACHE_ERROR_BYTES];
 } mpiox_file_record;
@@ -286,7 +287,7 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
 /* Is there one, not taken yet, that concerns bytes [first, end)? It is not taken. Where there are more than are kept,
- * those that are only counted may concern any. */
+ * any byte between the first and the last of them may be concerned. */
 bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out);
 /* How many wait to be taken? */
 static inline int32_t mpiox_cache_error_count(const mpiox_cache *cache, int32_t file)
