@@ -69,6 +69,7 @@ class DelegateFile:
     end_bytes : one past the last byte that was deposited; 0: none.
     dirty_bytes : bytes that are not in the file yet.
     errors : file-system errors that nobody has been told of yet.
+    collectives : accesses of ranks of this host in collectives, which did not use the delegates.
     """
 
     path: str
@@ -79,6 +80,7 @@ class DelegateFile:
     end_bytes: int
     dirty_bytes: int
     errors: int
+    collectives: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,6 +196,15 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
     return table
 
 
+def _collectives(rows: Sequence[Observation]) -> list[str]:
+    """Return a line for each file of a group with collectives that did not use the delegates."""
+    counts: dict[str, int] = {}
+    for file in (file for row in rows for file in row.status.files if file.collectives > 0):
+        counts[file.path] = counts.get(file.path, 0) + file.collectives
+    return [f"{count} collective accesses of {path} did not use the delegates: collectives are two-phase"
+            for path, count in sorted(counts.items())]  # fmt: skip
+
+
 def _waiting(rows: Sequence[Observation]) -> list[str]:
     """Return a line for each process that waits for a delegate of a group, the longest wait first."""
     waits = [(waiter.since_unix_s, row.status, waiter) for row in rows for waiter in row.status.waiting]
@@ -225,6 +234,7 @@ def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
         parts.append(_group_table(members, width))
         files = _file_table(members)
         parts += [files] if files is not None else []
+        parts += [Text(line) for line in _collectives(members)]
         parts += [Text(line, style="red") for line in _waiting(members)]
     return Group(*parts)
 

@@ -209,9 +209,11 @@ static void put_files(mpiox_text *out, const mpiox_cache_header *header, const f
                        (flags & MPIOX_FILE_READABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_WRITABLE) != 0 ? "true" : "false",
                        (flags & MPIOX_FILE_REPLICA) != 0 ? "true" : "false");
-        mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32 "}",
+        mpiox_text_put(out, ", \"end_bytes\": %" PRId64 ", \"dirty_bytes\": %" PRId64 ", \"errors\": %" PRId32,
                        (int64_t)atomic_load_explicit(&record->end, memory_order_relaxed), sums->dirty_bytes_of[i],
                        (int32_t)atomic_load_explicit(&record->error_count, memory_order_relaxed));
+        mpiox_text_put(out, ", \"collectives\": %" PRId64 "}",
+                       (int64_t)atomic_load_explicit(&record->collectives, memory_order_relaxed));
         separator = ", ";
     }
     mpiox_text_put(out, "]");

@@ -131,6 +131,10 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
     const int32_t count = atomic_load(&record->error_count);
     if (count < MPIOX_CACHE_ERRORS)
         memcpy(record->errors[count], error, MPIOX_CACHE_ERROR_BYTES);
+    if (count == 0 || error->offset < record->refused_first)
+        record->refused_first = error->offset;
+    if (count == 0 || error->offset + error->length > record->refused_end)
+        record->refused_end = error->offset + error->length;
     atomic_store(&record->error_count, count + 1);
     pthread_mutex_unlock(&record->error_lock);
     atomic_fetch_add_explicit(&cache->header->counters.errors, 1, memory_order_relaxed);
@@ -154,6 +158,27 @@ int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error 
     atomic_store(&record->error_count, kept - taken);
     pthread_mutex_unlock(&record->error_lock);
     return taken;
+}
+
+bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    bool found = false;
+    if (atomic_load_explicit(&record->error_count, memory_order_relaxed) == 0)
+        return false;
+    lock_errors(record);
+    const int32_t count = atomic_load(&record->error_count);
+    const int32_t kept = count < MPIOX_CACHE_ERRORS ? count : MPIOX_CACHE_ERRORS;
+    const bool between = count > kept && record->refused_first < end && record->refused_end > first;
+    mpiox_error_clear(out);
+    for (int32_t i = 0; i < kept && !found; i++) {
+        memcpy(out, record->errors[i], MPIOX_CACHE_ERROR_BYTES);
+        found = between || (out->offset < end && out->offset + out->length > first);
+    }
+    pthread_mutex_unlock(&record->error_lock);
+    out->what[MPIOX_CACHE_ERROR_BYTES - offsetof(mpiox_error, what)] = '\0';
+    out->delegate = cache->header->delegate + 1;
+    return found;
 }
 
 bool mpiox_cache_has_errors(const mpiox_cache *cache)

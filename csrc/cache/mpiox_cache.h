@@ -107,13 +107,15 @@ typedef struct mpiox_file_record {
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
     _Atomic int64_t end;               /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
+    _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
     /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
      * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
      * the page; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
      * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
-    pthread_mutex_t error_lock; /* robust, shared */
+    pthread_mutex_t error_lock;         /* robust, shared */
+    int64_t refused_first, refused_end; /* under the lock: all bytes of those errors, also of the ones not kept */
     /* Deferred, not yet reported; the beginning of each mpiox_error. */
     char errors[MPIOX_CACHE_ERRORS][MPIOX_CACHE_ERROR_BYTES];
 } mpiox_file_record;
@@ -284,6 +286,14 @@ void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_e
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* Is there one, not taken yet, that concerns bytes [first, end)? It is not taken. Where there are more than are kept,
+ * any byte between the first and the last of them may be concerned. */
+bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out);
+/* How many wait to be taken? */
+static inline int32_t mpiox_cache_error_count(const mpiox_cache *cache, int32_t file)
+{
+    return atomic_load_explicit(&cache->header->files[file].error_count, memory_order_relaxed);
+}
 /* Are there any, of any file? */
 bool mpiox_cache_has_errors(const mpiox_cache *cache);
 /* All counters of the delegate, now. */

@@ -221,6 +221,19 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
     return code;
 }
 
+/* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's.
+ * Asked when they have been read, since the error is there before the page forgets that they are dirty. */
+static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, const span *span, mpiox_error *error)
+{
+    const int64_t page_start = access->page * cache->page_bytes;
+    mpiox_error found;
+    if (!mpiox_cache_find_error(cache, access->file, page_start + span->start, page_start + span->end, &found))
+        return false;
+    if (error != NULL)
+        *error = found;
+    return true;
+}
+
 int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *access, bool beyond, int64_t *known,
                             mpiox_error *error)
 {
@@ -242,6 +255,8 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
         }
         code = access->write ? write_held(cache, access, frame, &span)
                              : read_held(cache, access, frame, &span, beyond, known);
+        if (code == MPIOX_OK && !access->write && are_lost(cache, access, &span, error))
+            return MPIOX_E_IO;
         if (code == MPIOX_OK)
             count_access(cache, access, missed);
         if (code != NOT_FILLED)

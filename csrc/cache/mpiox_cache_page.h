@@ -35,7 +35,8 @@ enum {                      /* results of mpiox_cache_access_page() beside MPIOX
 };
 
 /* Blocking; any thread. beyond: reads take bytes past known_end as zeros (the caller knows that the file is longer).
- * MPIOX_OK, MPIOX_PAGE_*, or MPIOX_E_IO with *error (fill failed). `memory` is advanced by nobody. */
+ * MPIOX_OK, MPIOX_PAGE_*, or MPIOX_E_IO with *error: the fill failed, or the file system had refused bytes that are
+ * read, and nobody has taken that error. `memory` is advanced by nobody. */
 int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *access, bool beyond, int64_t *known,
                             mpiox_error *error);
 

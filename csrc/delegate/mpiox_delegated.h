@@ -73,6 +73,8 @@ void mpiox_delegated_to_info(const mpiox_delegated *delegated, MPI_Info info);
 /* This rank writes, or has written, to the file by other means: what delegates hold of it may be old from now on (they
  * hold pages for other openings, too). The rank's next access through them drops it first. Local. */
 void mpiox_delegated_pass_by(mpiox_delegated *delegated);
+/* This rank's access in a collective has not used the delegates: for the status. Local. */
+void mpiox_delegated_note_collective(const mpiox_delegated *delegated);
 /* Has this rank accessed the file through the delegates since the last fence? Local. */
 bool mpiox_delegated_is_used(const mpiox_delegated *delegated);
 

@@ -29,6 +29,7 @@ typedef struct access { /* one access under way */
     bool beyond; /* the file's size is known: bytes up to `end` exist */
     const mpiox_delegated *original; /* not NULL: to the buddies. `delegated` is its replica; what has no buddy or no
                                         original any more is left out */
+    int32_t refuser;                 /* a delegate that has errors of the file which nobody knows yet, + 1; 0: none */
     bool direct;                     /* some bytes went straight to the file */
     unsigned changes;                /* before `owners` was filled */
     const int16_t *owners;           /* with delegates elsewhere: owner by range, for this step. NULL: as of now */
@@ -163,6 +164,8 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
     }
     const int code = mpiox_cache_access_page(&delegate->cache, &access, a->beyond, &known, a->error);
 
+    if (code == MPIOX_OK && access.write && mpiox_cache_error_count(&delegate->cache, access.file) > 0)
+        a->refuser = owner + 1;
     if (code != MPIOX_PAGE_GONE)
         return code;
     if (a->original)
@@ -568,6 +571,18 @@ static int access_all(access_t *a, int64_t *done)
     return code;
 }
 
+/* The file system has refused bytes of this file, of whichever access: this one is told, though its own are where they
+ * should be, and the error stays until a sync or close tells it to all ranks. */
+static int tell_refused(access_t *a, int32_t owner)
+{
+    mpiox_delegate *delegate = mpiox_delegated_owner(a->delegated, owner);
+
+    if (!delegate->local ||
+        !mpiox_cache_find_error(&delegate->cache, a->delegated->index[owner], 0, INT64_MAX, a->error))
+        return MPIOX_OK;
+    return a->error->code;
+}
+
 /* Every byte that was written is on stable storage. When a delegate is gone, what this access wrote is written again,
  * to the file: its pages may have been rescued into the page cache of another node, or not at all. */
 static int make_stable(access_t *a)
@@ -590,6 +605,8 @@ static int make_stable(access_t *a)
             code = MPIOX_OK;
         } else if (code != MPIOX_OK) {
             *a->error = slot.error;
+        } else {
+            code = tell_refused(a, i);
         }
     }
     if (code == MPIOX_OK && again)
@@ -619,6 +636,8 @@ static int access_tile(mpiox_delegated *delegated, const mpiox_request *request,
     *moved = done - request->position;
     if (code == MPIOX_OK && request->write && mpiox_delegated_level(delegated) == MPIOX_ACK_DISK)
         code = make_stable(&a);
+    if (code == MPIOX_OK && a.refuser > 0)
+        code = tell_refused(&a, a.refuser - 1);
     /* Large reads go past the cache, for which pages would come in vain: the file system reads ahead for them. */
     if (code == MPIOX_OK && !request->write && !has_long_runs(&a, delegated->file->hints.delegate_bypass))
         mpiox_delegated_read_ahead(delegated, origin, request->position, request->length);

@@ -159,6 +159,18 @@ void mpiox_delegated_pass_by(mpiox_delegated *delegated)
     atomic_store(&delegated->passed_by, true);
 }
 
+void mpiox_delegated_note_collective(const mpiox_delegated *delegated)
+{
+    for (int32_t i = 0; i < delegated->owners; i++) {
+        const mpiox_delegate *delegate = mpiox_delegated_owner(delegated, i);
+
+        if (delegate->local) { /* one is enough */
+            atomic_fetch_add(&delegate->cache.header->files[delegated->index[i]].collectives, 1);
+            return;
+        }
+    }
+}
+
 int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error)
 {
     int code = MPIOX_OK;

@@ -11,6 +11,7 @@
 
 #include "mpiox_delegate_process.h"
 #include "mpiox_group_check.h"
+#include "mpiox_group_heap.h"
 
 static const double leaving_s = 5; /* so long spawned processes may take to exit */
 static const double call_s = 30;   /* and to reach rank 0 */
@@ -400,6 +401,7 @@ void mpiox_group_spawn_release(mpiox_group_spawned *spawned, bool go)
     await_starters(spawned);
     free(spawned->starters);
     spawned->starters = NULL;
+    mpiox_group_heap_settle();
 }
 
 /* ---- a spawned process ------------------------------------------------------------------------------------------- */

@@ -67,6 +67,7 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
         return error.code;
     }
     const int code = mpiox_collective_access(route->collective, request, outcome);
+    mpiox_delegated_note_collective(route->delegated);
     pass_by(route, request);
     return code;
 }

@@ -221,7 +221,7 @@ static int send_part(transfer *t, part *p)
     static const char zeros[8];
     const int64_t padding = mpiox_link_padded(p->bytes) - p->bytes;
     mpiox_link_message head = {
-        .op = MPIOX_LINK_WRITE, .bytes = (int64_t)sizeof t->record + p->bytes + padding, .arg = {t->link->epoch}};
+        .op = MPIOX_LINK_WRITE, .bytes = (int64_t)sizeof t->record + p->bytes + padding, .arg = {t->link->epoch, 1}};
     sender s = {.link = t->link, .buffer = mpiox_link_buffer(t->link)};
     int64_t position, length;
     if (s.buffer == NULL)

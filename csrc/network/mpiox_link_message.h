@@ -19,7 +19,7 @@
 #define MPIOX_LINK_MAGIC UINT32_C(0x4b4c584d) /* "MXLK" */
 
 enum {
-    MPIOX_LINK_VERSION = 4,
+    MPIOX_LINK_VERSION = 5,
     MPIOX_LINK_VIEWS = 8,              /* that a connection remembers */
     MPIOX_LINK_FILTERS = 16,           /* likewise */
     MPIOX_LINK_BLOB_BYTES = 64 * 1024, /* of a view at most */
@@ -36,7 +36,8 @@ enum mpiox_link_op {
     MPIOX_LINK_FILTER, /* arg[0] = its number, body: mpiox_link_filter. Not answered */
     /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. Answered by arg[0] =
      * number of the first record that was not carried out, and why: result, with a mpiox_error as body if that is
-     * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED */
+     * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED. arg[1] = 1: where
+     * all went well the result is an error of the file that nobody has taken yet, if there is one */
     MPIOX_LINK_WRITE,
     /* arg[0] = 1: beyond; body: one record, and up to MPIOX_OP_AHEAD page numbers. Answered by messages with arg[0] = 1
      * in the last one, body: the next bytes, or a mpiox_error where the result is negative */

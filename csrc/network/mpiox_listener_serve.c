@@ -260,6 +260,14 @@ static int serve_record(server *s, int64_t *left, record_work *w)
     return mpiox_link_stream_skip(&s->stream, padding) == MPIOX_OK ? MPIOX_OK : END;
 }
 
+/* A write that did well; but the file system has refused bytes of the file, and nobody knows that yet. */
+static void tell_refused(const server *s, record_work *w)
+{
+    if (open_file(s, w->access.file) != NULL &&
+        mpiox_cache_find_error(s->cache, w->access.file, 0, INT64_MAX, &w->error))
+        w->result = w->error.code;
+}
+
 static int serve_write(server *s, const mpiox_link_message *request)
 {
     int64_t left = request->bytes, done = 0;
@@ -277,6 +285,8 @@ static int serve_write(server *s, const mpiox_link_message *request)
         s->has_failed = true;
         s->failed_epoch = request->arg[0];
     }
+    if (w.result == MPIOX_OK && request->arg[1] == 1)
+        tell_refused(s, &w);
     return answer_error(s, request, w.result, done, &w.error);
 }
 
@@ -399,6 +409,9 @@ static int serve_call(server *s, const mpiox_link_message *request)
     mpiox_link_pack_call(slot, &call);
     mpiox_ring_give_back(slot);
     call.result = result;
+    if (result == MPIOX_OK && call.op == MPIOX_OP_FLUSH && call.arg[2] == 1 &&
+        mpiox_cache_find_error(s->cache, call.file, 0, INT64_MAX, &call.error))
+        call.result = call.error.code; /* a write to stable storage */
     if (result == MPIOX_E_UNSUPPORTED && !mpiox_cache_is_serving(s->cache, true))
         return END;
     return answer(s, request, MPIOX_OK, 0, &call, sizeof call);

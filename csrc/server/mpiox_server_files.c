@@ -367,6 +367,7 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     record->inode = (uint64_t)status->st_ino;
     memcpy(record->path, slot->text, sizeof record->path);
     atomic_store(&record->end, 0);
+    atomic_store(&record->collectives, 0);
     record->unit_pages = slot->arg[1] >= 1 && slot->arg[1] <= INT32_MAX ? (int32_t)slot->arg[1] : 1;
     record->owners = (int32_t)owners;
     /* Of a replica all pages are this delegate's. */

@@ -110,6 +110,23 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ack", ["memory", "buddy", "disk"])
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (2, 1)])
+def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_node: int, ack: str, mode: str) -> None:
+    """As beyond ulimit -f: a write says that bytes were refused, a read does not return what was never written."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_ack={ack}:{SMALL}"
+    seen, launch = run("refused", tmp_path / "file", ranks, hints, MPIOX_FAULT="op=write,path=*/file,errno=EFBIG",
+                       MPIOX_RANKS_PER_NODE=str(per_node))  # fmt: skip
+    for rank in seen:
+        assert "errno 27" in rank["write"], launch.describe()
+        assert rank["writes"] == 1 or ack != "disk", launch.describe()
+        assert "wrong" not in rank["read"], launch.describe()
+        assert "errno 27" in rank["sync"] and rank["after"] == "fine", launch.describe()
+    assert any("errno 27" in text for rank in seen for text in rank["read"]), launch.describe()
+    assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "delegates"), [(1, 2), (3, 2), (2, 3)])
 def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:
     """The error has the lowest range, the number of the others and where they end; each is a line on standard error."""

@@ -289,6 +289,12 @@ def test_program_with_children(extension: str, tmp_path: pathlib.Path, mode: str
     assert mode_of(launch) == mode
 
 
+def test_the_programs_heap_is_its_own(extension: str, tmp_path: pathlib.Path) -> None:
+    """Blocks of the MPI library's threads, far from all others, do not come out of malloc() since it has spawned."""
+    launch = mpi_run([mpi_program("near_heap")], 3, env=hints("spawn"), preload=True, timeout_s=60)
+    assert failed_checks(launch.stdout, 1) == set(), launch.describe()
+
+
 def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     """The program's own children need every slot that is not a rank's."""
     if family != "openmpi":

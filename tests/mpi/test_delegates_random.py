@@ -36,6 +36,15 @@ def test_a_cache_of_many_pages(tmp_path: pathlib.Path, mode: str, bypass: str) -
         check(Run(seed=seed, hints=hints, cells=40_000, accesses=3000), tmp_path / str(seed))
 
 
+@pytest.mark.parametrize("name", ["page", "cache", "bypass", "write_behind"])
+def test_absurd_sizes(tmp_path: pathlib.Path, name: str) -> None:
+    """None at all, or more than any machine has, inside a node and between nodes: every byte is right."""
+    for number, (size, per_node) in enumerate([("0", 0), ("0", 1), ("8000000000g", 0), ("8000000000g", 1)]):
+        hints = ("mpiox_delegates=2", "mpiox_delegate_mode=spawn", f"mpiox_delegate_{name}={size}")
+        run = Run(seed=number, hints=hints, ranks=3, per_node=per_node, cells=800, accesses=100, collective=True)
+        check(run, tmp_path / str(number))
+
+
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_few(tmp_path: pathlib.Path, kill: bool) -> None:
     """Random runs, and random deaths: some of them come before the end."""

@@ -85,6 +85,32 @@ def test_the_run_says_what_its_delegates_have_counted(
     assert (file["dead_delegate_accesses"], file["deferred_errors"], file["fence_s"] > 0) == (0, 0, True)
 
 
+COLLECTIVE = """
+import json, sys
+import mpiio_ext.delegates
+from mpi4py import MPI
+file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)
+def count():
+    MPI.COMM_WORLD.Barrier()
+    return sum(open_.collectives for item in mpiio_ext.delegates.own() for open_ in item.files)
+seen = [count()]
+for call in (file.Write_at_all, file.Write_at_all, file.Write_at, file.Write_at_all):  # the last one finds pages cached
+    call(100 * MPI.COMM_WORLD.rank, bytes(100))
+    seen.append(count())
+if MPI.COMM_WORLD.rank == 0:
+    print("SEEN", json.dumps(seen))
+file.Close()
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_collectives_past_the_delegates_are_counted(tmp_path: pathlib.Path, mode: str) -> None:
+    env = {"MPIOX_HINTS": f"*:mpiox_delegates=2:mpiox_delegate_mode={mode}"}
+    launch = python_run(["-c", COLLECTIVE, tmp_path / "data"], 3, env=env, timeout_s=120)
+    (line,) = (line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
+    assert json.loads(line[5:]) == [0, 3, 6, 6, 6], launch.describe()
+
+
 def test_a_run_without_delegates_says_nothing_of_them(tmp_path: pathlib.Path) -> None:
     seen, lines = watched(tmp_path, 2, 0, "thread")
     assert [rank["own"] for rank in seen["ranks"]] == [[], []]

@@ -80,3 +80,21 @@ def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) 
     assert (len(ranks) > 0) == (report > 0), text
     if report > 0 and per_node == 0:
         assert all("does not run" in line for line in lines(running)), text
+
+
+def test_a_slow_file_system(tmp_path: pathlib.Path) -> None:
+    """The delegate runs, and has no room until a write has ended: that is what the ranks say."""
+    progress = tmp_path / "progress"
+    progress.write_bytes(struct.pack("I", 0) * (RANKS + 1) + struct.pack("I", 1) + bytes(4000))
+    program = [mpi_program("delegates_random"), tmp_path / "file", progress, "1", "2000", "997", "1000", "0"]
+    command = [str(starter()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    env = {
+        "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_cache=400k:mpiox_delegate_report=1",
+        "MPIOX_FAULT": f"op=write,path={tmp_path}/file,delay_ms=5000,after=1,times=1",
+    }
+    with job(command, tmp_path / "log", env) as running:
+        assert running.status(LIMIT_S) == 0, running.text()
+        said = lines(running)
+        text = running.text()
+    assert said and all("runs, but has not answered" in line for line in said), text
+    assert not failed_checks(text, 2) and text.splitlines().count("end") == 1, text

@@ -88,12 +88,21 @@ def owners(path: str) -> Any:
     return found
 
 
+def attempt(call: Any, *arguments: Any) -> str:
+    """Make a call; its error, or "fine"."""
+    try:
+        call(*arguments)
+    except MPI.Exception as error:
+        return str(error)
+    return "fine"
+
+
 def failing(path: str) -> Any:
-    """Accesses are taken, and the file system refuses their bytes later: at sync, and at close."""
+    """The file system refuses bytes, and sync and close say so, whatever the accesses have said."""
     seen: dict[str, Any] = {}
     file = MPI.File.Open(COMM, path, MODE)
     for i in range(COMM.rank, 64 * PAGE // RECORD, COMM.size):
-        file.Write_at(i * RECORD, record(i * RECORD))
+        attempt(file.Write_at, i * RECORD, record(i * RECORD))
     for call in (file.Sync, file.Close):
         try:
             call()
@@ -103,6 +112,27 @@ def failing(path: str) -> Any:
         if call.__name__ == "Sync":
             file.Write_at(COMM.rank * RECORD, record(COMM.rank * RECORD))
     return seen
+
+
+def refused(path: str) -> Any:
+    """The file system refuses all bytes: which call says so first, and what reads find before a sync."""
+    file = MPI.File.Open(COMM, path, MODE)
+    places = [i * RECORD for i in range(COMM.rank, 512 * PAGE // RECORD, COMM.size)]
+    told, count = "fine", 0
+    while told == "fine" and count < len(places):
+        told = attempt(file.Write_at, places[count], record(places[count]))
+        count += 1
+    COMM.Barrier()
+    read: list[str] = []
+    for at in places[:count]:
+        data = np.zeros(RECORD, np.uint8)
+        said = attempt(file.Read_at, at, data)
+        read.append(said if said != "fine" else "right" if np.array_equal(data, record(at)) else "wrong")
+    COMM.Barrier()
+    sync = attempt(file.Sync)
+    after = attempt(file.Read_at, 0, np.zeros(RECORD, np.uint8))
+    attempt(file.Close)
+    return {"write": told, "writes": count, "read": sorted(set(read)), "sync": sync, "after": after}
 
 
 def scattered(path: str) -> Any:
@@ -148,7 +178,7 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, scattered, closing, settings)
+    cases = (balance, behind, owners, failing, refused, scattered, closing, settings)
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

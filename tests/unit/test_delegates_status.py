@@ -281,6 +281,18 @@ def test_once_prints_a_table(group: str) -> None:
     assert "/data/[bold]x.dat" in files
 
 
+def test_collectives_past_the_delegates_are_said_in_a_line(group: str) -> None:
+    with pretending(group, 2) as (first, second):
+        for one in (first, second):
+            one("open", 0, 1, "/data/a")
+            one("open", 3, 1, "/data/b")
+        assert "collective" not in run("--interval", "0", "--group", group)
+        first("collectives", 0, 5)
+        second("collectives", 0, 2)
+        said = [line for line in run("--interval", "0", "--group", group).splitlines() if "collective" in line]
+    assert len(said) == 1 and said[0].startswith("7 collective accesses of /data/a did not use the delegates"), said
+
+
 def test_one_group(group: str) -> None:
     """Of several jobs on a host one is shown, by the name of its group or a part of it."""
     with pretending(group, 1), pretending(f"{group}.other", 1):

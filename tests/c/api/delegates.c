@@ -4,7 +4,8 @@
  *   delegates fuzz CASES SEED FILE   whole, damaged, cut off, foreign memory: it is refused or read, and never a crash
  *   delegates pretend [file]         makes the memory of a delegate and changes it as lines of standard input say:
  *                                      group NAME MODE INDEX COUNT; count NAME VALUE; flush POWER VALUE; beat; state N;
- *                                      open INDEX OPENERS PATH; frame INDEX FILE DIRTY; cut BYTES; spoil
+ *                                      open INDEX OPENERS PATH; collectives INDEX VALUE; frame INDEX FILE DIRTY;
+ *                                      cut BYTES; spoil
  *                                    "ok" after each, and "ready" with the path of the memory at first
  */
 #include <stdbool.h>
@@ -179,6 +180,8 @@ static bool carry_out(const mpiox_cache *cache, const mpiox_segment *segment, co
         atomic_store(&header->files[a].flags, MPIOX_FILE_WRITABLE);
         return atomic_store(&header->files[a].openers, (int32_t)b), true;
     }
+    if (sscanf(line, "collectives %lld %lld", &a, &b) == 2 && a >= 0 && a < MPIOX_CACHE_MAX_FILES)
+        return atomic_store(&header->files[a].collectives, b), true;
     if (sscanf(line, "frame %lld %s %lld", &a, first, &b) == 3 && a >= 0 && a < cache->frame_count) {
         atomic_store(&cache->frames[a].dirty, b);
         return atomic_store(&cache->frames[a].file, atoi(first)), true;

@@ -3,6 +3,7 @@
  *
  *   test_cache
  */
+#include <errno.h>
 #include <pthread.h>
 
 #include "check.h"
@@ -113,6 +114,33 @@ static void errors(void)
     CHECK_EQUAL(mpiox_cache_take_errors(&the.cache, 5, out, MPIOX_CACHE_ERRORS, &more), 0);
     mpiox_cache_sum(&the.cache, &sum);
     CHECK_EQUAL(sum.errors, MPIOX_CACHE_ERRORS + 3);
+    mock_free(&the);
+}
+
+/* Which bytes an error concerns that nobody has taken: bytes 100 to 109 of each thousand. */
+static void errors_of_bytes(void)
+{
+    mpiox_error out[MPIOX_CACHE_ERRORS];
+    int more;
+    mock_make(&the, 4096, 1, 1);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out[0]));
+    for (int i = 1; i <= MPIOX_CACHE_ERRORS; i++) {
+        (void)mpiox_error_set(&out[0], MPIOX_E_IO, EFBIG, 1000 * i + 100, 10, "test");
+        mpiox_cache_add_error(&the.cache, 5, &out[0]);
+    }
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 2109, 2500, &out[0]));
+    CHECK_EQUAL(out[0].offset, 2100);
+    CHECK(out[0].sys_errno == EFBIG && out[0].code == MPIOX_E_IO && strcmp(out[0].what, "test") == 0);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 2110, 3100, &out[0]));
+    CHECK(!mpiox_cache_find_error(&the.cache, 4, 0, INT64_MAX, &out[0]));
+    (void)mpiox_error_set(&out[0], MPIOX_E_IO, EFBIG, 70000, 10, "one that is not kept");
+    mpiox_cache_add_error(&the.cache, 5, &out[0]);
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 2110, 3100, &out[0]));
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 70009, 70010, &out[0]));
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, 1100, &out[0]));
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 70010, INT64_MAX, &out[0]));
+    CHECK_EQUAL(mpiox_cache_take_errors(&the.cache, 5, out, MPIOX_CACHE_ERRORS, &more), MPIOX_CACHE_ERRORS);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out[0]));
     mock_free(&the);
 }
 
@@ -259,6 +287,7 @@ int main(void)
     layouts();
     corrupt_headers();
     errors();
+    errors_of_bytes();
     accesses();
     begins();
     return check_exit();
