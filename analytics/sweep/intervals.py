@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["CRITICAL", "NOT_COUNTED", "Sweep", "group_starts", "sweep"]

@@ -1,4 +1,4 @@
-"""The exact multiple-choice knapsack of libmpiio_ext.so, seen from Python.
+"""The exact multiple-choice knapsack of csrc/arbitration, seen from Python.
 
 One class is a job, one option a number of I/O nodes (`weight`) and what it is worth (`value`); exactly one option of
 each class is chosen, weights stay within the capacity, and the sum of values is the largest. The algorithm and its
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.delegates.arbitration.errors import InfeasibleError
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source, TraceInfo
 
 __all__ = ["NAME", "SUFFIX", "files_of", "read", "recognizes"]

@@ -5,7 +5,7 @@
  */
 #include <stddef.h>
 
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 #include "mpiox_error.h"
 #include "mpiox_rawtrace.h"
 

@@ -1,5 +1,5 @@
 /* mpiio_ext_pioneer.c - what the phases of PIONEER do in C, for Python; everything here only passes on. */
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 #include "mpiox_diff.h"
 #include "mpiox_sanitize.h"
 

@@ -1,7 +1,7 @@
 /*
  * mpiio_ext_trace.c - trace files in the public interface. A mpiio_ext_trace is the reader itself.
  */
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 
 #include <stddef.h>
 

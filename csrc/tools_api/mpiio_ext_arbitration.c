@@ -4,7 +4,7 @@
  * A mpiio_ext_mckp is a mpiox_mckp under a public name. Results leave as two arrays, one of reals and one of counts, so
  * that a caller in another language can keep them from one solution to the next.
  */
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 #include "mpiox_mckp.h"
 #include "mpiox_mckp_dp.h"
 #include "mpiox_mckp_table.h"

@@ -1,7 +1,7 @@
 /*
  * mpiio_ext_darshan.c - Darshan logs as rows, in the public interface.
  */
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 
 #include <stddef.h>
 #include <stdlib.h>
