@@ -2,9 +2,10 @@
 
 ``python build.py`` writes
 
-- ``csrc/generated/_binding.c`` and ``csrc/generated/_tools.c``, the sources of the Python modules, made by cffi from the
-  declarations between the two cffi markers of ``mpiio_ext.h`` (the library) and ``mpiio_ext_tools.h`` (the tools);
-- whatever ``csrc/mpi/generate.py`` and ``csrc/trace/generate.py`` yield, the MPI entry points that follow a table.
+- ``csrc/generated/_binding.c`` and ``csrc/generated/_tools.c``, the sources of the Python modules, made by cffi from
+  the declarations between the two cffi markers of ``mpiio_ext.h`` (the library) and ``mpiio_ext_tools.h`` (the tools);
+- whatever ``csrc/entry/mpi/generate.py`` and ``csrc/tools/trace/generate.py`` yield, the MPI entry points that follow a
+  table.
 
 ``python build.py --check`` writes nothing and exits with 1 and a diff when a generated file differs from what would
 be written. Generated files are committed, so that building needs neither cffi nor this script.
@@ -23,12 +24,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-HEADER = Path("csrc/include/mpiio_ext.h")
-TOOLS_HEADER = Path("csrc/tools_api/mpiio_ext_tools.h")
+HEADER = Path("csrc/entry/include/mpiio_ext.h")
+TOOLS_HEADER = Path("csrc/tools/binding/mpiio_ext_tools.h")
 #: {source of a Python module: header that declares what it offers}; the module is named like its source.
 BINDINGS = {Path("csrc/generated/_binding.c"): HEADER, Path("csrc/generated/_tools.c"): TOOLS_HEADER}
 #: Generators of MPI entry points: the library's, the tracer's.
-MPI_ENTRIES = (Path("csrc/mpi/generate.py"), Path("csrc/trace/generate.py"))
+MPI_ENTRIES = (Path("csrc/entry/mpi/generate.py"), Path("csrc/tools/trace/generate.py"))
 
 #: First line that belongs to us in the file that cffi writes. What comes before it is cffi's own support header, which
 #: changes with cffi's release though the interface that it describes does not: it is no drift.

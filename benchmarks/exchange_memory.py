@@ -8,7 +8,7 @@ as its aggregators receive them.
 `Hints.areas` is how the message areas are bounded, which is where implementations differ:
 
 pool    two halves of a pool for what a node sends, and a message and its answers for each aggregator: buffers by hint,
-        whatever the number of nodes (csrc/transport)
+        whatever the number of nodes (csrc/mpiio/transport)
 each    an area for each other node and parity of the round, and as much again for receiving; what was used stays
         resident: the ranks of a node times the windows of the other at worst (the library's first form)
 """

@@ -3,7 +3,7 @@
 Problem. A site has millions of logs of a few kilobytes, written by every release of Darshan since 3.0. PyDarshan takes
 2 to 120 ms for one of them, most of it in Python.
 
-Algorithm. ``csrc/analytics`` reads a chunk of logs by libdarshan-util, the C library inside the Python package
+Algorithm. ``csrc/tools/analytics`` reads a chunk of logs by libdarshan-util, the C library inside the Python package
 ``darshan``, in one child process, and joins the records of modules and ranks to one row a file. What comes back are
 buffers of rows; here they become columns, by a few vectorised steps a chunk and no step a record.
 

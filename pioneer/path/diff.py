@@ -1,4 +1,4 @@
-"""What two sequences of operations have in common: the fewest differences, in C (csrc/pioneer/mpiox_diff.h)."""
+"""What two sequences of operations have in common: the fewest differences, in C (csrc/tools/pioneer/mpiox_diff.h)."""
 
 from __future__ import annotations
 
