@@ -120,6 +120,17 @@ def list_problems(csrc: Path) -> Iterator[str]:
         yield f"csrc/sources.cmake: csrc/{name} is in several lists"
 
 
+def type_problems(csrc: Path) -> Iterator[str]:
+    """Yield types of the project that two files define: one name is one thing."""
+    homes: dict[str, set[str]] = {}
+    for path in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
+        for name in re.findall(r"^}\s*(mpiox_\w+);", plain(path.read_text(encoding="utf-8")), re.MULTILINE):
+            homes.setdefault(name, set()).add(str(path.relative_to(csrc.parent)))
+    for name, files in homes.items():
+        if len(files) > 1:
+            yield f"{', '.join(sorted(files))}: each defines a type {name}"
+
+
 def unit_of(name: str) -> str:
     """Return the file that a source belongs to: foo of foo.c, foo.h and foo_impl.h."""
     return Path(name).stem.removesuffix("_impl").removesuffix("_internal")
@@ -302,6 +313,7 @@ def problems() -> list[str]:
         *include_problems(csrc, rules),
         *layer_problems(csrc, rules),
         *list_problems(csrc),
+        *type_problems(csrc),
         *cycle_problems(csrc),
         *mpi_call_problems(csrc),
         *error_text_problems(csrc),

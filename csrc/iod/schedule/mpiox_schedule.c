@@ -101,7 +101,7 @@ static uint32_t take_entry(mpiox_schedule *schedule)
     return schedule->fresh < schedule->options.capacity ? schedule->fresh++ : none;
 }
 
-static mpiox_entry *entry_of(const mpiox_schedule *schedule, uint32_t id)
+static mpiox_schedule_entry *entry_of(const mpiox_schedule *schedule, uint32_t id)
 {
     if (id >= schedule->fresh || schedule->entries[id].state == MPIOX_ENTRY_FREE)
         return NULL;
@@ -143,7 +143,7 @@ int mpiox_schedule_add(mpiox_schedule *schedule, const mpiox_schedule_request *r
     const uint32_t entry = take_entry(schedule);
     if (entry == none)
         return MPIOX_E_FULL;
-    schedule->entries[entry] = (mpiox_entry){
+    schedule->entries[entry] = (mpiox_schedule_entry){
         .what = *request, .arrival = now, .number = schedule->number++, .state = MPIOX_ENTRY_HELD};
     mpiox_schedule_tree_insert(schedule, entry);
     schedule->counters.added++;
@@ -159,7 +159,7 @@ int mpiox_schedule_add(mpiox_schedule *schedule, const mpiox_schedule_request *r
 
 int mpiox_schedule_done(mpiox_schedule *schedule, uint32_t id)
 {
-    const mpiox_entry *entry = entry_of(schedule, id);
+    const mpiox_schedule_entry *entry = entry_of(schedule, id);
     if (entry == NULL || entry->state != MPIOX_ENTRY_ACTIVE)
         return MPIOX_E_ARG;
     remove_entry(schedule, id);
@@ -168,7 +168,7 @@ int mpiox_schedule_done(mpiox_schedule *schedule, uint32_t id)
 
 int mpiox_schedule_cancel(mpiox_schedule *schedule, uint32_t id)
 {
-    const mpiox_entry *entry = entry_of(schedule, id);
+    const mpiox_schedule_entry *entry = entry_of(schedule, id);
     if (entry == NULL || entry->state == MPIOX_ENTRY_ACTIVE)
         return MPIOX_E_ARG;
     if (entry->state == MPIOX_ENTRY_READY)
@@ -188,7 +188,7 @@ typedef struct batch {
 
 static void take(mpiox_schedule *schedule, batch *batch, uint32_t entry, bool in_front)
 {
-    mpiox_entry *at = &schedule->entries[entry];
+    mpiox_schedule_entry *at = &schedule->entries[entry];
     if (schedule->ready.first != entry)
         schedule->counters.reordered++;
     mpiox_schedule_lane_remove(schedule, entry);
@@ -300,7 +300,7 @@ int32_t mpiox_schedule_next(mpiox_schedule *schedule, int64_t now, bool hurry, u
 
 const mpiox_schedule_request *mpiox_schedule_get(const mpiox_schedule *schedule, uint32_t id)
 {
-    const mpiox_entry *entry = entry_of(schedule, id);
+    const mpiox_schedule_entry *entry = entry_of(schedule, id);
     return entry == NULL ? NULL : &entry->what;
 }
 

@@ -42,7 +42,7 @@ static void end_turn(mpiox_schedule *schedule, mpiox_schedule_lane *lane)
 }
 
 /* Is it worth waiting for requests before this one? */
-static bool is_ahead(const mpiox_schedule *schedule, const mpiox_schedule_lane *lane, const mpiox_entry *head,
+static bool is_ahead(const mpiox_schedule *schedule, const mpiox_schedule_lane *lane, const mpiox_schedule_entry *head,
                      bool hurry)
 {
     return !hurry && schedule->options.window_ns > 0 && lane->end >= 0 && head->what.offset > lane->end &&
@@ -55,7 +55,7 @@ static uint32_t go_on(mpiox_schedule *schedule, const mpiox_schedule_lane *lane,
     if (lane->used == 0 || lane->used >= lane->quantum || lane->ready.count == 0)
         return none;
     const uint32_t head = mpiox_schedule_lane_lowest(schedule, lane);
-    const mpiox_entry *at = &schedule->entries[head];
+    const mpiox_schedule_entry *at = &schedule->entries[head];
     if (at->what.length > lane->quantum - lane->used || is_ahead(schedule, lane, at, hurry))
         return none;
     schedule->allowance = lane->quantum - lane->used;
@@ -66,7 +66,7 @@ static uint32_t go_on(mpiox_schedule *schedule, const mpiox_schedule_lane *lane,
 static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_t now, bool hurry, bool *unripe)
 {
     const uint32_t head = mpiox_schedule_lane_lowest(schedule, lane);
-    const mpiox_entry *at = &schedule->entries[head];
+    const mpiox_schedule_entry *at = &schedule->entries[head];
     lane->passes++;
     if (!mpiox_schedule_is_ripe(schedule, at)) {
         *unripe = true;

@@ -85,7 +85,7 @@ int32_t mpiox_schedule_lane_of(mpiox_schedule *schedule, const mpiox_schedule_re
 /* In order of arrival: nearly always at the end. */
 static void chain_add(mpiox_schedule *schedule, mpiox_entry_chain *chain, enum mpiox_entry_list list, uint32_t entry)
 {
-    mpiox_entry *entries = schedule->entries;
+    mpiox_schedule_entry *entries = schedule->entries;
     uint32_t previous = chain->last;
     while (previous != none && entries[previous].number > entries[entry].number)
         previous = entries[previous].links[list].previous;
@@ -99,7 +99,7 @@ static void chain_add(mpiox_schedule *schedule, mpiox_entry_chain *chain, enum m
 
 static void chain_remove(mpiox_schedule *schedule, mpiox_entry_chain *chain, enum mpiox_entry_list list, uint32_t entry)
 {
-    mpiox_entry *entries = schedule->entries;
+    mpiox_schedule_entry *entries = schedule->entries;
     const uint32_t previous = entries[entry].links[list].previous, next = entries[entry].links[list].next;
     *(previous == none ? &chain->first : &entries[previous].links[list].next) = next;
     *(next == none ? &chain->last : &entries[next].links[list].previous) = previous;
@@ -108,7 +108,7 @@ static void chain_remove(mpiox_schedule *schedule, mpiox_entry_chain *chain, enu
 
 void mpiox_schedule_lane_add(mpiox_schedule *schedule, uint32_t entry)
 {
-    mpiox_entry *at = &schedule->entries[entry];
+    mpiox_schedule_entry *at = &schedule->entries[entry];
     mpiox_schedule_lane *lane;
     at->lane = mpiox_schedule_lane_of(schedule, &at->what);
     lane = &schedule->lanes[at->lane];
@@ -120,7 +120,7 @@ void mpiox_schedule_lane_add(mpiox_schedule *schedule, uint32_t entry)
 
 void mpiox_schedule_lane_remove(mpiox_schedule *schedule, uint32_t entry)
 {
-    mpiox_entry *at = &schedule->entries[entry];
+    mpiox_schedule_entry *at = &schedule->entries[entry];
     mpiox_schedule_lane *lane = &schedule->lanes[at->lane];
     lane->bytes -= at->what.length;
     chain_remove(schedule, &lane->ready, MPIOX_ENTRY_LANE, entry);

@@ -11,7 +11,7 @@
 #include "mpiox_schedule_state.h"
 
 /* The quantum that a READY request has reached; 0: its lane has not been looked at since it came. */
-static inline int64_t mpiox_schedule_ripe_quantum(const mpiox_schedule *schedule, const mpiox_entry *entry)
+static inline int64_t mpiox_schedule_ripe_quantum(const mpiox_schedule *schedule, const mpiox_schedule_entry *entry)
 {
     const uint64_t looks = schedule->lanes[entry->lane].passes - entry->passes;
     int64_t quantum = looks > 0 ? schedule->options.quantum : 0;
@@ -20,7 +20,7 @@ static inline int64_t mpiox_schedule_ripe_quantum(const mpiox_schedule *schedule
     return quantum;
 }
 
-static inline bool mpiox_schedule_is_ripe(const mpiox_schedule *schedule, const mpiox_entry *entry)
+static inline bool mpiox_schedule_is_ripe(const mpiox_schedule *schedule, const mpiox_schedule_entry *entry)
 {
     return entry->what.length <= mpiox_schedule_ripe_quantum(schedule, entry);
 }

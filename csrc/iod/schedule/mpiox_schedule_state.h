@@ -19,7 +19,7 @@ enum mpiox_entry_state { MPIOX_ENTRY_FREE, MPIOX_ENTRY_READY, MPIOX_ENTRY_HELD, 
 
 enum mpiox_entry_list { MPIOX_ENTRY_ALL, MPIOX_ENTRY_LANE, MPIOX_ENTRY_LISTS };
 
-typedef struct mpiox_entry { /* a request */
+typedef struct mpiox_schedule_entry { /* a request */
     mpiox_schedule_request what;
     int64_t arrival;      /* ns */
     uint64_t number;      /* in order of arrival */
@@ -34,7 +34,7 @@ typedef struct mpiox_entry { /* a request */
     struct {
         uint32_t previous, next;
     } links[MPIOX_ENTRY_LISTS];
-} mpiox_entry;
+} mpiox_schedule_entry;
 
 typedef struct mpiox_entry_chain {
     uint32_t first, last;
@@ -68,7 +68,7 @@ typedef struct mpiox_schedule_policy {
     enum mpiox_schedule_join join;
     bool fair; /* it bounds by itself how many others are served before a request: the patience does not act */
     /* A request has become READY and is in its lane, or NULL. */
-    void (*added)(mpiox_schedule *schedule, mpiox_entry *entry);
+    void (*added)(mpiox_schedule *schedule, mpiox_schedule_entry *entry);
     /* The READY request to be served next; schedule->allowance may be set to less: bytes of its batch. NONE: nothing
      * now, ask again at *until. At least one request is READY. With `hurry` never NONE. */
     uint32_t (*pick)(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until);
@@ -79,9 +79,9 @@ typedef struct mpiox_schedule_policy {
 struct mpiox_schedule {
     mpiox_schedule_options options; /* .policy is not used any more */
     const mpiox_schedule_policy *policy;
-    mpiox_entry *entries; /* [capacity] */
-    uint32_t free_entry;  /* linked by links[MPIOX_ENTRY_ALL].next */
-    uint32_t fresh;       /* entries from here on were never used */
+    mpiox_schedule_entry *entries; /* [capacity] */
+    uint32_t free_entry;           /* linked by links[MPIOX_ENTRY_ALL].next */
+    uint32_t fresh;                /* entries from here on were never used */
     uint32_t tree;
     uint32_t random;
     uint64_t number; /* of the next request */
@@ -102,7 +102,7 @@ struct mpiox_schedule {
     mpiox_schedule_counters counters;
 };
 
-static inline int64_t mpiox_entry_end(const mpiox_entry *entry)
+static inline int64_t mpiox_entry_end(const mpiox_schedule_entry *entry)
 {
     return entry->what.offset + entry->what.length;
 }

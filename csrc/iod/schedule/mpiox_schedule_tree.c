@@ -21,7 +21,7 @@ typedef struct place {
     uint64_t number;
 } place;
 
-static place place_of(const mpiox_entry *entry)
+static place place_of(const mpiox_schedule_entry *entry)
 {
     return (place){entry->what.file, entry->what.write, entry->what.offset, entry->number};
 }
@@ -33,7 +33,7 @@ static int compare_streams(int64_t file, bool write, int64_t other_file, bool ot
     return (int)write - (int)other_write;
 }
 
-static bool is_before(const mpiox_entry *entry, const place *at)
+static bool is_before(const mpiox_schedule_entry *entry, const place *at)
 {
     const int order = compare_streams(entry->what.file, entry->what.write, at->file, at->write);
     if (order != 0)
@@ -44,7 +44,7 @@ static bool is_before(const mpiox_entry *entry, const place *at)
 }
 
 /* Does the entry end behind this place, or belong to a later stream? */
-static bool reaches(const mpiox_entry *entry, int64_t file, bool write, int64_t offset)
+static bool reaches(const mpiox_schedule_entry *entry, int64_t file, bool write, int64_t offset)
 {
     const int order = compare_streams(entry->what.file, entry->what.write, file, write);
     return order > 0 || (order == 0 && mpiox_entry_end(entry) > offset);
@@ -56,14 +56,14 @@ static uint32_t further(const mpiox_schedule *schedule, uint32_t one, uint32_t o
 {
     if (other == none)
         return one;
-    const mpiox_entry *at = &schedule->entries[one];
+    const mpiox_schedule_entry *at = &schedule->entries[one];
     return reaches(&schedule->entries[other], at->what.file, at->what.write, mpiox_entry_end(at)) ? other : one;
 }
 
 /* What a node knows of its subtree. */
 static void renew(mpiox_schedule *schedule, uint32_t node)
 {
-    mpiox_entry *at = &schedule->entries[node];
+    mpiox_schedule_entry *at = &schedule->entries[node];
     at->ready = at->state == MPIOX_ENTRY_READY;
     at->furthest = node;
     const uint32_t children[2] = {at->left, at->right};
@@ -108,7 +108,7 @@ static uint32_t join(mpiox_schedule *schedule, uint32_t low, uint32_t high)
 
 void mpiox_schedule_tree_insert(mpiox_schedule *schedule, uint32_t entry)
 {
-    mpiox_entry *at = &schedule->entries[entry];
+    mpiox_schedule_entry *at = &schedule->entries[entry];
     const place here = place_of(at);
     uint32_t less, rest;
     schedule->random = schedule->random * 1664525 + 1013904223;
@@ -154,7 +154,7 @@ static uint32_t first_ready(const mpiox_schedule *schedule, uint32_t tree, const
 {
     if (tree == none || schedule->entries[tree].ready == 0)
         return none;
-    const mpiox_entry *at = &schedule->entries[tree];
+    const mpiox_schedule_entry *at = &schedule->entries[tree];
     if (is_before(at, from))
         return first_ready(schedule, at->right, from);
     const uint32_t found = first_ready(schedule, at->left, from);
@@ -186,7 +186,7 @@ uint32_t mpiox_schedule_tree_next(const mpiox_schedule *schedule, uint32_t entry
 
 uint32_t mpiox_schedule_tree_after(const mpiox_schedule *schedule, uint32_t entry)
 {
-    const mpiox_entry *at = &schedule->entries[entry];
+    const mpiox_schedule_entry *at = &schedule->entries[entry];
     const int64_t end = mpiox_entry_end(at);
     const uint32_t found = mpiox_schedule_tree_first(schedule, at->what.file, at->what.write, end);
     return found != none && schedule->entries[found].what.offset == end ? found : none;
@@ -210,7 +210,7 @@ static bool visit(search *search, mpiox_schedule *schedule, uint32_t tree)
     if (tree == none ||
         !reaches(&schedule->entries[schedule->entries[tree].furthest], search->file, search->write, search->start))
         return true;
-    const mpiox_entry *at = &schedule->entries[tree];
+    const mpiox_schedule_entry *at = &schedule->entries[tree];
     const place end = {search->file, search->write, search->end, 0};
     if (!visit(search, schedule, at->left))
         return false;
@@ -224,7 +224,7 @@ static bool visit(search *search, mpiox_schedule *schedule, uint32_t tree)
 
 static bool ends_here(search *search, mpiox_schedule *schedule, uint32_t entry)
 {
-    const mpiox_entry *at = &schedule->entries[entry];
+    const mpiox_schedule_entry *at = &schedule->entries[entry];
     if (at->state != MPIOX_ENTRY_READY || mpiox_entry_end(at) != search->end)
         return true;
     search->result = entry;
@@ -259,7 +259,7 @@ static search over(const mpiox_schedule_request *what, bool write)
 
 bool mpiox_schedule_tree_is_blocked(const mpiox_schedule *schedule, uint32_t entry)
 {
-    const mpiox_entry *at = &schedule->entries[entry];
+    const mpiox_schedule_entry *at = &schedule->entries[entry];
     for (int write = at->what.write ? 0 : 1; write < 2; write++) {
         search here = over(&at->what, write != 0);
         here.found = is_older;

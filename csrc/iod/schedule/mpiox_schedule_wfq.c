@@ -18,7 +18,7 @@
  */
 #include "mpiox_schedule_policies.h"
 
-static void added(mpiox_schedule *schedule, mpiox_entry *entry)
+static void added(mpiox_schedule *schedule, mpiox_schedule_entry *entry)
 {
     mpiox_schedule_lane *lane = &schedule->lanes[entry->lane];
     const double start = lane->finish > schedule->virtual_time ? lane->finish : schedule->virtual_time;

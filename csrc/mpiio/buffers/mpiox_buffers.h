@@ -30,7 +30,7 @@ typedef struct mpiox_buffers {
     mpiox_call_state *state;  /* NULL until mpiox_buffers_attach(); everything from here on lies in topology->segment */
     mpiox_post *posts;        /* [node_size] */
     mpiox_node_access *nodes; /* [n_nodes] */
-    mpiox_slot *slots;        /* [n_local * per_aggregator] */
+    mpiox_buffer_slot *slots; /* [n_local * per_aggregator] */
     char *buffers;            /* [n_local * per_aggregator][window_bytes] */
     unsigned char *maps;      /* coverage, as large as the buffers; all zeros between windows */
     void *transport_memory;   /* what the transport asked for */
@@ -94,32 +94,32 @@ bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64
                           mpiox_extent extent, int64_t *from, int64_t *to);
 /* Move this rank's pieces of a window between its memory and the collective buffer; n extents as from
  * mpiox_window_extents(). */
-void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *extents, int64_t n);
+void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_extent *extents, int64_t n);
 
 /* ---- slots (mpiox_slots.c) --------------------------------------------------------------------------------------- */
 
-static inline mpiox_slot *mpiox_slot_of(mpiox_buffers *b, int local, uint32_t sequence)
+static inline mpiox_buffer_slot *mpiox_slot_of(mpiox_buffers *b, int local, uint32_t sequence)
 {
     return &b->slots[(int64_t)local * b->per_aggregator + sequence % (uint32_t)b->per_aggregator];
 }
-static inline int mpiox_slot_local(const mpiox_buffers *b, const mpiox_slot *slot)
+static inline int mpiox_slot_local(const mpiox_buffers *b, const mpiox_buffer_slot *slot)
 {
     return (int)((slot - b->slots) / b->per_aggregator);
 }
-static inline char *mpiox_slot_buffer(mpiox_buffers *b, const mpiox_slot *slot)
+static inline char *mpiox_slot_buffer(mpiox_buffers *b, const mpiox_buffer_slot *slot)
 {
     return b->buffers + (slot - b->slots) * b->window_bytes;
 }
-static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_slot *slot)
+static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_buffer_slot *slot)
 {
     return b->maps + (slot - b->slots) * b->window_bytes;
 }
 
 /* Wait until the slot may be filled (write) or copied out (read) for this sequence number. */
-void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window);
+void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window);
 /* One participant is done with the slot's present use; the last one writes the window (write) or frees the slot
  * (read). */
-void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot);
+void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot);
 /* Write, aggregators with mpiox_io_rank=owner: wait until all windows of this rank's file domains are written. */
 void mpiox_slots_finish(mpiox_call *call);
 /* Idle work of a waiting rank: I/O that it may do, and MPI progress. True when there was some I/O. */
@@ -127,8 +127,8 @@ bool mpiox_slots_idle(void *call);
 
 /* ---- file-system requests (mpiox_window_io.c): local, blocking; errors go to mpiox_buffers_fail() ---------------- */
 
-void mpiox_window_write(mpiox_call *call, mpiox_slot *slot); /* write what the slot's buffer holds */
-void mpiox_window_read(mpiox_call *call, mpiox_slot *slot);  /* fill the slot's buffer, set its eof */
+void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot); /* write what the slot's buffer holds */
+void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot);  /* fill the slot's buffer, set its eof */
 
 /* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
 static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)

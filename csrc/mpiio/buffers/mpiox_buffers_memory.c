@@ -47,7 +47,7 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
     const int64_t at_posts = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
     const int64_t at_nodes = at_posts + (int64_t)sizeof(mpiox_post) * topology->node_size;
     const int64_t at_slots = round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
-    const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_slot) * slots, PAGE);
+    const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
     const int64_t at_maps = round_up(at_buffers + slots * b->window_bytes, PAGE);
     const int64_t at_transport = round_up(at_maps + slots * b->window_bytes, PAGE);
     /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
@@ -59,7 +59,7 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
     b->state = (mpiox_call_state *)base;
     b->posts = (mpiox_post *)(base + at_posts);
     b->nodes = (mpiox_node_access *)(base + at_nodes);
-    b->slots = (mpiox_slot *)(base + at_slots);
+    b->slots = (mpiox_buffer_slot *)(base + at_slots);
     b->buffers = base + at_buffers;
     b->maps = (unsigned char *)base + at_maps;
     b->transport_memory = base + at_transport;
@@ -70,7 +70,7 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
 void mpiox_buffers_reset(mpiox_buffers *b)
 {
     for (int64_t i = 0; i < (int64_t)b->n_local * b->per_aggregator; i++) {
-        mpiox_slot *slot = &b->slots[i];
+        mpiox_buffer_slot *slot = &b->slots[i];
         atomic_store(&slot->phase.value, 0);
         atomic_store(&slot->arrived, 0);
         atomic_store(&slot->claimed, 0);

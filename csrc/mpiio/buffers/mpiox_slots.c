@@ -19,12 +19,12 @@ static bool may_do_io(const mpiox_call *call, int local)
     return b->file->hints.io_rank == MPIOX_IO_ANY || b->aggregators[b->local[local]] == b->file->topology->rank;
 }
 
-static bool claim(mpiox_slot *slot, uint32_t use)
+static bool claim(mpiox_buffer_slot *slot, uint32_t use)
 {
     return atomic_compare_exchange_strong(&slot->claimed, &use, use + 1);
 }
 
-void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot)
+void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     if (atomic_fetch_add(&slot->arrived, 1) + 1 < (uint32_t)call->participants)
         return;
@@ -49,7 +49,7 @@ static bool write_full(mpiox_call *call)
         if (!may_do_io(call, local))
             continue;
         for (int i = 0; i < b->per_aggregator; i++) {
-            mpiox_slot *slot = mpiox_slot_of(b, local, (uint32_t)i);
+            mpiox_buffer_slot *slot = mpiox_slot_of(b, local, (uint32_t)i);
             const uint32_t phase = mpiox_word_get(&slot->phase);
             if (phase % 2 == 0 || !claim(slot, phase / 2))
                 continue;
@@ -62,7 +62,7 @@ static bool write_full(mpiox_call *call)
 }
 
 /* Read: load window `window` into its slot if the slot is free and nobody else has taken it on. */
-static bool load(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window)
+static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
 {
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;
     if (mpiox_word_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
@@ -103,7 +103,7 @@ bool mpiox_slots_idle(void *context)
     return mpiox_topology_progress(call->b->file->topology);
 }
 
-void mpiox_slot_await(mpiox_call *call, mpiox_slot *slot, uint32_t sequence, int64_t window)
+void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
 {
     const mpiox_idle idle = {mpiox_slots_idle, call};
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;

@@ -141,7 +141,7 @@ static bool write_covered(mpiox_call *call, const char *buffer, const unsigned c
     return c.covered < cells;
 }
 
-void mpiox_window_write(mpiox_call *call, mpiox_slot *slot)
+void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();
@@ -187,7 +187,7 @@ static void lower(_Atomic int64_t *word, int64_t value)
         ;
 }
 
-void mpiox_window_read(mpiox_call *call, mpiox_slot *slot)
+void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     mpiox_buffers *b = call->b;
     const double begun = mpiox_now();

@@ -61,7 +61,7 @@ bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64
     return *from < *to;
 }
 
-void mpiox_window_copy(mpiox_call *call, mpiox_slot *slot, const mpiox_extent *extents, int64_t n)
+void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_extent *extents, int64_t n)
 {
     mpiox_buffers *b = call->b;
     const mpiox_request *request = call->request;

@@ -21,7 +21,7 @@ static void work_window(mpiox_call *call, int local)
     if (n == 0)
         return;
     const uint32_t sequence = call->progress[local].begun++;
-    mpiox_slot *slot = mpiox_slot_of(b, local, sequence);
+    mpiox_buffer_slot *slot = mpiox_slot_of(b, local, sequence);
     mpiox_slot_await(call, slot, sequence, call->round);
     if (call->first < call->last && !mpiox_buffers_failed(b))
         mpiox_window_copy(call, slot, b->extents[0], n);

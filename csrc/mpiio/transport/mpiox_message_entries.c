@@ -43,7 +43,7 @@ static bool overlap(const mpiox_messages *m, mpiox_extent extent, int64_t *from,
                                 from, to);
 }
 
-bool mpiox_portions_next(mpiox_portions *portions, mpiox_entry *entry)
+bool mpiox_portions_next(mpiox_portions *portions, mpiox_message_entry *entry)
 {
     const mpiox_messages *m = portions->m;
     const mpiox_file *file = m->base.b->file;
@@ -55,7 +55,7 @@ bool mpiox_portions_next(mpiox_portions *portions, mpiox_entry *entry)
             portions->from = portions->to = 0;
     }
     int64_t to = portions->from + m->portion_data < portions->to ? portions->from + m->portion_data : portions->to;
-    *entry = (mpiox_entry){file->topology->rank, 0, portions->from, 0};
+    *entry = (mpiox_message_entry){file->topology->rank, 0, portions->from, 0};
     if (m->exchange->whole) {
         entry->rank = MPIOX_ENTRY_EXTENT;
     } else if (!is_known(m)) {
@@ -71,7 +71,7 @@ bool mpiox_portions_next(mpiox_portions *portions, mpiox_entry *entry)
     return true;
 }
 
-void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_entry *entry, char *bytes)
+void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entry *entry, char *bytes)
 {
     const mpiox_messages *m = portions->m;
     const mpiox_file *file = m->base.b->file;
@@ -95,7 +95,7 @@ void mpiox_entry_take(const mpiox_messages *m, const char *bytes)
 {
     const mpiox_file *file = m->base.b->file;
     const mpiox_request *request = m->call->request;
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     memcpy(&entry, bytes, sizeof entry);
     char *data = (char *)(uintptr_t)bytes + sizeof entry + entry.run_bytes;
     int64_t from = entry.position, to = entry.position + entry.length;
@@ -136,7 +136,7 @@ static int64_t find_extent(const mpiox_inbox *inbox, int64_t first, int64_t last
 }
 
 /* The view that the entry is of, NULL: not known here. */
-static const mpiox_typemap *view_of(const mpiox_messages *m, const mpiox_entry *entry, int64_t *displacement)
+static const mpiox_typemap *view_of(const mpiox_messages *m, const mpiox_message_entry *entry, int64_t *displacement)
 {
     if (entry->rank < 0 || entry->rank >= m->base.b->file->topology->size || m->known[entry->rank].at < 0)
         return NULL;
@@ -145,7 +145,7 @@ static const mpiox_typemap *view_of(const mpiox_messages *m, const mpiox_entry *
 }
 
 /* The same for the stream bytes of a view that an entry names; *last: where they end in the file. */
-static int64_t find_part(const mpiox_inbox *inbox, const mpiox_entry *entry, const mpiox_typemap *view,
+static int64_t find_part(const mpiox_inbox *inbox, const mpiox_message_entry *entry, const mpiox_typemap *view,
                          int64_t displacement, mpiox_extent *extent, int64_t *last)
 {
     if (entry->position < 0 || entry->length <= 0)
@@ -170,8 +170,8 @@ static inline void copy_piece(char *to, const char *from, int64_t length)
 
 /* The pieces of an entry that lists them, between `data` and the extent whose bytes are at `buffer`. Returns the bytes
  * moved, -1 when a piece lies outside. Reads stop at `end`, a file offset. */
-static int64_t move_runs(const mpiox_messages *m, const mpiox_entry *entry, const char *bytes, mpiox_extent extent,
-                         char *buffer, unsigned char *map, char *data, int64_t end)
+static int64_t move_runs(const mpiox_messages *m, const mpiox_message_entry *entry, const char *bytes,
+                         mpiox_extent extent, char *buffer, unsigned char *map, char *data, int64_t end)
 {
     const bool write = m->call->write;
     int64_t moved = 0;
@@ -200,7 +200,7 @@ static int64_t move_runs(const mpiox_messages *m, const mpiox_entry *entry, cons
     return moved;
 }
 
-bool mpiox_entry_place(const mpiox_messages *m, const mpiox_entry *entry, const char *runs, const char *data)
+bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry, const char *runs, const char *data)
 {
     mpiox_buffers *b = m->base.b;
     const mpiox_inbox *inbox = &m->inbox;
@@ -230,7 +230,7 @@ static int64_t between(int64_t low, int64_t value, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_entry *entry, const char *runs, char *data)
+bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, const char *runs, char *data)
 {
     mpiox_buffers *b = m->base.b;
     const mpiox_inbox *inbox = &m->inbox;

@@ -21,16 +21,16 @@ typedef struct mpiox_portions {
 
 void mpiox_portions_begin(const mpiox_messages *m, mpiox_portions *portions, int aggregator, int64_t round);
 /* False when there are no more. */
-bool mpiox_portions_next(mpiox_portions *portions, mpiox_entry *entry);
+bool mpiox_portions_next(mpiox_portions *portions, mpiox_message_entry *entry);
 
 /* The portion that was yielded last: entry, runs and (writes) data into `bytes`. */
-void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_entry *entry, char *bytes);
+void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entry *entry, char *bytes);
 /* Reads: this rank's part of the data that came for a portion into its memory. */
 void mpiox_entry_take(const mpiox_messages *m, const char *bytes);
 
 /* At the aggregator, in the inbox's window: place data (write), or fetch it into `data` and set entry->length to what
  * lies before the end of the file (read). False: the entry makes no sense. */
-bool mpiox_entry_place(const mpiox_messages *m, const mpiox_entry *entry, const char *runs, const char *data);
-bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_entry *entry, const char *runs, char *data);
+bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry, const char *runs, const char *data);
+bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, const char *runs, char *data);
 
 #endif

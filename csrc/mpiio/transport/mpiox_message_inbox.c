@@ -82,7 +82,7 @@ static void protocol_error(const mpiox_messages *m, int source, int64_t bytes)
 }
 
 /* The entry at `at`; false: behind the last one, or cut. */
-static bool entry_at(const char *message, int64_t bytes, int64_t at, bool with_data, mpiox_entry *entry)
+static bool entry_at(const char *message, int64_t bytes, int64_t at, bool with_data, mpiox_message_entry *entry)
 {
     if (at < 0 || at + (int64_t)sizeof *entry > bytes)
         return false;
@@ -93,7 +93,7 @@ static bool entry_at(const char *message, int64_t bytes, int64_t at, bool with_d
 }
 
 /* A node has sent all of this turn, and says when it sends again. */
-static void take_end(mpiox_messages *m, const mpiox_entry *entry)
+static void take_end(mpiox_messages *m, const mpiox_message_entry *entry)
 {
     mpiox_inbox *inbox = &m->inbox;
     if (entry->position <= m->call->round)
@@ -105,7 +105,7 @@ static void take_end(mpiox_messages *m, const mpiox_entry *entry)
 static void place_message(mpiox_messages *m)
 {
     mpiox_inbox *inbox = &m->inbox;
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     int64_t at = 0;
     while (entry_at(inbox->buffer, inbox->bytes, at, true, &entry)) {
         const char *runs = inbox->buffer + at + sizeof entry;
@@ -122,7 +122,7 @@ static void place_message(mpiox_messages *m)
 /* Bytes of the reply: entries with data, the end not among them. */
 static int64_t reply_length(const mpiox_inbox *inbox)
 {
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     int64_t length = 0, at = 0;
     while (entry_at(inbox->buffer, inbox->bytes, at, false, &entry)) {
         at += (int64_t)sizeof entry + entry.run_bytes;
@@ -150,7 +150,7 @@ static void answer_message(mpiox_messages *m)
 {
     mpiox_inbox *inbox = &m->inbox;
     const int64_t length = reply_length(inbox);
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     if (length < 0 || length > m->half_bytes)
         protocol_error(m, inbox->source, inbox->bytes);
     mpiox_reply *reply = length > 0 ? malloc(sizeof *reply) : NULL;

@@ -94,7 +94,7 @@ static void count_area(mpiox_messages *m, mpiox_turn *turn, mpiox_due *due)
     const int aggregator = due->aggregator;
     mpiox_area *area = mpiox_messages_area(m, m->next_count, aggregator);
     mpiox_portions portions;
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     mpiox_portions_begin(m, &portions, aggregator, turn->round);
     if (portions.n == 0)
         return; /* nobody accesses anything of the window: it is left out everywhere */
@@ -163,10 +163,10 @@ mpiox_turn *mpiox_turns_lay_out(mpiox_messages *m, int64_t number)
         item->area_bytes = atomic_load(&area->bytes);
         if (mpiox_messages_channel(m, item->aggregator) == m->base.b->file->topology->node_rank)
             atomic_store(&area->sooner, 0); /* what the turns before have told; all have counted this one */
-        base += item->area_bytes + (int64_t)sizeof(mpiox_entry); /* the end of it */
+        base += item->area_bytes + (int64_t)sizeof(mpiox_message_entry); /* the end of it */
     }
     turn->first_step = m->next_step;
-    turn->n_steps = base > 0 ? (base - (int64_t)sizeof(mpiox_entry)) / m->step_bytes + 1 : 0;
+    turn->n_steps = base > 0 ? (base - (int64_t)sizeof(mpiox_message_entry)) / m->step_bytes + 1 : 0;
     m->next_step += turn->n_steps;
     m->n_laid = number + 1;
     count_next(m); /* nobody is at work any more on the turn that had these areas before */
@@ -188,7 +188,7 @@ static void pack_portions(mpiox_messages *m, const mpiox_turn *turn, const mpiox
 {
     int64_t at = item->base + item->at;
     mpiox_portions portions;
-    mpiox_entry entry;
+    mpiox_message_entry entry;
     if (item->bytes == 0 || at >= begin + m->step_bytes || at + item->bytes <= begin)
         return;
     mpiox_portions_begin(m, &portions, item->aggregator, turn->round);
@@ -220,7 +220,7 @@ void mpiox_turns_pack(mpiox_messages *m, const mpiox_turn *turn, int64_t number,
             continue;
         pack_portions(m, turn, item, area, step, begin);
         if (end && mpiox_messages_channel(m, item->aggregator) == m->base.b->file->topology->node_rank) {
-            note(m, area, step, item->base + item->area_bytes - begin, (int64_t)sizeof(mpiox_entry));
+            note(m, area, step, item->base + item->area_bytes - begin, (int64_t)sizeof(mpiox_message_entry));
         }
     }
 }
@@ -249,7 +249,7 @@ static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox
 static void put_end(mpiox_messages *m, const mpiox_turn *turn, int64_t number, const mpiox_item *item, int64_t step)
 {
     const int64_t at = item->base + item->area_bytes - (step - turn->first_step) * m->step_bytes;
-    const mpiox_entry entry = {.rank = MPIOX_ENTRY_END, .position = next_message(m, number, item)};
+    const mpiox_message_entry entry = {.rank = MPIOX_ENTRY_END, .position = next_message(m, number, item)};
     m->due[item->due].announced = entry.position;
     memcpy(mpiox_messages_half(m, step) + at, &entry, sizeof entry);
 }

@@ -27,11 +27,11 @@ enum {
 };
 
 /* Followed by run_bytes bytes of runs, then, where it carries data, by `length` bytes of it, padded to 8. */
-typedef struct mpiox_entry {
+typedef struct mpiox_message_entry {
     int32_t rank, run_bytes;
     int64_t position; /* in the rank's view; MPIOX_ENTRY_RUNS and MPIOX_ENTRY_EXTENT: file offset of the first byte */
     int64_t length;   /* data bytes; in a reply those that lie before the end of the file */
-} mpiox_entry;
+} mpiox_message_entry;
 
 /* In shared memory, one for every turn in memory and every aggregator. All zeros between its uses. */
 typedef struct mpiox_area {
@@ -99,7 +99,7 @@ typedef struct mpiox_inbox {
     mpiox_extent *extents; /* of the window, and where they lie in its collective buffer */
     int64_t *offsets;
     int64_t n_extents, extents_max;
-    mpiox_slot *slot;
+    mpiox_buffer_slot *slot;
     mpiox_reply *replies;
     int64_t reply_bytes; /* of all replies under way */
 } mpiox_inbox;

@@ -20,7 +20,7 @@ static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
     int64_t used = 0;
     *end = false;
     for (int64_t at = 0; at < length;) {
-        mpiox_entry entry;
+        mpiox_message_entry entry;
         memcpy(&entry, bytes + at, sizeof entry);
         const int64_t head = (int64_t)sizeof entry + entry.run_bytes;
         if (out)
@@ -39,7 +39,8 @@ static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, int to, char
     const MPI_Comm comm = b->file->topology->comm;
     const int half = (int)(step & 1);
     bool end;
-    const int64_t asked = compact(bytes, length, NULL, &end), data = length - (end ? (int64_t)sizeof(mpiox_entry) : 0);
+    const int64_t asked = compact(bytes, length, NULL, &end),
+                  data = length - (end ? (int64_t)sizeof(mpiox_message_entry) : 0);
     char *request = malloc((size_t)asked);
     if (!request)
         mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
@@ -104,7 +105,7 @@ static void take(mpiox_messages *m, const mpiox_turn *turn, int64_t step)
         const bool whole = m->exchange->whole;
         int64_t at = item->base + (whole ? 0 : item->at), bytes = whole ? item->area_bytes : item->bytes;
         mpiox_portions portions;
-        mpiox_entry entry;
+        mpiox_message_entry entry;
         if (bytes == 0 || at >= begin + m->step_bytes || at + bytes <= begin)
             continue;
         mpiox_portions_begin(m, &portions, item->aggregator, turn->round);

@@ -57,7 +57,7 @@ static bool set_sizes(mpiox_messages *m)
     const int64_t buffers = most_aggregators(b) * b->window_bytes;
     m->portion_data = b->window_bytes / 4 > PORTION_LEAST ? round_up(b->window_bytes / 4, 8) : PORTION_LEAST;
     m->step_bytes = round_up((buffers < STEP_MAX ? buffers : STEP_MAX) + PAGE, PAGE);
-    m->half_bytes = round_up(m->step_bytes + 2 * m->portion_data + 2 * (int64_t)sizeof(mpiox_entry), PAGE);
+    m->half_bytes = round_up(m->step_bytes + 2 * m->portion_data + 2 * (int64_t)sizeof(mpiox_message_entry), PAGE);
     return buffers > 0;
 }
 

@@ -252,11 +252,11 @@ static bool put_descriptor(mpiox_sanitizer *s, mpiox_description *is, int64_t de
 }
 
 /* A stream that is closed takes its descriptor with it. */
-static void close_stream(mpiox_sanitizer *s, mpiox_handle *stream)
+static void close_stream(mpiox_sanitizer *s, mpiox_named_handle *stream)
 {
     const mpiox_description *is = stream->is;
     const int64_t handle = stream->handle, descriptor = is->bound;
-    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_TRACE_POSIX, descriptor);
+    mpiox_named_handle *at = mpiox_handles_find(&s->handles, MPIOX_TRACE_POSIX, descriptor);
 
     if (descriptor != MPIOX_UNKNOWN && at->is == is) /* this moves entries of the table */
         mpiox_handles_take_out(&s->handles, at);
@@ -285,7 +285,7 @@ static bool open_one(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, bool
         mpiox_description *is = put_new(s, space_of(rows, i), handle, what);
         return is != NULL && (layer != MPIOX_TRACE_STDIO || put_descriptor(s, is, extra->descriptor));
     }
-    const mpiox_handle *before = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, extra->address);
+    const mpiox_named_handle *before = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, extra->address);
     s->unbound += before->is == NULL || !before->is->unbound;
     return put_new(s, MPIOX_SPACE_ADDRESS, extra->address, what) != NULL;
 }
@@ -296,7 +296,7 @@ static bool bind(mpiox_sanitizer *s, int64_t handle)
     mpiox_description *is = NULL;
 
     for (int64_t k = 0; k < s->handles.room; k++) {
-        const mpiox_handle *at = &s->handles.entries[k];
+        const mpiox_named_handle *at = &s->handles.entries[k];
         if (at->is != NULL && at->space == MPIOX_SPACE_ADDRESS && at->is->unbound)
             is = at->is;
     }
@@ -312,7 +312,7 @@ static bool bind(mpiox_sanitizer *s, int64_t handle)
 /* A close that names the program's variable: forget it and the handle that was in it. */
 static void close_address(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int64_t address)
 {
-    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, address);
+    mpiox_named_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_ADDRESS, address);
 
     if (at->is == NULL)
         return;
@@ -362,7 +362,7 @@ static bool put_mapping(mpiox_sanitizer *s, mpiox_description *is, int64_t addre
 /* msync and munmap. */
 static void use_mapping(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, int64_t address)
 {
-    mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_MAPPING, address);
+    mpiox_named_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_MAPPING, address);
 
     if (address == MPIOX_UNKNOWN || at->is == NULL)
         return;
@@ -375,7 +375,7 @@ static void use_mapping(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, i
 }
 
 /* What the row does to its handle. */
-static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_handle *at, const mpiox_extra *extra)
+static bool act(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, mpiox_named_handle *at, const mpiox_extra *extra)
 {
     mpiox_description *is = at->is;
     switch (rows->step[i]) {
@@ -426,7 +426,7 @@ static bool note_requests(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i,
                 return false;
             continue;
         }
-        mpiox_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_REQUEST, request);
+        mpiox_named_handle *at = mpiox_handles_find(&s->handles, MPIOX_SPACE_REQUEST, request);
         if (at->is == NULL)
             continue;
         if (rows->named[i] < 0)
@@ -479,7 +479,7 @@ static bool use_handle(mpiox_sanitizer *s, const mpiox_rows *rows, int64_t i, co
         use_mapping(s, rows, i, mapping_of(rows, i, extra));
     if (!named)
         return true;
-    mpiox_handle *at = mpiox_handles_find(&s->handles, space, rows->handle[i]);
+    mpiox_named_handle *at = mpiox_handles_find(&s->handles, space, rows->handle[i]);
     if (at->is == NULL && space == MPIOX_TRACE_MPIIO && s->unbound == 1) {
         if (!bind(s, rows->handle[i]))
             return false;

@@ -30,9 +30,9 @@ static int64_t home_of(const mpiox_handles *handles, uint8_t space, int64_t hand
     return (int64_t)(key >> 32) & (handles->room - 1);
 }
 
-mpiox_handle *mpiox_handles_find(const mpiox_handles *handles, uint8_t space, int64_t handle)
+mpiox_named_handle *mpiox_handles_find(const mpiox_handles *handles, uint8_t space, int64_t handle)
 {
-    const mpiox_handle *entries = handles->entries;
+    const mpiox_named_handle *entries = handles->entries;
     int64_t i = home_of(handles, space, handle);
     while (entries[i].is != NULL && (entries[i].handle != handle || entries[i].space != space))
         i = (i + 1) & (handles->room - 1);
@@ -56,7 +56,7 @@ static bool grow(mpiox_handles *handles)
 }
 
 /* Close the gap that a handle leaves, so that what was put behind it is found. */
-void mpiox_handles_take_out(mpiox_handles *handles, mpiox_handle *gone)
+void mpiox_handles_take_out(mpiox_handles *handles, mpiox_named_handle *gone)
 {
     int64_t hole = gone - handles->entries, i = hole;
     release(gone->is);
@@ -77,12 +77,12 @@ void mpiox_handles_take_out(mpiox_handles *handles, mpiox_handle *gone)
 
 bool mpiox_handles_put(mpiox_handles *handles, uint8_t space, int64_t handle, mpiox_description *is)
 {
-    mpiox_handle *at = mpiox_handles_find(handles, space, handle);
+    mpiox_named_handle *at = mpiox_handles_find(handles, space, handle);
     if (at->is == NULL && 2 * (handles->used + 1) > handles->room && !grow(handles))
         return false;
     at = mpiox_handles_find(handles, space, handle);
     handles->used += at->is == NULL;
     release(at->is);
-    *at = (mpiox_handle){.handle = handle, .is = is, .space = space};
+    *at = (mpiox_named_handle){.handle = handle, .is = is, .space = space};
     return true;
 }

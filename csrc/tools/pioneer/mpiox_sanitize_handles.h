@@ -27,14 +27,14 @@ typedef struct mpiox_description {
     bool unbound;        /* its handle is not known yet */
 } mpiox_description;
 
-typedef struct mpiox_handle {
+typedef struct mpiox_named_handle {
     int64_t handle;
     mpiox_description *is; /* NULL: free */
     uint8_t space;
-} mpiox_handle;
+} mpiox_named_handle;
 
 typedef struct mpiox_handles {
-    mpiox_handle *entries;
+    mpiox_named_handle *entries;
     int64_t room, used;
 } mpiox_handles;
 
@@ -42,13 +42,13 @@ bool mpiox_handles_make(mpiox_handles *handles); /* false: no memory */
 void mpiox_handles_free(mpiox_handles *handles);
 
 /* Its place, or the free one where it would be. */
-mpiox_handle *mpiox_handles_find(const mpiox_handles *handles, uint8_t space, int64_t handle);
+mpiox_named_handle *mpiox_handles_find(const mpiox_handles *handles, uint8_t space, int64_t handle);
 
 /* The handle stands for this from now on, in place of what it stood for before: a trace may lack a close. false: no
  * memory, and nothing has changed. */
 bool mpiox_handles_put(mpiox_handles *handles, uint8_t space, int64_t handle, mpiox_description *is);
 
 /* It is closed. */
-void mpiox_handles_take_out(mpiox_handles *handles, mpiox_handle *gone);
+void mpiox_handles_take_out(mpiox_handles *handles, mpiox_named_handle *gone);
 
 #endif
