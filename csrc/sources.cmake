@@ -183,7 +183,6 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/delegate/mpiox_group_spawn.c
     csrc/iod/delegate/mpiox_group_thread.c
     csrc/iod/delegate/mpiox_group_totals.c
-    csrc/iod/delegate/mpiox_route.c
     csrc/iod/network/mpiox_admission.c
     csrc/iod/network/mpiox_handshake.c
     csrc/iod/network/mpiox_link.c
@@ -263,6 +262,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_nonblocking.c
     csrc/entry/mpi/mpiox_starter.c
     csrc/entry/mpi/mpiox_tools.c
+    csrc/entry/route/mpiox_route.c
     csrc/generated/mpiox_calls.c
     csrc/generated/mpiox_fortran.c
     csrc/generated/mpiox_wrappers.c)
