@@ -57,7 +57,7 @@ SECOND = 10**9
 
 
 class Elevator:
-    """The order that is built into delegates: csrc/server/mpiox_server_flush.c, mpiox_server_fill.c.
+    """The order that is built into delegates: csrc/iod/server/mpiox_server_flush.c, mpiox_server_fill.c.
 
     Pages that are read and files that are written alternate; files take turns, each in file order from where it was
     left, and then from its start; pages that are read come in their order of asking. What follows joins.

@@ -8,7 +8,7 @@ as its aggregators receive them.
 `Hints.areas` is how the message areas are bounded, which is where implementations differ:
 
 pool    two halves of a pool for what a node sends, and a message and its answers for each aggregator: buffers by hint,
-        whatever the number of nodes (csrc/transport)
+        whatever the number of nodes (csrc/mpiio/transport)
 each    an area for each other node and parity of the round, and as much again for receiving; what was used stays
         resident: the ranks of a node times the windows of the other at worst (the library's first form)
 """
@@ -22,14 +22,14 @@ __all__ = ["BLOCK_BYTES", "RANK_ACCESS_BYTES", "STRUCTS", "VIEW_BLOB_BYTES", "Hi
 
 #: sizeof, in bytes, on 64-bit machines.
 STRUCTS = {
-    "mpiox_entry": 24,
+    "mpiox_message_entry": 24,
     "mpiox_area": 64,
     "mpiox_interval": 16,
     "mpiox_known_view": 16,
     "mpiox_item": 40,
     "mpiox_due": 40,
     "mpiox_node_access": 24,
-    "mpiox_slot": 64,
+    "mpiox_buffer_slot": 64,
     "mpiox_post": 1240,
     "mpiox_summary": 1248,
     "mpiox_error": 144,
@@ -86,7 +86,7 @@ def leader_bytes(nodes: int, ranks_per_node: int, hints: Hints,
     topology = size * 3 * _INT + nodes * _INT
     plan = aggregators * (5 * _OFFSET + 2 * _POINTER + STRUCTS["mpiox_interval"] + 3 * _INT)
     agreed = nodes * (2 * STRUCTS["mpiox_node_access"] + STRUCTS["mpiox_summary"] + 2 * _INT)
-    windows = slots * (2 * hints.window_bytes + STRUCTS["mpiox_slot"])
+    windows = slots * (2 * hints.window_bytes + STRUCTS["mpiox_buffer_slot"])
     posts = ranks_per_node * STRUCTS["mpiox_post"] + STRUCTS["mpiox_summary"]
     terms = {"windows": float(windows), "ranges": float(topology + plan + agreed + posts)}
     if hints.areas == "each":

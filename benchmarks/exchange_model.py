@@ -11,7 +11,7 @@ the geometry (exchange_traffic.py). Costs are those of LogGOPS (exchange_loggp.p
            views and ranges are spread, domains placed (description); what moves no data is counted apart: meeting in
            the node, counting what there is for whom, credits, messages that only say when there will be something: one
            of a node to an aggregator in whose first window it has nothing (control). `Engine` has this form, in which
-           all ranks send and aggregators place (csrc/transport), the one before it, and that of leaders.
+           all ranks send and aggregators place (csrc/mpiio/transport), the one before it, and that of leaders.
   native   ROMIO, ad_write_coll.c. Offset lists of all pieces go from every rank to every aggregator that it meets
            (description). In each round an all-to-all of counts (control), then a message from each rank to each
            aggregator, which places them piece by piece, then the request. Nothing overlaps: the next round begins when
@@ -57,7 +57,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """How this library exchanges: by default as csrc/transport does.
+    """How this library exchanges: by default as csrc/mpiio/transport does.
 
     Attributes
     ----------

@@ -179,7 +179,8 @@ class Exchange:
     pattern : what is accessed
     aggregators : on each node
     window_bytes : of a collective buffer
-    near : each domain lies on the node that accesses most of it, as csrc/collective/mpiox_owners.c chooses, so that
+    near : each domain lies on the node that accesses most of it, as csrc/mpiio/collective/mpiox_owners.c chooses, so
+    that
         every node gets `aggregators` of them; else in turn over the nodes
     turned : aggregators begin with different windows of their domains, and go on from the first after the last
 

@@ -1,8 +1,8 @@
 """What the I/O delegates of running programs do, read from the memory that they share with the ranks of their node.
 
 Nothing is asked of a delegate, and nothing is written: its memory is a file without a name that its process holds
-open, so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/api``). That needs no
-more rights than being the same user, costs the job nothing, and works while the job is stuck.
+open, so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/entry/api``). That
+needs no more rights than being the same user, costs the job nothing, and works while the job is stuck.
 """
 
 from __future__ import annotations

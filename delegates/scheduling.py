@@ -1,8 +1,8 @@
 """The queue in which requests wait for the file system in a delegate, seen from Python.
 
 Which request is next is what the hint ``mpiox_delegate_scheduler`` chooses. The queue is that of libmpiio_ext.so
-(csrc/schedule/mpiox_schedule.h), and knows no clock: times are given, so that a policy can be simulated and tested. See
-docs/delegates.md.
+(csrc/iod/schedule/mpiox_schedule.h), and knows no clock: times are given, so that a policy can be simulated and tested.
+See docs/delegates.md.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Queue:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Totals by name, see MPIOX_SCHEDULE_COUNTERS in csrc/schedule/mpiox_schedule.h."""
+        """Totals by name, see MPIOX_SCHEDULE_COUNTERS in csrc/iod/schedule/mpiox_schedule.h."""
         found: dict[str, int] = {}
         while (name := lib.mpiio_ext_schedule_counter_name(len(found))) != ffi.NULL:
             found[_text(name)] = int(lib.mpiio_ext_schedule_counter(self._handle, len(found)))

@@ -3,7 +3,7 @@
 Problem. A wheel holds libmpiio_ext.so once per ABI of MPI libraries, in ``abis/NAME``. The one of another ABI than the
 program's takes handles for something else, so the choice must be right before the program starts. Where
 it is not, because a script hides the program, the library exchanges itself or ends the process
-(csrc/abi/mpiox_other_abi.h).
+(csrc/core/abi/mpiox_other_abi.h).
 
 Algorithm. For a command (``mpiio-ext run``), in this order:
 

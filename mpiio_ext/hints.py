@@ -1,7 +1,7 @@
 """Hints: their registry, the values in force, and a checked way to write them down.
 
-The registry is the C library's (``csrc/hints``), so a hint exists here exactly when ``MPI_File_open`` knows it. What a
-hint means, and which source wins, is told in ``docs/hints.md``.
+The registry is the C library's (``csrc/core/hints``), so a hint exists here exactly when ``MPI_File_open`` knows it.
+What a hint means, and which source wins, is told in ``docs/hints.md``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Statistics: what the library did for a file, or for all files of this process.
 
 The fields of `FileStats` and `RunStats` are the C list ``MPIOX_STATS_COUNTERS`` and ``MPIOX_STATS_TIMES`` of
-``csrc/stats/mpiox_stats.h``; the two are compared when the first value is read. Numbers are those of the calling rank;
-sums over ranks are printed at close with ``MPIOX_STATS=1``.
+``csrc/core/stats/mpiox_stats.h``; the two are compared when the first value is read. Numbers are those of the calling
+rank; sums over ranks are printed at close with ``MPIOX_STATS=1``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Typemaps: what an MPI datatype means in bytes, without listing its pieces.
 
-A typemap is the compact tree from which the library copies and plans (csrc/typemap/mpiox_typemap.h). Its data bytes
-in type-map order form a stream, numbered by *positions*; the typemap is tiled without end at its extent, as a file
-view is, so positions beyond the first tile are valid. *Offsets* are addresses relative to the origin of the first tile.
+A typemap is the compact tree from which the library copies and plans (csrc/core/typemap/mpiox_typemap.h). Its data
+bytes in type-map order form a stream, numbered by *positions*; the typemap is tiled without end at its extent, as a
+file view is, so positions beyond the first tile are valid. *Offsets* are addresses relative to the origin of the first
+tile.
 
 `describe` turns an mpi4py datatype into a typemap. The constructors (`block`, `vector`, `indexed`, `struct`,
 `resized`, `subarray`) build one without MPI, for planning and for synthetic workloads.

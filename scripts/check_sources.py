@@ -1,8 +1,9 @@
 """Check the structure of the sources: include directions, cycles, imports, lengths of functions, files, lines, texts.
 
 The table of csrc/README.md is the only statement of which folder of csrc may include which; every edge that it allows
-must be in use. Inside and across folders no files may need each other: ``foo.c``, ``foo.h`` and ``foo_impl.h`` count
-as one file, "foo"; a file needs those whose headers it includes and those whose functions it names. Problems are
+must be in use, and leads to the same part of csrc or to one that LAYERS names. Every C file is in one list of
+csrc/sources.cmake. Inside and across folders no files may need each other: ``foo.c``, ``foo.h`` and ``foo_impl.h``
+count as one file, "foo"; a file needs those whose headers it includes and those whose functions it names. Problems are
 printed one a line as ``path:line: text``; the exit status is 1 when there is any.
 """
 
@@ -20,6 +21,15 @@ MAPPED = frozenset(PACKAGES[1:])
 MAX_FUNCTION_LINES = 60
 MAX_FILE_LINES = 800
 MAX_COLUMNS = 120
+#: {part of csrc: parts that its folders may include besides itself}: what is loaded under a program has nothing of
+#: tools.
+LAYERS = {
+    "core": frozenset[str](),
+    "mpiio": frozenset({"core"}),
+    "iod": frozenset({"core", "mpiio"}),
+    "entry": frozenset({"core", "mpiio", "iod"}),
+    "tools": frozenset({"core"}),
+}
 #: Folders of csrc whose files define MPI_* functions.
 ENTRY_POINTS = frozenset({"engine", "generated", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
@@ -50,6 +60,12 @@ def rule_problems(rules: dict[str, frozenset[str]]) -> Iterator[str]:
         yield f"csrc/README.md: the rules of {', '.join(cycle)} form a cycle"
 
 
+def folder_of(csrc: Path, path: Path) -> str:
+    """Return the folder of the table that a source lies in: PART/FOLDER/..., or FOLDER/NAME."""
+    parts = path.relative_to(csrc).parts
+    return parts[1] if len(parts) > 2 else parts[0]
+
+
 def includes(csrc: Path) -> Iterator[tuple[Path, int, str]]:
     """Yield (file, line, name of the header) of every `#include "..."` of csrc."""
     for source in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
@@ -60,16 +76,16 @@ def includes(csrc: Path) -> Iterator[tuple[Path, int, str]]:
 
 def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
     """Yield every include that the table does not allow, every edge that nobody uses, every folder without a row."""
-    owner = {header.name: header.relative_to(csrc).parts[0] for header in csrc.rglob("*.h")}
+    owner = {header.name: folder_of(csrc, header) for header in csrc.rglob("*.h")}
     sources = [*csrc.rglob("*.c"), *csrc.rglob("*.h")]
-    folders = {path.relative_to(csrc).parts[0] for path in sources if path.parent != csrc}
+    folders = {folder_of(csrc, path) for path in sources}
     for folder in sorted(folders - rules.keys()):
         yield f"csrc/{folder}: has no row in csrc/README.md"
     for folder in sorted(rules.keys() - folders):
         yield f"csrc/README.md: {folder} has a row and no sources"
     used: set[tuple[str, str]] = set()
     for source, number, header in includes(csrc):
-        folder, target = source.relative_to(csrc).parts[0], owner.get(header)
+        folder, target = folder_of(csrc, source), owner.get(header)
         if target is None or target == folder or folder not in rules:
             continue
         used.add((folder, target))
@@ -80,6 +96,39 @@ def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[s
         for target in sorted(rules[folder] & rules.keys()):
             if (folder, target) not in used:
                 yield f"csrc/README.md: {folder} may include {target}, and does not"
+
+
+def layer_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
+    """Yield what the table allows from a part of csrc to one that must not know it."""
+    part = {path.name: path.parent.name for path in csrc.glob("*/*") if path.is_dir()}
+    for folder, allowed in rules.items():
+        for target in sorted(allowed & part.keys()):
+            own, other = part.get(folder), part[target]
+            if own in LAYERS and other not in LAYERS[own] | {own}:
+                yield f"csrc/README.md: {own}/{folder} may include {other}/{target}; {own} must not know {other}"
+
+
+def list_problems(csrc: Path) -> Iterator[str]:
+    """Yield C files that are in no list of sources.cmake, or in several, and lines without a file."""
+    text = (csrc / "sources.cmake").read_text(encoding="utf-8")
+    listed = re.findall(r"^ +csrc/(\S+?\.c)\)?$", text, re.MULTILINE)
+    own = {"entry/api/mpiio_ext_delegate.c", "generated/_binding.c", "generated/_tools.c"}  # targets of one file
+    there = {str(path.relative_to(csrc)) for path in csrc.rglob("*.c")} - own
+    for name in sorted(there ^ set(listed)):
+        yield f"csrc/sources.cmake: csrc/{name} " + ("is in no list" if name in there else "does not exist")
+    for name in sorted({name for name in listed if listed.count(name) > 1}):
+        yield f"csrc/sources.cmake: csrc/{name} is in several lists"
+
+
+def type_problems(csrc: Path) -> Iterator[str]:
+    """Yield types of the project that two files define: one name is one thing."""
+    homes: dict[str, set[str]] = {}
+    for path in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
+        for name in re.findall(r"^}\s*(mpiox_\w+);", plain(path.read_text(encoding="utf-8")), re.MULTILINE):
+            homes.setdefault(name, set()).add(str(path.relative_to(csrc.parent)))
+    for name, files in homes.items():
+        if len(files) > 1:
+            yield f"{', '.join(sorted(files))}: each defines a type {name}"
 
 
 def unit_of(name: str) -> str:
@@ -176,7 +225,7 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
 
 def error_text_problems(csrc: Path) -> Iterator[str]:
     """Yield texts of errors that mpiox_error.what would cut off: in a call that gives one, or returned beside such."""
-    header = (csrc / "common" / "mpiox_error.h").read_text(encoding="utf-8")
+    header = next(csrc.rglob("mpiox_error.h")).read_text(encoding="utf-8")
     found = re.search(r"\bchar what\[(\d+)\];", header)
     room = int(found[1]) - 1 if found else 0
     text_of = r'"((?:\\.|[^"\\\n])*)"'
@@ -262,6 +311,9 @@ def problems() -> list[str]:
     found = [
         *rule_problems(rules),
         *include_problems(csrc, rules),
+        *layer_problems(csrc, rules),
+        *list_problems(csrc),
+        *type_problems(csrc),
         *cycle_problems(csrc),
         *mpi_call_problems(csrc),
         *error_text_problems(csrc),

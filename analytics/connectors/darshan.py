@@ -3,7 +3,7 @@
 Problem. A site has millions of logs of a few kilobytes, written by every release of Darshan since 3.0. PyDarshan takes
 2 to 120 ms for one of them, most of it in Python.
 
-Algorithm. ``csrc/analytics`` reads a chunk of logs by libdarshan-util, the C library inside the Python package
+Algorithm. ``csrc/tools/analytics`` reads a chunk of logs by libdarshan-util, the C library inside the Python package
 ``darshan``, in one child process, and joins the records of modules and ranks to one row a file. What comes back are
 buffers of rows; here they become columns, by a few vectorised steps a chunk and no step a record.
 
@@ -65,7 +65,7 @@ def library_path() -> str:
 @functools.cache
 def _columns() -> dict[str, list[str]]:
     """Return the names of the columns of numbers, by table of the reader."""
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._tools import ffi, lib
 
     kind = ffi.new("int *")
     names: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ def _columns() -> dict[str, list[str]]:
 @functools.cache
 def _summary_schema() -> Any:
     """Return the Arrow schema of the reader's summaries: int64 or float64, as the reader has them."""
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._tools import ffi, lib
 
     kind = ffi.new("int *")
     fields: list[Any] = []
@@ -91,7 +91,7 @@ def _summary_schema() -> Any:
 @functools.cache
 def _buffers() -> dict[str, int]:
     """Return the indexes of the reader's buffers, by name."""
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._tools import ffi, lib
 
     names: dict[str, int] = {}
     while (name := lib.mpiio_ext_darshan_buffer_name(len(names))) != ffi.NULL:
@@ -108,7 +108,7 @@ class _Rows:
 
     def bytes(self, name: str) -> Any:
         """Return a buffer of the reader, which owns it."""
-        from mpiio_ext._binding import ffi, lib
+        from mpiio_ext._tools import ffi, lib
 
         size = ffi.new("int64_t *")
         data = lib.mpiio_ext_darshan_buffer(self._reader, _buffers()[name], size)
@@ -255,12 +255,12 @@ def _read(reader: Any, logs: Sequence[str], root: str) -> _Rows:
     AnalyticsError
         There is no memory, or no child process can be started.
     """
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._tools import ffi, lib
 
     paths = b"".join(os.fsencode(os.path.join(root, log)) + b"\0" for log in logs)  # noqa: PTH118 (a path per log)
     done = lib.mpiio_ext_darshan_read(reader, paths, len(logs), PATIENCE_S, MEMORY_BYTES, ROWS_BYTES)
     if done < 0:
-        why = os.strerror(ffi.errno) if ffi.errno else ffi.string(lib.mpiio_ext_error_name(done)).decode()
+        why = os.strerror(ffi.errno) if ffi.errno else ffi.string(lib.mpiio_ext_tools_error_name(done)).decode()
         raise AnalyticsError(f"Darshan logs cannot be read in {root}: no memory or no child process ({why})")
     return _Rows(reader)
 
@@ -286,7 +286,7 @@ def read_logs(logs: Sequence[str], root: str) -> Converted:
     AnalyticsError
         As of :func:`convert`.
     """
-    from mpiio_ext._binding import ffi, lib
+    from mpiio_ext._tools import ffi, lib
 
     opened, problem = ffi.new("mpiio_ext_darshan **"), ffi.new("char[512]")
     if lib.mpiio_ext_darshan_open(os.fsencode(library_path()), opened, problem, len(problem)) != 0:

@@ -3,9 +3,9 @@
 Problem. The time from a job's first access to its last one holds pauses, and files whose accesses overlap: neither the
 span nor the sum of the files' times is the time that the job spends on I/O.
 
-Algorithm. In C, ``csrc/analytics/mpiox_sweep.h``: sorted intervals are gone along once; where the current file ends,
-the line goes on with the open file that ends last. Ties are settled there, so that an answer does not depend on the
-order of the input. O(n log m) for n intervals in groups of m.
+Algorithm. In C, ``csrc/tools/analytics/mpiox_sweep.h``: sorted intervals are gone along once; where the current file
+ends, the line goes on with the open file that ends last. Ties are settled there, so that an answer does not depend on
+the order of the input. O(n log m) for n intervals in groups of m.
 
 Guarantees. The exclusive times of a group add up to its critical path, the time in which anything is open. No smaller
 set of intervals covers it. An interval that cannot be counted has a state that says why, and no time.
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["CRITICAL", "NOT_COUNTED", "Sweep", "group_starts", "sweep"]

@@ -1,7 +1,7 @@
 """The map: which I/O nodes every job has; written whole, read only when whole.
 
 Problem. Jobs read the map while it is replaced, and the arbiter may be killed at any moment.
-Format. csrc/arbiter/mpiox_map.h: lines of text, a generation, the number of jobs and a checksum at the end.
+Format. csrc/iod/arbiter/mpiox_map.h: lines of text, a generation, the number of jobs and a checksum at the end.
 Guarantees. A reader sees the old map or the new one. What was written by a killed arbiter is never taken for a map.
 """
 

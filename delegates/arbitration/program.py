@@ -2,8 +2,8 @@
 
 Problem.    An interpreter is not the program: every program in Python would be "python3", with one curve for all.
 Algorithm.  The file name of the executable; where that is Python, of the script, or the module after ``-m``, without
-            ``.py``. The library announces jobs by the same rule (csrc/arbiter/mpiox_program.h), so that a curve that
-            was learnt from a Darshan log is found when the program runs again. The hint `mpiox_arbiter_name` names
+            ``.py``. The library announces jobs by the same rule (csrc/iod/arbiter/mpiox_program.h), so that a curve
+            that was learnt from a Darshan log is found when the program runs again. The hint `mpiox_arbiter_name` names
             another one.
 Guarantees. Never empty; letters, digits and ``._+-`` only, others become ``_``; at most 63 characters.
 """

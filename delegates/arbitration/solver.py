@@ -1,10 +1,10 @@
-"""The exact multiple-choice knapsack of libmpiio_ext.so, seen from Python.
+"""The exact multiple-choice knapsack of csrc/tools/arbitration, seen from Python.
 
 One class is a job, one option a number of I/O nodes (`weight`) and what it is worth (`value`); exactly one option of
 each class is chosen, weights stay within the capacity, and the sum of values is the largest. The algorithm and its
-guarantees stand in csrc/arbitration/mpiox_mckp.h: among the best choices it takes one of least total weight; among
-those, going through the classes from the last to the first, each takes its lightest option that leaves a best choice to
-the classes before it. The result therefore depends on the classes and the order of their keys only.
+guarantees stand in csrc/tools/arbitration/mpiox_mckp.h: among the best choices it takes one of least total weight;
+among those, going through the classes from the last to the first, each takes its lightest option that leaves a best
+choice to the classes before it. The result therefore depends on the classes and the order of their keys only.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.delegates.arbitration.errors import InfeasibleError
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["MAX_CAPACITY", "Solution", "Solver", "profiles", "solve", "solve_arrays"]
 
-#: Largest capacity, as in csrc/arbitration/mpiox_mckp_table.h.
+#: Largest capacity, as in csrc/tools/arbitration/mpiox_mckp_table.h.
 MAX_CAPACITY = 2**24
 
 _E_NOMEM, _E_ARG, _E_FULL, _INFEASIBLE = -1, -2, -7, 1

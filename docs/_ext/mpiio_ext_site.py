@@ -26,7 +26,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADER = ROOT / "csrc" / "include" / "mpiio_ext.h"
+HEADER = ROOT / "csrc" / "entry" / "include" / "mpiio_ext.h"
 
 _TOKEN = re.compile(r"/\*(?P<comment>.*?)\*/|(?P<statement>[^;{}/]+(?:\{[^}]*\})?[^;{}/]*;)", re.DOTALL)
 

@@ -15,7 +15,7 @@ from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
 __all__ = ["trace"]
 
-#: PATTERN_BYTES of csrc/trace/mpiox_trace_names.c.
+#: PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c.
 _MOST_PATTERN_BYTES = 1000
 
 

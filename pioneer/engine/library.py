@@ -1,4 +1,4 @@
-"""libmpiio_ext_engine.so, loaded after the MPI library: see csrc/engine/mpiio_ext_engine.h."""
+"""libmpiio_ext_engine.so, loaded after the MPI library: see csrc/tools/engine/mpiio_ext_engine.h."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two sequences of operations have in common: the fewest differences, in C (csrc/pioneer/mpiox_diff.h)."""
+"""What two sequences of operations have in common: the fewest differences, in C (csrc/tools/pioneer/mpiox_diff.h)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["EFFORT", "Difference", "compare"]

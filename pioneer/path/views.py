@@ -2,7 +2,8 @@
 
 Problem.   A view says where the bytes of a data stream are. To make the accesses of a program again, by another program
            and another MPI library, its file type has to be made again.
-Algorithm. The text (csrc/trace/mpiox_trace_view.h) names the constructors of MPI and their arguments in bytes; it is
+Algorithm. The text (csrc/tools/trace/mpiox_trace_view.h) names the constructors of MPI and their arguments in bytes; it
+is
            parsed into a tree, of which size, extent and first byte are computed and the MPI datatype is built.
 Guarantee. What `make` returns has the bytes of the type that was traced in the same order; a text that is no type is
            refused, and so are numbers that no MPI library takes.

@@ -1,7 +1,8 @@
 """What arguments of functions mean, for readers of traces that print them by position.
 
-One line a function: name, layer, its arguments. The words are explained in ``csrc/pioneer/mpiox_rawtrace_call.h``:
-columns of the table, "-" for what is left out (addresses of buffers), and keys of ``extra``.
+One line a function: name, layer, its arguments. The words are explained in
+``csrc/tools/pioneer/mpiox_rawtrace_call.h``: columns of the table, "-" for what is left out (addresses of buffers), and
+keys of ``extra``.
 """
 
 from __future__ import annotations

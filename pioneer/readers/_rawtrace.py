@@ -1,7 +1,8 @@
-"""Raw traces in text through the parsers of libmpiio_ext.so: bytes in, record batches out.
+"""Raw traces in text through the parsers of csrc/tools/pioneer: bytes in, record batches out.
 
 Problem.    A trace has millions of lines, and an interpreter needs microseconds for each.
-Algorithm.  C cuts and reads lines (csrc/pioneer); its rows are one NumPy array of structs, whose columns become Arrow
+Algorithm.  C cuts and reads lines (csrc/tools/pioneer); its rows are one NumPy array of structs, whose columns become
+Arrow
             arrays. Names of functions and files come as numbers of two lists that grow, the columns' dictionaries.
 Guarantee.  Memory depends on the number of different names, threads and calls without end, not on the number of lines.
 """
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.pioneer.readers._functions import ALIASES, CONSTANTS, FUNCTIONS
 from mpiio_ext.pioneer.table import LAYERS, SCHEMA, Source
 
@@ -147,7 +148,7 @@ class RawTrace:
         if code == -1:
             raise MemoryError("reading a raw trace: memory is exhausted")
         if code < 0:
-            raise ValueError(f"reading a raw trace: {ffi.string(lib.mpiio_ext_error_name(code)).decode()}")
+            raise ValueError(f"reading a raw trace: {ffi.string(lib.mpiio_ext_tools_error_name(code)).decode()}")
         return code
 
     def _describe(self, name: str, operation: str, layer: str, signature: str) -> None:

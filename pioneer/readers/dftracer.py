@@ -3,7 +3,7 @@
 Problem.    Names are hashes whose table may come after their first use; three schemas are in use (names and quoted
             numbers of 2023, numbers and letters of 2024, texts and numbers later); a call is written when it is over.
 Algorithm.  Two passes: the tables, ranks and units of all files; then the events, by the scanner in C
-            (csrc/pioneer/mpiox_rawtrace_dftracer.h), sorted by their beginning.
+            (csrc/tools/pioneer/mpiox_rawtrace_dftracer.h), sorted by their beginning.
 Ranks.      Of the record ``PR`` (``rank``) or ``process_name`` "Rank N" of a process; else the processes in the order
             of their numbers.
 Guarantee.  Every event of POSIX, STDIO and MPI is a row or is counted in Loss, with its line; so is one whose size,

@@ -2,7 +2,8 @@
 
 Problem.    A call with calls inside is cut into <unfinished ...> and <... resumed>, and so is any call that another
             thread interrupts. Times have no date. Each host has its own clock.
-Algorithm.  Lines by the parser in C (csrc/pioneer/mpiox_rawtrace_text.h): a stack for each thread gives ``depth``.
+Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h): a stack for each thread gives
+``depth``.
             LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank, host and,
             by the times at which a rank leaves (else enters) barriers, offset and drift of its clock against that of
             rank 0 (`mpiio_ext.pioneer.clocks`); times are corrected by them.

@@ -4,7 +4,8 @@ Problem.    The trace itself is compressed in a format of its own, which its too
             by position.
 Algorithm.  ``START END FUNCTION LEVEL TYPE ( ARGUMENTS )`` a line, or a row with the columns rank, thread_id, tstart,
             tend, func_id, arg_count, args_1 ... args_10; arguments by the signatures that the other readers use. Both
-            are read in C (csrc/pioneer/mpiox_rawtrace_recorder.h); here columns are brought into the types it takes.
+            are read in C (csrc/tools/pioneer/mpiox_rawtrace_recorder.h); here columns are brought into the types it
+            takes.
 Ranks.      The name of the file, or the column.
 Guarantee.  Every record of POSIX, stdio and MPI is a row or counted in Loss; records of HDF5 and of the application are
             counted by name. Memory does not depend on the size of a file.

@@ -1,7 +1,8 @@
 """strace: ``strace -f -ttt -T -y -o FILE``, and with ``-ff`` a file for each thread, named FILE.THREAD.
 
 Problem.    Calls of threads are cut into two lines; with -ff the threads of a process are in several files.
-Algorithm.  Lines by the parser in C (csrc/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read side by
+Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read
+side by
             side and merged by time.
 Ranks.      Files RANK or RANK.THREAD behind a common name: these. Else processes, told apart by the lines of clone and
             fork, in the order of their numbers; start strace once for each rank and put the rank into the name.

@@ -3,7 +3,7 @@
 Problem.   A raw trace names descriptors, lacks offsets, and has the POSIX calls of MPI-IO beside the application's.
            Tracers of system calls have the names of the kernel's calls, `openat` for an `open`.
 Algorithm. Each batch becomes columns of numbers, which the state machine of its rank goes over in C
-           (csrc/pioneer/mpiox_sanitize.h). A rank's rows that wait for those behind them are given to it again.
+           (csrc/tools/pioneer/mpiox_sanitize.h). A rank's rows that wait for those behind them are given to it again.
 Result.    The same rows, with `file` and `offset` filled in and three columns more: why an operation is masked, the
            line of the call that it belongs to, and which open of its rank its handle comes from. Nothing is dropped.
 """
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_name, operation_of
 from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher

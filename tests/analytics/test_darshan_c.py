@@ -24,7 +24,7 @@ def is_ours(report: str) -> bool:
     for number, where in FRAME.findall(report):
         if "libdarshan" in where:
             return False
-        if "mpiox_darshan" in where or "csrc/analytics" in where or int(number) > 4:
+        if "mpiox_darshan" in where or "csrc/tools/analytics" in where or int(number) > 4:
             return True
     return True
 

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("darshan")
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.analytics.connectors.base import Outcome
 from mpiio_ext.analytics.connectors.darshan import convert, library_path
 from support.darshan_logs import Job, Log, make_log, small_logs, write_small_logs

@@ -47,7 +47,7 @@ ERRORS = {MPI.ERR_NO_SUCH_FILE: "NO_SUCH_FILE", MPI.ERR_FILE_EXISTS: "FILE_EXIST
 
 
 def drop_caches(path: pathlib.Path) -> None:
-    """Have what this host has cached of a file asked for again; see csrc/storage/mpiox_storage_refresh.c."""
+    """Have what this host has cached of a file asked for again; see csrc/core/storage/mpiox_storage_refresh.c."""
     keep_size, libc = 1, ctypes.CDLL(None)
     fd = os.open(path, os.O_RDWR)
     libc.fallocate(fd, keep_size, ctypes.c_long(0), ctypes.c_long(1))

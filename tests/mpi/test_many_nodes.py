@@ -15,7 +15,7 @@ pytestmark = pytest.mark.mpi
 
 def program(source: str) -> pathlib.Path:
     """Compile tests/c/SOURCE, which includes the file under test and has its own of what that calls."""
-    includes = [f"-I{folder}" for folder in sorted(CSRC.iterdir()) if folder.is_dir()]
+    includes = [f"-I{folder}" for folder in sorted(CSRC.glob("*/*")) if folder.is_dir()]
     mpicc = pathlib.Path(sys.prefix) / "bin" / "mpicc"
     folder = ROOT / "tests" / "c"
     command = [str(mpicc), *FLAGS, *SANITIZE, *includes, f"-I{folder}", str(folder / source)]

@@ -34,9 +34,9 @@ def test_random_paths_are_refused_or_carried_out(tmp_path: pathlib.Path, ranks: 
 def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> None:
     """The engine, built for itself with it."""
     compiler = shutil.which(f"mpicc.{mpi_family()}") or os.path.join(sys.prefix, "bin", "mpicc")
-    sources = sorted(str(item) for item in (CSRC / "engine").glob("*.c"))
+    sources = sorted(str(item) for item in (CSRC / "tools" / "engine").glob("*.c"))
     command = [compiler, *SANITIZE, "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fPIC", "-shared",
-               f"-I{CSRC / 'engine'}", *sources, "-o", str(tmp_path / "libmpiio_ext_engine.so")]  # fmt: skip
+               f"-I{CSRC / 'tools' / 'engine'}", *sources, "-o", str(tmp_path / "libmpiio_ext_engine.so")]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except FileNotFoundError:

@@ -37,7 +37,7 @@ def test_random_datatypes_against_pack(mpi: Callable[..., Launch]) -> None:
         *cbuild.includes(),
         source,
         *cbuild.sources("typemap"),
-        *(str(cbuild.CSRC / "typemap" / name) for name in cbuild.MPI_FILES),
+        *(str(cbuild.CSRC / "core" / "typemap" / name) for name in cbuild.MPI_FILES),
         "-lpthread",
     ]
     program = cbuild.compile_c(command, "typemap_datatypes")

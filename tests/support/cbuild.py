@@ -27,6 +27,11 @@ FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
+def folder(module: str) -> pathlib.Path:
+    """Return the folder of a module, which lies in the part of csrc that says who loads it."""
+    return next(CSRC.glob(f"*/{module}"))
+
+
 @cache
 def _scratch() -> pathlib.Path:
     folder = tempfile.TemporaryDirectory(prefix="mpiio_ext_c_")
@@ -47,16 +52,16 @@ def compiler() -> str:
 
 def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
-    found = [str(CSRC / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
+    found = [str(CSRC / "core" / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
     for module in modules:
-        found += sorted(str(p) for p in (CSRC / module).glob("*.c"))
+        found += sorted(str(p) for p in folder(module).glob("*.c"))
     if "network" in modules:
-        found.append(str(CSRC / "third_party" / "monocypher" / "monocypher.c"))
+        found.append(str(CSRC / "iod" / "third_party" / "monocypher" / "monocypher.c"))
     return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]
 
 
 def includes() -> list[str]:
-    return [f"-I{CSRC / module}" for module in (*MODULES, "third_party/monocypher")]
+    return [f"-I{folder(module)}" for module in (*MODULES, "third_party/monocypher")]
 
 
 def compile_c(command: Sequence[str], output: str) -> pathlib.Path:

@@ -1,4 +1,4 @@
-"""The schedulers of the delegates as plain lists: what csrc/schedule must do, request by request."""
+"""The schedulers of the delegates as plain lists: what csrc/iod/schedule must do, request by request."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -62,24 +63,41 @@ def test_check_reports_a_drift(
     assert build.main(["--check"]) == 0
 
     # cffi's own support header is no drift, a declaration is.
-    binding = tmp_path / build.BINDING
-    binding.write_text("/* another release of cffi */\n" + binding.read_text())
+    for source in build.BINDINGS:
+        binding = tmp_path / source
+        binding.write_text("/* another release of cffi */\n" + binding.read_text())
     assert build.main(["--check"]) == 0
-    header = tmp_path / build.HEADER
-    header.write_text(header.read_text().replace("/* cffi: end */", "int mpiio_ext_new(void);\n/* cffi: end */"))
-    capsys.readouterr()
-    assert build.main(["--check"]) == 1
-    assert "mpiio_ext_new" in capsys.readouterr().out
+    for source, name in build.BINDINGS.items():
+        header = tmp_path / name
+        header.write_text(header.read_text().replace("/* cffi: end */", "int mpiio_ext_new(void);\n/* cffi: end */"))
+        capsys.readouterr()
+        assert build.main(["--check"]) == 1
+        assert f"{source} (committed)" in capsys.readouterr().out
 
 
 @pytest.mark.mpi
-def test_binding_has_every_declared_function(build: ModuleType) -> None:
-    from mpiio_ext import _binding
+def test_modules_have_every_declared_function(build: ModuleType) -> None:
+    for source, header in build.BINDINGS.items():
+        module = importlib.import_module(f"mpiio_ext.{source.stem}")
+        text = re.sub(r"/\*.*?\*/", "", build.declarations(header), flags=re.DOTALL)
+        declared = set(re.findall(r"\b(mpiio_ext_\w+)\s*\(", text))
+        assert declared
+        assert declared <= set(dir(module.lib))
 
-    text = re.sub(r"/\*.*?\*/", "", build.declarations(), flags=re.DOTALL)
-    declared = set(re.findall(r"\b(mpiio_ext_\w+)\s*\(", text))
-    assert declared
-    assert declared <= set(dir(_binding.lib))
+
+@pytest.mark.mpi
+def test_nothing_of_the_tools_is_in_the_library() -> None:
+    """What a simulation maps serves its I/O: no function of csrc/tools."""
+    tools = {path.name for part in ("pioneer", "analytics", "arbitration", "binding")
+             for path in (ROOT / "csrc" / "tools" / part).glob("*.c")}  # fmt: skip
+    text = (ROOT / "csrc" / "sources.cmake").read_text(encoding="utf-8")
+    lists = dict(re.findall(r"set\(MPIOX_(\w+)_SOURCES\n(.*?)\)", text, re.DOTALL))
+    loaded = " ".join(lists[name] for name in ("CORE", "TYPEMAP", "MPIIO", "IOD", "ENTRY"))
+    assert "csrc/tools" not in loaded and "TOOLS" not in loaded and "KNAPSACK" not in loaded
+    assert {name for name in tools if f"/{name}" not in lists["TOOLS"] + lists["KNAPSACK"]} == set()
+    symbols = mpiio_ext.get_library().read_bytes()
+    for name in (b"mpiox_mckp", b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_sanitize", b"mpiio_ext_mckp"):
+        assert name not in symbols
 
 
 # ---- structure of the sources ---------------------------------------------------------------------------------------
@@ -238,17 +256,18 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
 @pytest.mark.mpi
 def test_wheel_has_what_the_engine_needs() -> None:
     """Every function of MPI that the engine names is looked up at run time, and its header is in the wheel."""
-    engine = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "csrc/engine").glob("*.[ch]"))
+    engine = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "csrc/tools/engine").glob("*.[ch]"))
     table = (ROOT / "csrc/generated/mpiox_any_mpi_names.h").read_text(encoding="utf-8")
     named = set(re.findall(r"\bMPI_[A-Z][a-z0-9]*_\w*[a-z0-9]\b", engine))
     assert "MPI_File_read" in named  # given to a macro that calls it
     assert {name for name in named if f"#define {name} " not in table} == set()
     installed = (ROOT / "csrc/cmake/wheel.cmake").read_text(encoding="utf-8")
-    assert "csrc/engine/mpiio_ext_engine.h" in installed and "docs/man/" in installed
+    assert "csrc/tools/engine/mpiio_ext_engine.h" in installed and "docs/man/" in installed
 
 
 def test_get_include_and_get_library() -> None:
-    assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == (ROOT / "csrc/include/mpiio_ext.h").read_text()
+    header = (ROOT / "csrc/entry/include/mpiio_ext.h").read_text()
+    assert (mpiio_ext.get_include() / "mpiio_ext.h").read_text() == header
     assert mpiio_ext.get_library().is_file()
 
 

@@ -122,7 +122,7 @@ def test_every_order_of_steps_of_two_clients_and_a_delegate(tmp_path: pathlib.Pa
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_that_search_finds_mistakes(tmp_path: pathlib.Path, mistake: str) -> None:
     before, after = MISTAKES[mistake]
-    text = (cbuild.CSRC / "cache" / "mpiox_ring.c").read_text("utf-8")
+    text = (cbuild.CSRC / "iod" / "cache" / "mpiox_ring.c").read_text("utf-8")
     assert text.count(before) == 1
     (tmp_path / "mpiox_ring.c").write_text(text.replace(before, after), "utf-8")
     done = cbuild.run(interleaved(tmp_path, f"ring_{len(mistake)}"))

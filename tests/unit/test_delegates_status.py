@@ -23,15 +23,15 @@ from mpiio_ext.delegates import _status, cli
 from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
-HEADER = cbuild.CSRC / "cache" / "mpiox_cache.h"
+HEADER = cbuild.CSRC / "iod" / "cache" / "mpiox_cache.h"
 
 
 @cache
 def program() -> pathlib.Path:
     files = cbuild.sources("common", "typemap", "cache")
     files += [str(cbuild.ROOT / "tests" / "c" / "api" / "delegates.c"),
-              str(cbuild.CSRC / "api" / "mpiio_ext_delegates.c")]
-    extra = [f"-I{cbuild.CSRC / name}" for name in ("cache", "include", "api")]
+              str(cbuild.CSRC / "entry" / "api" / "mpiio_ext_delegates.c")]
+    extra = [f"-I{cbuild.folder(name)}" for name in ("cache", "include", "api")]
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *cbuild.includes(), *extra,
                f"-I{cbuild.ROOT / 'tests' / 'c'}", *files, "-pthread", "-lm"]
     return cbuild.compile_c(command, "delegates")

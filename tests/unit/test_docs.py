@@ -76,10 +76,10 @@ def test_every_public_module_is_in_the_reference() -> None:
 
 
 def test_the_reference_has_every_section_of_the_header() -> None:
-    header = (ROOT / "csrc" / "include" / "mpiio_ext.h").read_text(encoding="utf-8")
+    header = (ROOT / "csrc" / "entry" / "include" / "mpiio_ext.h").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "reference" / "c.md").read_text(encoding="utf-8")
     sections = re.findall(r"^/\* ---- (.*) ---- \*/$", header, re.MULTILINE)
-    assert len(sections) > 10
+    assert len(sections) > 8
     assert re.findall(r"mpiio-c-header:: (.*)", page) and set(re.findall(r"c-header:: (.*)", page)) == set(sections)
 
 

@@ -19,7 +19,7 @@ from mpiio_ext import hints
 from support import cbuild
 from support.launch import mpi_family
 
-CSRC_HINTS = cbuild.CSRC / "hints"
+CSRC_HINTS = cbuild.CSRC / "core" / "hints"
 NAMES = ("cb_nodes", "cb_buffer_size", "striping_unit", "striping_factor", "ind_rd_buffer_size", "start_iodevice")
 
 

@@ -411,7 +411,7 @@ def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
     for number, value in enumerate([v for v, _ in GOOD.values()] + list(BAD.values())):
         (corpus / f"{number:03}").write_bytes(value)
     harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_lov.c"
-    parser = cbuild.CSRC / "layout" / "mpiox_layout_lov.c"
+    parser = cbuild.CSRC / "core" / "layout" / "mpiox_layout_lov.c"
     binary = tmp_path / "fuzz"
     command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
     command += ["-D_GNU_SOURCE", *cbuild.includes(), str(harness), str(parser), "-o", str(binary)]

@@ -301,7 +301,8 @@ def test_fuzzed(tmp_path: pathlib.Path) -> None:
     texts = [*CEPH, *NOT_CEPH, *PATHINFO, VOLUME, MOUNTINFO, MOUNTSTATS, b"mnt_id:\t27\n"]
     for number, text in enumerate(texts):
         (corpus / f"{number:03}").write_bytes(text)
-    sources = [str(cbuild.CSRC / "layout" / f"mpiox_layout_{name}.c") for name in ("ceph", "gluster", "mounts", "span")]
+    names = ("ceph", "gluster", "mounts", "span")
+    sources = [str(cbuild.folder("layout") / f"mpiox_layout_{name}.c") for name in names]
     binary = tmp_path / "fuzz"
     command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
     harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_texts.c"

@@ -1,4 +1,5 @@
-"""The library under a program of another MPI ABI, and under the starter of another MPI (csrc/mpi/mpiox_other_abi.h)."""
+"""The library under a program of another MPI ABI, and under the starter of another MPI
+(csrc/entry/mpi/mpiox_other_abi.h)."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
 
 # ---- coverage --------------------------------------------------------------------------------------------------------
 
-TRACER = pathlib.Path(__file__).resolve().parents[2] / "csrc" / "trace"
+TRACER = pathlib.Path(__file__).resolve().parents[2] / "csrc" / "tools" / "trace"
 
 
 def test_all_that_the_tracer_records() -> None:

@@ -17,9 +17,10 @@ from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 HEADER = BLOCK = 65536
-SOURCES = [str(cbuild.CSRC / "pioneer" / name) for name in ("mpiox_tracefile.c",)]
-READER = [*SOURCES, *(str(cbuild.CSRC / "pioneer" / f"mpiox_tracefile_{part}.c") for part in ("reader", "texts"))]
-INCLUDES = [f"-I{cbuild.CSRC / 'pioneer'}", f"-I{cbuild.CSRC / 'common'}"]
+PIONEER = cbuild.folder("pioneer")
+SOURCES = [str(PIONEER / name) for name in ("mpiox_tracefile.c",)]
+READER = [*SOURCES, *(str(PIONEER / f"mpiox_tracefile_{part}.c") for part in ("reader", "texts"))]
+INCLUDES = [f"-I{PIONEER}", f"-I{cbuild.folder('common')}"]
 
 
 @pytest.fixture(scope="module")

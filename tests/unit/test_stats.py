@@ -12,7 +12,7 @@ from mpiio_ext import stats
 from mpiio_ext.errors import LoadError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEADER = ROOT / "csrc" / "stats" / "mpiox_stats.h"
+HEADER = ROOT / "csrc" / "core" / "stats" / "mpiox_stats.h"
 
 
 def test_numbers_are_the_c_list() -> None:

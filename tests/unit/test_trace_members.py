@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("members")
     (folder / "program.c").write_text(PROGRAM, encoding="utf-8")
-    source = ROOT / "csrc" / "trace"
+    source = ROOT / "csrc" / "tools" / "trace"
     command = [os.environ.get("CC", "cc"), "-O1", "-g", "-fsanitize=address,undefined", f"-I{source}",
                folder / "program.c", source / "mpiox_trace_members.c", "-o", folder / "program"]  # fmt: skip
     subprocess.run(command, check=True)

@@ -1,4 +1,4 @@
-"""Limits on waiting, and waking up (csrc/common/mpiox_wait.c), by a C program."""
+"""Limits on waiting, and waking up (csrc/core/common/mpiox_wait.c), by a C program."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /*
- * mock_delegate.h - a delegate of one thread, for the tests of csrc/cache: the pages of one file are flushed, filled
- * and evicted one by one, at once, without any plan.
+ * mock_delegate.h - a delegate of one thread, for the tests of csrc/iod/cache: the pages of one file are flushed,
+ * filled and evicted one by one, at once, without any plan.
  */
 #ifndef MOCK_DELEGATE_H
 #define MOCK_DELEGATE_H

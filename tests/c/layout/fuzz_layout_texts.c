@@ -2,7 +2,7 @@
  * fuzz_layout_texts.c - libFuzzer harness of what reads texts: CephFS, GlusterFS, /proc.
  *
  *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/common -Icsrc/layout \
- *       tests/c/layout/fuzz_layout_texts.c csrc/layout/mpiox_layout_{ceph,gluster,mounts,span}.c -o fuzz
+ *       tests/c/layout/fuzz_layout_texts.c csrc/core/layout/mpiox_layout_{ceph,gluster,mounts,span}.c -o fuzz
  *   ./fuzz CORPUS
  *
  * Every parser gets every input, in a block of exactly its size. What is accepted must be usable; what is refused must

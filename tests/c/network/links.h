@@ -1,4 +1,4 @@
-/* links.h - a mock delegate with its listener and a link to it; what the tests of csrc/network do all the time. */
+/* links.h - a mock delegate with its listener and a link to it; what the tests of csrc/iod/network do all the time. */
 #ifndef LINKS_H
 #define LINKS_H
 

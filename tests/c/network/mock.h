@@ -1,5 +1,6 @@
 /*
- * mock.h - a delegate for the tests of csrc/network: a cache in memory, one service thread, a file in memory behind it.
+ * mock.h - a delegate for the tests of csrc/iod/network: a cache in memory, one service thread, a file in memory behind
+ * it.
  *
  * Pages are filled at the first read; when there are more pages than frames the next frame in turn is emptied. Tests
  * reach in to make it slow, to move ranges, to let fills fail.

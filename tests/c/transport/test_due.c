@@ -61,19 +61,19 @@ int mpiox_messages_tag_reply(int64_t turn)
     unexpected(__func__);
 }
 
-bool mpiox_entry_place(const mpiox_messages *m, const mpiox_entry *entry, const char *runs, const char *data)
+bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry, const char *runs, const char *data)
 {
     (void)m, (void)entry, (void)runs, (void)data;
     unexpected(__func__);
 }
 
-bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_entry *entry, const char *runs, char *data)
+bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, const char *runs, char *data)
 {
     (void)m, (void)entry, (void)runs, (void)data;
     unexpected(__func__);
 }
 
-void mpiox_slot_arrive(mpiox_call *call, mpiox_slot *slot)
+void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     (void)call, (void)slot;
     unexpected(__func__);
@@ -91,7 +91,7 @@ int main(void)
     mpiox_topology topology = {.n_nodes = NODES, .node = 0, .size = NODES};
     mpiox_file file = {.topology = &topology};
     mpiox_extent room[1];
-    mpiox_slot slots[4];
+    mpiox_buffer_slot slots[4];
     mpiox_buffers buffers = {.file = &file, .nodes = nodes, .extents = {room}, .slots = slots, .per_aggregator = 2};
     mpiox_progress progress = {.begun = 1};
     mpiox_call call = {.b = &buffers, .progress = &progress};

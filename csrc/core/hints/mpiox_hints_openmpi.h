@@ -1,0 +1,9 @@
+/* mpiox_hints_openmpi.h - where the Open MPI in this process has its files of parameters. Internal to csrc/core/hints.
+ * */
+#ifndef MPIOX_HINTS_OPENMPI_H
+#define MPIOX_HINTS_OPENMPI_H
+
+/* The folder (Open MPI's sysconfdir); NULL: the MPI library is another one. Found once, never freed. */
+const char *mpiox_hints_openmpi_folder(void);
+
+#endif

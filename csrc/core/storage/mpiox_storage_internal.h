@@ -1,0 +1,51 @@
+/*
+ * mpiox_storage_internal.h - what the back ends share. Private to csrc/core/storage.
+ */
+#ifndef MPIOX_STORAGE_INTERNAL_H
+#define MPIOX_STORAGE_INTERNAL_H
+
+#include "mpiox_storage.h"
+
+#define MPIOX_STORAGE_CALL_BYTES INT64_C(0x7ffff000) /* most that Linux moves in one call (MAX_RW_COUNT) */
+#define MPIOX_STORAGE_CALL_VECTORS 1024              /* IOV_MAX of Linux (UIO_MAXIOV) */
+
+enum { MPIOX_STORAGE_DEPTH = 64 }; /* requests in flight by default */
+
+/* Add one request of `bytes` bytes to the counters. */
+void mpiox_storage_count(mpiox_storage *storage, bool write, int64_t bytes);
+
+/* Total bytes of the vectors, or -1 when they are not a legal request at this offset. */
+int64_t mpiox_storage_request_bytes(const struct iovec *iov, int iov_count, int64_t offset);
+
+/* Move what is left of a legal request of which the first `already` bytes are done, by as many calls as it takes.
+ * *done = bytes done in all. 0 or MPIOX_E_IO. */
+int mpiox_storage_finish(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count, int64_t offset,
+                         int64_t already, int64_t *done, mpiox_error *error);
+
+/* One system call on a descriptor: bytes moved or -errno. */
+int64_t mpiox_storage_posix_call(int fd, bool write, const struct iovec *iov, int iov_count, int64_t offset);
+/* The same as a back end's transfer. */
+int64_t mpiox_storage_posix_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
+                                     int64_t offset);
+
+/* Copy vectors whose bytes sum up to `limit` at most, the last one shortened; returns how many (up to `room`). */
+int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, struct iovec *out, int room);
+
+/* open(2), never creating or truncating, closed on exec, repeated on EINTR. The descriptor or -errno. */
+int mpiox_storage_descriptor(const char *path, int flags);
+
+/* An open handle as the options say, without MPIOX_FAULT. */
+int mpiox_storage_open_plain(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                             mpiox_storage **out, mpiox_error *error);
+int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error);
+/* Give a posix handle a ring; automatic: one that is made when a list of reads needs it. False, with the reason, when
+ * there can be none: the handle stays as it was. */
+bool mpiox_storage_add_ring(mpiox_storage *storage, int depth, bool automatic, const char **reason);
+/* Put direct I/O before an open handle, which is taken over. False (reason) when the file has none. */
+bool mpiox_storage_add_direct(mpiox_storage **storage, const char *path, int flags, int rank,
+                              const mpiox_storage_options *options, const char **reason);
+
+/* Rank 0 reports once per process (per flag) that an option could not be had. */
+void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * mpiox_cache.c - files and counters of a cache, and the life and death of its delegate.
+ *
+ * Problem.    A client must know at once, and for certain, that the delegate has died: a heartbeat cannot tell a dead
+ *             process from a slow one, and a process id says nothing in another process-id namespace.
+ * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread
+ *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that is
+ *             not reaped yet and across namespaces. Whoever is the first to be told so writes it down beside the mutex
+ *             and makes it consistent. (What POSIX offers instead, to unlock it as it is, does not do: with glibc 2.36
+ *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next one is
+ *             told EBUSY.)
+ * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
+ * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
+ */
+#include "mpiox_cache.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ---- life and death ---------------------------------------------------------------------------------------------- */
+
+int mpiox_cache_make_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+    int code = pthread_mutexattr_init(&attributes);
+    if (code != 0)
+        return code;
+    code = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    if (code == 0)
+        code = pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    if (code == 0)
+        code = pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return code;
+}
+
+int mpiox_cache_look_at_life(mpiox_life *life)
+{
+    int32_t phase = atomic_load(&life->phase);
+    if (phase != MPIOX_LIFE_ALIVE)
+        return phase;
+    const int code = pthread_mutex_trylock(&life->mutex);
+    if (code == EBUSY)
+        return MPIOX_LIFE_ALIVE;
+    if (code == EOWNERDEAD) {
+        /* Written down before the mutex is free: who dies here leaves it to the next. */
+        atomic_compare_exchange_strong(&life->phase, &phase, MPIOX_LIFE_DEAD);
+        pthread_mutex_consistent(&life->mutex);
+    }
+    if (code == 0 || code == EOWNERDEAD)
+        pthread_mutex_unlock(&life->mutex);
+    return atomic_load(&life->phase);
+}
+
+int mpiox_cache_live(const mpiox_cache *cache)
+{
+    mpiox_cache_header *header = cache->header;
+    int32_t index = atomic_load(&header->threads);
+    do {
+        if (index >= MPIOX_CACHE_MAX_THREADS)
+            return MPIOX_E_FULL;
+    } while (!atomic_compare_exchange_weak(&header->threads, &index, index + 1));
+    if (pthread_mutex_lock(&header->life[index].mutex) != 0)
+        return MPIOX_E_FULL;
+    atomic_store(&header->life[index].phase, MPIOX_LIFE_ALIVE);
+    return index;
+}
+
+void mpiox_cache_end_life(const mpiox_cache *cache, int index)
+{
+    if (index < 0)
+        return;
+    atomic_store(&cache->header->life[index].phase, MPIOX_LIFE_ENDED);
+    pthread_mutex_unlock(&cache->header->life[index].mutex);
+}
+
+static bool is_state_serving(uint32_t state)
+{
+    return state == MPIOX_CACHE_SERVING || state == MPIOX_CACHE_STARTING;
+}
+
+bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
+{
+    mpiox_cache_header *header = cache->header;
+    uint32_t state = mpiox_word_get(&header->state);
+    if (!is_state_serving(state))
+        return false;
+    if (!look)
+        return true;
+    const int life = mpiox_cache_look_at_life(&header->life[0]);
+    if (life == MPIOX_LIFE_ALIVE || life == MPIOX_LIFE_NONE)
+        return true;
+    state = mpiox_word_get(&header->state); /* it may have ended as it should while this looked */
+    while (is_state_serving(state)) {
+        if (atomic_compare_exchange_weak(&header->state.value, &state, MPIOX_CACHE_DEAD))
+            break;
+    }
+    return false;
+}
+
+bool mpiox_cache_watch(void *context)
+{
+    static const double every_s = 2e-3;
+    static _Thread_local double next;
+    const double now = mpiox_now();
+    if (now >= next) {
+        next = now + every_s;
+        (void)mpiox_cache_is_serving(context, true);
+    }
+    return false;
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------- */
+
+_Static_assert(MPIOX_CACHE_ERROR_BYTES >= offsetof(mpiox_error, what) + 48 &&
+                   MPIOX_CACHE_ERROR_BYTES < sizeof(mpiox_error),
+               "the names of the calls of csrc/core/storage and csrc/iod/server are shorter than that");
+
+/* An owner that died leaves at worst an error that is not counted. */
+static void lock_errors(mpiox_file_record *record)
+{
+    if (pthread_mutex_lock(&record->error_lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&record->error_lock);
+}
+
+void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    lock_errors(record);
+    const int32_t count = atomic_load(&record->error_count);
+    if (count < MPIOX_CACHE_ERRORS)
+        memcpy(record->errors[count], error, MPIOX_CACHE_ERROR_BYTES);
+    if (count == 0 || error->offset < record->refused_first)
+        record->refused_first = error->offset;
+    if (count == 0 || error->offset + error->length > record->refused_end)
+        record->refused_end = error->offset + error->length;
+    atomic_store(&record->error_count, count + 1);
+    pthread_mutex_unlock(&record->error_lock);
+    atomic_fetch_add_explicit(&cache->header->counters.errors, 1, memory_order_relaxed);
+}
+
+int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    *more = 0;
+    if (atomic_load(&record->error_count) == 0)
+        return 0;
+    lock_errors(record);
+    const int32_t count = atomic_load(&record->error_count);
+    const int32_t kept = count < MPIOX_CACHE_ERRORS ? count : MPIOX_CACHE_ERRORS;
+    const int32_t taken = kept < max ? kept : max;
+    memset(out, 0, (size_t)taken * sizeof *out); /* ends each text, too */
+    for (int32_t i = 0; i < taken; i++)
+        memcpy(&out[i], record->errors[i], MPIOX_CACHE_ERROR_BYTES);
+    memmove(record->errors, record->errors + taken, (size_t)(kept - taken) * MPIOX_CACHE_ERROR_BYTES);
+    *more = count - kept;
+    atomic_store(&record->error_count, kept - taken);
+    pthread_mutex_unlock(&record->error_lock);
+    return taken;
+}
+
+bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out)
+{
+    mpiox_file_record *record = &cache->header->files[file];
+    bool found = false;
+    if (atomic_load_explicit(&record->error_count, memory_order_relaxed) == 0)
+        return false;
+    lock_errors(record);
+    const int32_t count = atomic_load(&record->error_count);
+    const int32_t kept = count < MPIOX_CACHE_ERRORS ? count : MPIOX_CACHE_ERRORS;
+    const bool between = count > kept && record->refused_first < end && record->refused_end > first;
+    mpiox_error_clear(out);
+    for (int32_t i = 0; i < kept && !found; i++) {
+        memcpy(out, record->errors[i], MPIOX_CACHE_ERROR_BYTES);
+        found = between || (out->offset < end && out->offset + out->length > first);
+    }
+    pthread_mutex_unlock(&record->error_lock);
+    out->what[MPIOX_CACHE_ERROR_BYTES - offsetof(mpiox_error, what)] = '\0';
+    out->delegate = cache->header->delegate + 1;
+    return found;
+}
+
+bool mpiox_cache_has_errors(const mpiox_cache *cache)
+{
+    bool found = false;
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES && !found; i++)
+        found = atomic_load(&cache->header->files[i].error_count) > 0;
+    return found;
+}
+
+void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out)
+{
+    mpiox_cache_counters *from = &cache->header->counters;
+    int64_t prefetch_used = 0, misses = 0;
+#define X(name, unit, meaning) atomic_store(&out->name, atomic_load_explicit(&from->name, memory_order_relaxed));
+    MPIOX_CACHE_COUNTERS(X)
+#undef X
+    for (size_t i = 0; i < sizeof out->flush_size_log2 / sizeof out->flush_size_log2[0]; i++)
+        atomic_store(&out->flush_size_log2[i], atomic_load_explicit(&from->flush_size_log2[i], memory_order_relaxed));
+    for (int i = 0; i < MPIOX_CACHE_SHARDS; i++) {
+        mpiox_cache_shard *shard = &cache->header->shards[i];
+        atomic_fetch_add(&out->writes, atomic_load_explicit(&shard->writes, memory_order_relaxed));
+        atomic_fetch_add(&out->reads, atomic_load_explicit(&shard->reads, memory_order_relaxed));
+        atomic_fetch_add(&out->bytes_written, atomic_load_explicit(&shard->bytes_written, memory_order_relaxed));
+        atomic_fetch_add(&out->bytes_read, atomic_load_explicit(&shard->bytes_read, memory_order_relaxed));
+        misses += atomic_load_explicit(&shard->misses, memory_order_relaxed);
+        prefetch_used += atomic_load_explicit(&shard->prefetch_used, memory_order_relaxed);
+    }
+    atomic_fetch_add(&out->misses, misses);
+    atomic_fetch_add(&out->prefetch_used, prefetch_used);
+    atomic_store(&out->hits, atomic_load(&out->writes) + atomic_load(&out->reads) - atomic_load(&out->misses));
+}
+
+void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end)
+{
+    _Atomic int64_t *known = &cache->header->files[file].end;
+    int64_t now = atomic_load_explicit(known, memory_order_relaxed);
+    while (now < end &&
+           !atomic_compare_exchange_weak_explicit(known, &now, end, memory_order_release, memory_order_relaxed)) {
+    }
+}

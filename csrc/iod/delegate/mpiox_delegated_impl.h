@@ -1,0 +1,210 @@
+/*
+ * mpiox_delegated_impl.h - the struct behind mpiox_delegated.h. Private to csrc/iod/delegate.
+ */
+#ifndef MPIOX_DELEGATED_IMPL_H
+#define MPIOX_DELEGATED_IMPL_H
+
+#include "mpiox_cache_page.h"
+#include "mpiox_delegated.h"
+
+/* Where this rank reads, for mpiox_delegated_ahead.c. Guarded by `lock`, which is only tried: a second thread that
+ * reads at the same moment leaves no trace. */
+typedef struct mpiox_delegated_reader {
+    pthread_mutex_t lock;
+    int64_t position, length; /* of the last read, stream bytes */
+    int64_t stride;           /* from the one before it to the last one */
+    int32_t streak;           /* reads in a row that kept the stride */
+    int64_t asked;            /* pages up to this one (in the direction of the stride) have been asked for */
+} mpiox_delegated_reader;
+
+/* Where this rank has written since the last fence at a delegate elsewhere, for mpiox_delegated_trace.c: file bytes. */
+typedef struct mpiox_delegated_trace {
+    atomic_int_least64_t first, past;
+    atomic_bool lost; /* what the delegate held */
+} mpiox_delegated_trace;
+
+struct mpiox_delegated {
+    mpiox_file *file;   /* borrowed */
+    mpiox_group *group; /* borrowed; the delegates in use are its first `owners` ones */
+    int32_t owners, ranges;
+    int64_t page_bytes, unit_bytes;
+    int32_t *index;                                   /* [owners] of the file record at each delegate */
+    _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
+    atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
+    bool any_remote;
+    pthread_mutex_t ordering; /* held while a write is collected, and while owner_of changes */
+    atomic_uint changes;      /* of owner_of */
+    bool collects;            /* small writes to delegates elsewhere may be collected */
+    struct {                  /* mpiox_delegated_behind.c */
+        atomic_bool listed;
+        struct mpiox_delegated *next;
+        int (*rewrite)(struct mpiox_delegated *, const mpiox_link_access *, mpiox_error *);
+    } behind;
+    struct mpiox_delegated *replica; /* acknowledgement level buddy: the second copy of dirty pages; else NULL */
+    int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
+    atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
+    atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and nobody has had it since, or ever will */
+    /* Under mpiox_delegated_move_lock(), of the rank that moves ranges: */
+    bool *idle;                        /* [owners] not of this job now */
+    int16_t placed[MPIOX_FILE_RANGES]; /* owner by range, as far as it knows. owner_of is left to those who access: what
+                                          they have collected for an old owner goes before anything to the new one */
+    struct mpiox_delegated *remapped_next;
+    mpiox_delegated_trace *traces; /* [owners] */
+    mpiox_stats_delegated stats;
+    mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
+    atomic_bool used;                  /* accessed through the delegates since the last fence */
+    atomic_bool passed_by;             /* this rank has written by other means; what is cached may be old */
+    pthread_mutex_t refreshing;        /* held while a thread of this rank drops that */
+    mpiox_delegated_reader reader;
+};
+
+static inline mpiox_delegate *mpiox_delegated_owner(const mpiox_delegated *delegated, int32_t owner)
+{
+    return &delegated->group->delegates[owner];
+}
+
+static inline int32_t mpiox_delegated_range_of(const mpiox_delegated *delegated, int64_t offset)
+{
+    return (int32_t)(offset / delegated->unit_bytes % delegated->ranges);
+}
+
+static inline void mpiox_delegated_count_up(atomic_int_least64_t *counter, int64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* ---- mpiox_delegated_request.c ----------------------------------------------------------------------------------- */
+
+/* A request without data to one delegate, local or not; answers are in *slot. MPIOX_E_UNSUPPORTED: it does not serve.
+ * */
+int mpiox_delegated_request(const mpiox_delegated *delegated, int32_t owner, mpiox_slot *slot);
+
+/* ---- mpiox_delegated_move.c -------------------------------------------------------------------------------------- */
+
+/* A page range changes hands. False: it could not be moved; it stays where it is, or its old owner is dead, or has not
+ * had it. least: of the move's version, 0 where nothing is known; more than 0: both say that they have it, and `to`
+ * must have it still. Between the two below, or before the file is open. Local, blocking. */
+bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to, int64_t least);
+/* The range is moving at `from`. If who moves it is gone, make the steps that are left. Local, blocking, any thread. */
+bool mpiox_delegated_take_over(const mpiox_delegated *delegated, int32_t range, int32_t from);
+/* MPIOX_OP_ADOPT of a range that nobody has. */
+int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version);
+/* One thread of the process moves ranges at a time. */
+void mpiox_delegated_move_lock(void);
+void mpiox_delegated_move_unlock(void);
+
+/* ---- mpiox_delegated_owners.c ------------------------------------------------------------------------------------ */
+
+typedef struct mpiox_range_state { /* what a delegate says of a range */
+    int16_t owner;                 /* or MPIOX_RANGE_MOVING */
+    int64_t version;
+} mpiox_range_state;
+
+/* MPIOX_OP_OWNER, `never`: with its promise. */
+int mpiox_delegated_ask_range(const mpiox_delegated *delegated, int32_t range, int32_t owner, bool never,
+                              mpiox_range_state *out);
+/* owner_of may be changed for ranges of this owner until end_change(): nothing is collected for it. False: something
+ * was, and it does not take it; write it again first (mpiox_delegated_settle()), since what follows may go to another
+ * owner, and must not be overwritten by it. Local, blocking, any thread. */
+bool mpiox_delegated_begin_change(mpiox_delegated *delegated, int32_t owner);
+void mpiox_delegated_end_change(mpiox_delegated *delegated);
+/* Take over, for accesses, to whom an owner has given ranges. take_over: those that move there, and whose mover is
+ * gone, are moved on. Nothing changes when it is dead, or begin_change() fails: who asks it again sees why. Local,
+ * blocking, any thread. */
+void mpiox_delegated_learn(mpiox_delegated *delegated, int32_t owner, bool take_over);
+/* The same into `placed`, for who moves ranges. */
+void mpiox_delegated_ask_owner(mpiox_delegated *delegated, int32_t owner);
+/* Rank 0 has opened the file at all delegates: fill `placed`; a range that nobody has, or two, is given to one.
+ * False: a delegate is dead. Local, blocking. */
+bool mpiox_delegated_find_owners(mpiox_delegated *delegated);
+
+/* ---- mpiox_delegated_heirs.c ------------------------------------------------------------------------------------- */
+
+/* The owner, as far as this rank knows, of some ranges is dead: owner_of says afterwards who has them now, or in_file
+ * is set. False: not yet, as mpiox_delegated_begin_change() has it. Local, blocking, any thread. */
+bool mpiox_delegated_inherit(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_file.c -------------------------------------------------------------------------------------- */
+
+/* This rank has found the delegate dead: when this returns, what it and its buddy held is in the file. */
+void mpiox_delegated_lose(mpiox_delegated *delegated, int32_t owner);
+
+/* ---- mpiox_delegated_fence.c ------------------------------------------------------------------------------------- */
+
+/* Drop what may be old (mpiox_delegated_pass_by()). Local, blocking, any thread. A deferred error that is found is
+ * the result. */
+int mpiox_delegated_refresh(mpiox_delegated *delegated, mpiox_error *error);
+
+/* ---- mpiox_delegated_errors.c ------------------------------------------------------------------------------------ */
+
+/* What went wrong at this rank's share of the delegates in one fence; start from {.path = of the file}. */
+typedef struct mpiox_delegated_late {
+    const char *path;
+    int64_t count;       /* ranges that could not be written */
+    mpiox_error lowest;  /* count > 0: that at the lowest offset */
+    int64_t past;        /* one past the last byte of all of them */
+    mpiox_error request; /* a flush, an fsync or a close that failed as a whole */
+} mpiox_delegated_late;
+
+void mpiox_delegated_late_add(mpiox_delegated_late *late, const mpiox_error *error);
+/* Take the errors of the file from one delegate; the first ones are said on standard error. Local, blocking. */
+void mpiox_delegated_late_take(const mpiox_delegated *delegated, int32_t owner, mpiox_delegated_late *late);
+/* All have been taken: say how many more there were. */
+void mpiox_delegated_late_end(const mpiox_delegated_late *late);
+/* Those of all ranks as one error; MPIOX_OK: there are none. Collective; the same on all ranks. */
+void mpiox_delegated_late_agree(mpiox_delegated *delegated, const mpiox_delegated_late *late, mpiox_error *error);
+/* Those of this rank alone. Local. */
+mpiox_error mpiox_delegated_late_alone(mpiox_delegated *delegated, const mpiox_delegated_late *late);
+
+/* ---- mpiox_delegated_behind.c ------------------------------------------------------------------------------------ */
+
+/* Makes a write again that a link has given back, to the owners of now. Local, blocking. 0, or a code with *error. */
+typedef int mpiox_delegated_rewrite(mpiox_delegated *delegated, const mpiox_link_access *lost, mpiox_error *error);
+
+/* Before the first write of the file that may be collected; more than once does no harm. Local, any thread. */
+void mpiox_delegated_enlist(mpiox_delegated *delegated, mpiox_delegated_rewrite *rewrite);
+/* Nothing of the file is collected any more. Local, any thread. */
+void mpiox_delegated_delist(mpiox_delegated *delegated);
+/* Writes, of any file, that the link to this delegate has collected and not delivered are made again. *found: there
+ * were some. 0, or the first failure's code with *error. Local, blocking, any thread. */
+int mpiox_delegated_settle(mpiox_delegated *delegated, int32_t owner, bool *found, mpiox_error *error);
+/* Everything that this rank has collected is with delegates or in the file. *error: the first failure, if it has none
+ * yet. Local, blocking. */
+void mpiox_delegated_drain(mpiox_delegated *delegated, mpiox_error *error);
+
+/* ---- mpiox_delegated_replica.c ----------------------------------------------------------------------------------- */
+
+/* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no buddy. */
+int32_t mpiox_replica_shift(const mpiox_group *group, int32_t owners);
+/* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking.
+ * */
+int mpiox_replica_trim(const mpiox_delegated *delegated, int32_t buddy, mpiox_error *error);
+/* The delegate is dead and, if it could be, rescued: bring what its buddy holds to the file. Once for each delegate.
+ * Local, blocking. False: there is no buddy, or no more. */
+bool mpiox_replica_restore(mpiox_delegated *delegated, int32_t owner);
+/* A fence is over: everything is in the file. This rank's share of the copies is discarded. */
+void mpiox_replica_discard(mpiox_delegated *delegated);
+
+/* ---- mpiox_delegated_trace.c ------------------------------------------------------------------------------------- */
+
+/* File bytes within [first, past) are with a delegate elsewhere. Local, any thread. */
+void mpiox_delegated_trace_add(mpiox_delegated *delegated, int32_t owner, int64_t first, int64_t past);
+/* Everything is in the file, or has been reported. */
+void mpiox_delegated_trace_clear(mpiox_delegated *delegated);
+/* Does this rank know of a delegate that has taken along what it held? */
+bool mpiox_delegated_trace_is_lost(const mpiox_delegated *delegated);
+/* At the end of a fence, when some rank knows of one: *error says where the bytes lay, or nothing had been written
+ * there and it is MPIOX_OK. Collective; the same on all ranks. */
+void mpiox_delegated_trace_report(const mpiox_delegated *delegated, mpiox_error *error);
+
+/* ---- mpiox_delegated_ahead.c ------------------------------------------------------------------------------------- */
+
+/* The first pages of a delegate among stream bytes [from, to), which the same access reads next: their number, at most
+ * MPIOX_OP_AHEAD. Local. */
+int32_t mpiox_delegated_rest(const mpiox_delegated *delegated, int64_t origin, int64_t from, int64_t to, int32_t owner,
+                             int64_t *pages);
+/* After a read of this rank: tell the delegates which pages will be read next, if a stride shows. Local; waits for
+ * nothing. */
+void mpiox_delegated_read_ahead(mpiox_delegated *delegated, int64_t origin, int64_t position, int64_t length);
+
+#endif

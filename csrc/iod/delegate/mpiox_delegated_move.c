@@ -1,0 +1,101 @@
+/*
+ * mpiox_delegated_move.c - one page range changes hands.
+ *
+ * Algorithm. Three requests: the old owner keeps everybody off, brings the range's pages to the file and drops them;
+ *            the new one takes it over; the old one sends on whoever asks. Accesses wait meanwhile. Who moves may die
+ *            between them: whoever waits for the range asks its old owner now and then for the move, and makes the
+ *            steps that are left. csrc/iod/server/mpiox_server_ranges.h says why no step takes effect twice, or late.
+ *            A new owner that dies may have had the range for a moment: then the range goes to it all the same, and
+ *            mpiox_delegated_heirs.c finds out that nobody has it.
+ * Guarantee. A range has one owner at a time; its pages are in the file before the next one has it.
+ */
+#include <pthread.h>
+
+#include "mpiox_delegated_impl.h"
+
+static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
+
+void mpiox_delegated_move_lock(void)
+{
+    pthread_mutex_lock(&moving);
+}
+
+void mpiox_delegated_move_unlock(void)
+{
+    pthread_mutex_unlock(&moving);
+}
+
+/* *heard (or NULL): refused, the version that is known there. */
+static int adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version, int64_t stamp,
+                 int64_t *heard)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_ADOPT};
+
+    slot.arg[0] = range;
+    slot.arg[1] = version;
+    slot.arg[2] = stamp;
+    const int code = mpiox_delegated_request(delegated, to, &slot);
+
+    if (heard != NULL)
+        *heard = code == MPIOX_E_ARG ? slot.arg[3] : 0;
+    return code;
+}
+
+int mpiox_delegated_adopt(const mpiox_delegated *delegated, int32_t range, int32_t to, int64_t version)
+{
+    return adopt(delegated, range, to, version, 0, NULL);
+}
+
+static int give(const mpiox_delegated *delegated, int32_t from, int64_t step, mpiox_slot *slot)
+{
+    slot->op = MPIOX_OP_GIVE;
+    slot->arg[2] = step;
+    return mpiox_delegated_request(delegated, from, slot);
+}
+
+/* The steps after the first. Returns who has the range then. *heard: as adopt() has it. */
+static int32_t finish(const mpiox_delegated *delegated, int32_t from, const mpiox_slot *begun, int64_t *heard)
+{
+    mpiox_slot end = *begun;
+    const int32_t to = (int32_t)begun->arg[1];
+    const int code = adopt(delegated, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], heard);
+
+    end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
+    (void)give(delegated, from, MPIOX_GIVE_END, &end); /* if it is dead nobody asks it */
+    return (int32_t)end.arg[1];
+}
+
+bool mpiox_delegated_move_range(mpiox_delegated *delegated, int32_t range, int32_t from, int32_t to, int64_t least)
+{
+    const int64_t step = least > 0 ? MPIOX_GIVE_REPAIR : MPIOX_GIVE_BEGIN;
+
+    for (int tries = 0; tries < 2; tries++) {
+        mpiox_slot slot = {.op = MPIOX_OP_GIVE};
+        int64_t heard = 0;
+
+        slot.arg[0] = range;
+        slot.arg[1] = to;
+        slot.arg[3] = least;
+        if (give(delegated, from, step, &slot) != MPIOX_OK)
+            return false;
+        delegated->placed[range] = (int16_t)finish(delegated, from, &slot, &heard);
+        if (delegated->placed[range] == to)
+            return true;
+        if (heard < least || heard + 1 >= MPIOX_VERSION_NEVER) /* it moves there, or never will */
+            return false;
+        least = heard + 1; /* its record is older than the one here, and knows of more moves */
+    }
+    return false;
+}
+
+bool mpiox_delegated_take_over(const mpiox_delegated *delegated, int32_t range, int32_t from)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_GIVE};
+
+    slot.arg[0] = range;
+    if (give(delegated, from, MPIOX_GIVE_TAKE_OVER, &slot) != MPIOX_OK || slot.arg[1] < 0 ||
+        slot.arg[1] >= delegated->owners)
+        return false;
+    (void)finish(delegated, from, &slot, NULL);
+    return true;
+}

@@ -1,0 +1,99 @@
+/*
+ * mpiox_link_core.h - the inside of a link: one request at a time, the views that the delegate knows; only
+ * csrc/iod/network includes it.
+ *
+ * Turns.  Several threads use a link. A request, from its first message to its last answer, has the connection for
+ *         itself; threads are served in the order in which they came.
+ * Death.  What fails on the connection ends the link: `alive` turns false for ever, both sockets are shut down, so
+ *         that whoever waits on them goes on at once.
+ */
+#ifndef MPIOX_LINK_CORE_H
+#define MPIOX_LINK_CORE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "mpiox_link_message.h"
+#include "mpiox_link_stream.h"
+
+enum { MPIOX_LINK_CHUNK = 256 * 1024 }; /* of the buffer that packs and unpacks */
+
+typedef struct mpiox_link_view_entry {
+    mpiox_typemap *view; /* NULL: none */
+    uint64_t used;
+} mpiox_link_view_entry;
+
+typedef struct mpiox_link_filter_entry {
+    mpiox_link_filter filter; /* unit_bytes 0: none */
+    uint64_t used;
+} mpiox_link_filter_entry;
+
+typedef struct mpiox_link_batch { /* collected writes: a message being made, or one without an answer yet */
+    char *bytes;                  /* records with their data, as they are sent; NULL: not allocated */
+    int64_t used;
+    int64_t last;    /* where the last record is; -1: none */
+    int32_t records; /* number of them */
+    int32_t first;   /* the first one that was not carried out */
+    uint32_t number; /* of the message, when it was sent */
+    bool sent;
+} mpiox_link_batch;
+
+typedef struct mpiox_link {
+    mpiox_link_stream stream;
+    int heart; /* socket of the heartbeats, or -1 */
+    pthread_t heart_thread;
+    bool has_heart;
+    atomic_bool alive;
+    int64_t page_bytes; /* of the delegate */
+    uint8_t session[MPIOX_HANDSHAKE_KEY];
+
+    pthread_mutex_t lock;
+    pthread_cond_t turn;
+    uint64_t tickets, serving;
+    double turn_began; /* seconds of the monotonic clock; 0: nobody has the turn */
+
+    /* With the turn: */
+    uint32_t number; /* of the last request that is answered */
+    uint32_t epoch;  /* of writes */
+    uint64_t openings;
+    uint64_t uses;
+    mpiox_link_view_entry views[MPIOX_LINK_VIEWS];
+    mpiox_link_filter_entry filters[MPIOX_LINK_FILTERS];
+    char *buffer; /* MPIOX_LINK_CHUNK bytes, on demand */
+
+    int64_t behind_bytes; /* of a batch; 0: writes are not collected */
+    mpiox_link_batch batches[2];
+    int32_t filling; /* which of them */
+    int32_t stuck;   /* why collected writes could not be carried out, or MPIOX_OK */
+    mpiox_error stuck_error;
+} mpiox_link;
+
+mpiox_link *mpiox_link_new(void);        /* without sockets, not alive; NULL: no memory */
+void mpiox_link_begin(mpiox_link *link); /* the caller's turn */
+void mpiox_link_end_turn(mpiox_link *link);
+/* The connection is lost, or the peer does not keep to the format. Any thread. Returns MPIOX_E_UNSUPPORTED. */
+int mpiox_link_fail(mpiox_link *link);
+
+/* The following with the turn. Each gives 0 or MPIOX_E_UNSUPPORTED, after mpiox_link_fail(). */
+
+/* Make a head ready to be sent. answered: it gets a number. The caller sends it and its body. */
+int mpiox_link_start(mpiox_link *link, mpiox_link_message *head, bool answered);
+/* Send a head with its body; iov[0] is for the head, and all of iov is modified. more: another message follows at
+ * once. */
+int mpiox_link_send(mpiox_link *link, mpiox_link_message *head, struct iovec *iov, int count, bool answered, bool more);
+/* The head of the next answer, which must be to request `number` of this kind and have at most max_bytes of body. */
+int mpiox_link_receive(mpiox_link *link, uint16_t op, uint32_t number, int64_t max_bytes, mpiox_link_message *head);
+/* Read the body of an answer: a mpiox_error if the head's result is negative (or nothing). */
+int mpiox_link_receive_error(mpiox_link *link, const mpiox_link_message *head, mpiox_error *error);
+/* A request without body, and its answer's head. */
+int mpiox_link_ask(mpiox_link *link, mpiox_link_message *head, int64_t max_bytes, mpiox_link_message *answer);
+
+/* The delegate's number for a view (NULL: -1) or a filter; sent to it if it does not know them. May also give
+ * MPIOX_E_FULL: the view's description is too long. */
+int mpiox_link_name_view(mpiox_link *link, const mpiox_typemap *view, int16_t *number);
+int mpiox_link_name_filter(mpiox_link *link, const mpiox_link_filter *filter, int16_t *number);
+/* Would naming them take the numbers of others away? Then requests that name those must be over first. */
+bool mpiox_link_replaces(const mpiox_link *link, const mpiox_typemap *view, const mpiox_link_filter *filter);
+char *mpiox_link_buffer(mpiox_link *link); /* MPIOX_LINK_CHUNK bytes; NULL: no memory */
+
+#endif

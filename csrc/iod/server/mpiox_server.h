@@ -1,0 +1,63 @@
+/*
+ * mpiox_server.h - a delegate: serves the page cache of its segment, and moves pages between it and the file system.
+ *
+ *   mpiox_server_run.c       creating, running, ending; the service thread and the I/O threads
+ *   mpiox_server_files.c     the records of the files, their descriptors, fences
+ *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
+ *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
+ *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
+ *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
+ *   mpiox_server_order.c     I/O threads: what is next, where a scheduler says so
+ *   mpiox_server_share.c     who gets the next frame, under weighted fair queueing
+ *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
+ *   mpiox_server_replica.c   copies of other delegates' pages
+ *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits
+ *
+ * Threads. One service thread takes requests (mpiox_ring.h) and never makes a file-system call that moves data; I/O
+ * threads flush and fill. The thread that runs mpiox_server_run() is the service thread. In thread mode several servers
+ * live in one process, beside the program: nothing here is global, no signal handler is set, nothing is printed.
+ * No MPI anywhere: a delegate goes on when the MPI library around it is gone.
+ */
+#ifndef MPIOX_SERVER_H
+#define MPIOX_SERVER_H
+
+#include "mpiox_cache.h"
+#include "mpiox_segment.h"
+
+typedef struct mpiox_server mpiox_server;
+
+typedef struct mpiox_server_options {
+    mpiox_cache_geometry geometry; /* page_bytes, cap_bytes, slots */
+    int32_t delegate, delegates;
+    int32_t io_threads;     /* 1 .. MPIOX_CACHE_MAX_THREADS - 1 */
+    int32_t prefetch_pages; /* read ahead of each reader at most; 0: off */
+    int32_t storage;        /* mpiox_storage_kind */
+    /* The order in which requests are served: a policy of csrc/iod/schedule, or "" and "elevator" for the built-in one.
+     * */
+    char scheduler[16];
+    int64_t quantum; /* bytes; 0: 4 MiB */
+    int32_t window_us, order_patience_ms;
+    double patience_s; /* with no client ever having joined for so long, the delegate ends; 0: 60 */
+} mpiox_server_options;
+
+/* Bytes of a file that could not be written, of which nobody was told. */
+typedef struct mpiox_server_lost {
+    mpiox_error error;
+    char path[MPIOX_CACHE_PATH_BYTES];
+} mpiox_server_lost;
+
+/* Make the segment and format it; state STARTING. *address is what clients of this node attach by. 0, MPIOX_E_ARG,
+ * MPIOX_E_FULL, MPIOX_E_NOMEM. */
+int mpiox_server_create(const mpiox_server_options *options, mpiox_server **out, mpiox_segment_address *address,
+                        mpiox_error *error);
+const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
+/* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
+void mpiox_server_seal(mpiox_server *server);
+/* Serve until every client that joined has left or died (DETACH, or its life mutex), or mpiox_server_stop(). Then flush
+ * everything, state ENDED. Blocking. Returns MPIOX_OK, or MPIOX_E_IO when bytes could not be written at the end and no
+ * client was left to be told: *lost_count times, of which up to max are in *lost; the caller prints them. */
+int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int *lost_count);
+void mpiox_server_stop(mpiox_server *server); /* any thread */
+void mpiox_server_free(mpiox_server *server); /* NULL-safe; not while it runs */
+
+#endif

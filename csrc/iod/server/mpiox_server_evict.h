@@ -1,0 +1,23 @@
+/*
+ * mpiox_server_evict.h - a frame for a page that comes. Private to csrc/iod/server; all functions with the lock.
+ */
+#ifndef MPIOX_SERVER_EVICT_H
+#define MPIOX_SERVER_EVICT_H
+
+#include "mpiox_server_state.h"
+
+/* A frame without a page, to be given to mpiox_server_put_in() at once: one that is free, or reusable, or, if `press`,
+ * one that can leave. NO_FRAME: none. */
+uint32_t mpiox_server_find_room(mpiox_server *server, bool press);
+/* The page comes into such a frame; it is held for a client if `hold`. */
+void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool hold);
+/* Requests are parked: see to it that frames for them are on their way, or worth waiting for. */
+void mpiox_server_press(mpiox_server *server);
+/* Take the page of an exclusive, clean frame out: free. */
+void mpiox_server_take_out(mpiox_server *server, uint32_t frame);
+/* The frame has been written and is clean: is it at the disposal of other pages now? */
+void mpiox_server_offer(mpiox_server *server, uint32_t frame);
+/* A page that was read ahead: has it been used? Then it is like any other from now on. */
+bool mpiox_server_judge(mpiox_server *server, uint32_t frame);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * mpiox_server_flush.h - dirty pages to the file. Private to csrc/iod/server.
+ */
+#ifndef MPIOX_SERVER_FLUSH_H
+#define MPIOX_SERVER_FLUSH_H
+
+#include "mpiox_server_state.h"
+
+/* I/O thread, with the lock, which is given back meanwhile: write, drop or cut the next frames. False: none waits. */
+bool mpiox_server_flush_some(mpiox_server *server, mpiox_io *io);
+/* The same with these frames, which wait for it and follow each other, up to MPIOX_RUN_FRAMES; one that is to be cut is
+ * alone. */
+void mpiox_server_flush_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count);
+
+#endif

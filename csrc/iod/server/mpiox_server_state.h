@@ -1,0 +1,267 @@
+/*
+ * mpiox_server_state.h - what the files of a delegate share. Private to csrc/iod/server.
+ *
+ * One lock protects everything here. It is held for bookkeeping only, never during a file-system call or a wait for
+ * clients. A thread that moves bytes of a frame marks it busy first, so that nobody else works on it, and leaves the
+ * lock. Others add to what is wanted of the frame meanwhile; mpiox_server_put_down() queues it again for that.
+ *
+ *   Residence  every frame is in one list: free, recent, frequent, ahead, reusable or leaving (mpiox_server_pages.c)
+ *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop,
+ *              cut) or in a queue (fill), or both
+ *   Fences     a fence counts the frames that it waits for; a frame knows by bits which fences wait for it
+ */
+#ifndef MPIOX_SERVER_STATE_H
+#define MPIOX_SERVER_STATE_H
+
+#include <pthread.h>
+
+#include "mpiox_ring.h"
+#include "mpiox_schedule.h"
+#include "mpiox_server.h"
+#include "mpiox_server_target.h"
+#include "mpiox_storage.h"
+
+#define MPIOX_NO_REQUEST UINT32_MAX
+
+enum {
+    MPIOX_FENCES = 64,       /* at once; more wait */
+    MPIOX_RUN_FRAMES = 256,  /* pages of one piece of work, at most */
+    MPIOX_SCRATCH = 1 << 16, /* bytes of a thread's buffer */
+    MPIOX_LOST = 64,         /* errors that nobody took, kept for mpiox_server_run() */
+    MPIOX_RETIRED = 4        /* older handles of a file, kept until it is closed */
+};
+
+enum mpiox_residence {
+    MPIOX_FREE,     /* no page */
+    MPIOX_RECENT,   /* pages that came once: first in, first out */
+    MPIOX_FREQUENT, /* pages that came back soon after they had left: clock */
+    MPIOX_AHEAD,    /* read ahead, and not found to be used yet */
+    MPIOX_REUSABLE, /* still there, but next to go: clean when they came here */
+    MPIOX_LEAVING,  /* an I/O thread makes them reusable or free */
+    MPIOX_RESIDENCES
+};
+
+enum mpiox_want {
+    MPIOX_WANT_FLUSH = 1,
+    MPIOX_WANT_DROP = 2, /* flush, then take the page out of the cache */
+    MPIOX_WANT_CUT = 4,  /* drop the bytes that a fence discards */
+    MPIOX_WANT_FILL = 8,
+    MPIOX_WANT_AHEAD = 16 /* fill, when there is nothing else to do */
+};
+
+enum mpiox_link_kind { MPIOX_LINK_RESIDENCE, MPIOX_LINK_FILE, MPIOX_LINK_FILL, MPIOX_LINKS };
+
+typedef struct mpiox_frame_list { /* doubly linked, by frame numbers */
+    uint32_t first, last;
+    int32_t count;
+    enum mpiox_link_kind kind;
+} mpiox_frame_list;
+
+typedef struct mpiox_requests { /* slots, first in first out, singly linked by numbers */
+    uint32_t first, last;
+    int32_t count;
+} mpiox_requests;
+
+typedef struct mpiox_frame_info { /* what only the delegate knows about a frame */
+    struct {
+        uint32_t previous, next;
+    } links[MPIOX_LINKS];
+    uint32_t left, right, priority; /* in the tree of the file */
+    mpiox_requests waiting;         /* for this page */
+    uint64_t fences;                /* bits of the fences that wait for it */
+    double held_since;              /* a client has not let go of it since; 0: not so */
+    double seen_at;                 /* when `writes` of the frame was first seen to be this: */
+    uint32_t seen_writes;
+    bool incomplete; /* it left before all of it was dirty */
+    bool suspect;    /* it was held when a client was found dead, and nobody has had it alone since */
+    uint8_t residence, wants, tries;
+    bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
+    uint32_t marked_writes; /* ...this */
+    bool busy, in_tree;
+    bool frequent;       /* came from MPIOX_FREQUENT */
+    int8_t fill_queue;   /* 0 none, 1 on demand, 2 ahead */
+    uint32_t ordered[2]; /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
+    int32_t reader;      /* client + 1 who asked for it to be filled first; 0: not known */
+} mpiox_frame_info;
+
+typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
+    double usefulness;              /* average share of pages that were used, 0 .. 1 */
+    int32_t issued, used;           /* since the average was last renewed */
+    int32_t misses;                 /* since a page was last tried, while reading ahead is stopped */
+} mpiox_ahead_record;
+
+typedef struct mpiox_server_move { /* of one page range, see mpiox_server_ranges.h */
+    uint32_t version;              /* the newest that this delegate has heard of */
+    uint32_t adopted;              /* that with which it became this delegate's; 0: it never did, or from the start */
+    int64_t adopted_stamp;         /* of that move */
+    int64_t stamp;                 /* it is moving: the move's, see mpiox_server_ranges.h, */
+    int32_t client;                /* who moves it, -1: not known, */
+    uint32_t join;                 /* as mpiox_ring_join_of() has it, */
+    int16_t to;                    /* and to whom */
+} mpiox_server_move;
+
+typedef struct mpiox_server_file {
+    mpiox_storage *storage;  /* NULL: not open */
+    bool readable, writable; /* the handle */
+    bool read;               /* a page was to be filled */
+    int32_t servers, weight; /* see MPIOX_OP_OPEN */
+    mpiox_server_targets targets;
+    mpiox_storage *retired[MPIOX_RETIRED];
+    mpiox_frame_list frames; /* of the file's pages */
+    uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
+    int64_t position;        /* page where the I/O threads go on */
+    int32_t syncing;         /* fences whose fsync has not ended */
+    mpiox_ahead_record ahead;
+    int64_t stamp; /* no other record of any delegate has it; above 0 */
+    mpiox_server_move moves[MPIOX_FILE_RANGES];
+} mpiox_server_file;
+
+typedef struct mpiox_fence {
+    bool used;
+    int32_t file;       /* -1: all */
+    int32_t range;      /* only pages of this range; -1: of all */
+    int64_t first, end; /* pages */
+    int64_t cut;        /* discard from this byte on; -1: no discarding */
+    bool stable, drop, closing;
+    int64_t pending;                           /* frames */
+    mpiox_slot *slot;                          /* to be answered, or NULL */
+    mpiox_word *done;                          /* to be set, or NULL */
+    mpiox_storage *handles[1 + MPIOX_RETIRED]; /* to be closed */
+    mpiox_error error;                         /* of the fsync or close */
+} mpiox_fence;
+
+typedef struct mpiox_ghost { /* a page that has left the cache */
+    int64_t page;
+    int32_t file;
+    uint32_t number; /* of its leaving */
+    bool incomplete; /* it was written before all of it was dirty */
+} mpiox_ghost;
+
+struct mpiox_server {
+    mpiox_server_options options;
+    mpiox_segment segment;
+    mpiox_segment_address address;
+    mpiox_cache cache;
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* there is some for an I/O thread */
+    atomic_bool stop;    /* mpiox_server_stop() */
+    bool ending;         /* no page comes into the cache any more */
+    bool finish;         /* I/O threads: end when nothing is left to do */
+
+    mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
+    int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
+    int32_t fences_used;
+    double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
+
+    mpiox_frame_info *info; /* [frames] */
+    mpiox_frame_list lists[MPIOX_RESIDENCES];
+    mpiox_frame_list fills, aheads; /* frames to be filled */
+    int32_t wanted;                 /* frames that are busy or of which something is wanted */
+    int32_t writing;                /* frames that are to be flushed, dropped or cut */
+    mpiox_ghost *ghosts;            /* [ghost_count] by hash */
+    uint32_t ghost_count, ghost_number;
+
+    double patience;      /* seconds that a parked request waits while other clients write */
+    double waiting_since; /* one waits for that; 0: none does */
+    double progress_at;   /* when the number of writes was first seen to be this: */
+    int64_t progress;
+    int32_t regrets, regrets_needed; /* while patience is 0 */
+
+    uint32_t *request_next; /* [slots] */
+    mpiox_requests parked;  /* for a frame */
+    mpiox_requests fencing; /* for a free fence */
+
+    mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
+    int32_t next_record; /* where to look for a free one */
+    int64_t records_made;
+    int32_t file_turn; /* of the I/O threads */
+    bool fill_turn;
+    mpiox_fence fences[MPIOX_FENCES];
+    uint32_t *operations; /* ring of [slots + MPIOX_FENCES]: slots (open), then fences (sync, close) */
+    uint32_t operations_head, operations_count;
+
+    int32_t idle_threads;
+    _Atomic int32_t clients; /* alive */
+    _Atomic bool joined;     /* a client was seen */
+    _Atomic int32_t dead;    /* clients that died, whose holds may be left */
+    int32_t suspects;        /* frames */
+    mpiox_server_lost lost[MPIOX_LOST];
+    int32_t lost_count; /* may be larger than MPIOX_LOST */
+};
+
+/* An I/O thread's own memory. */
+typedef struct mpiox_io {
+    mpiox_server *server;
+    pthread_t thread;
+    int32_t file;
+    int32_t count;
+    uint32_t frames[MPIOX_RUN_FRAMES];
+    uint32_t writes[MPIOX_RUN_FRAMES]; /* of each frame, before its dirty bytes were looked at */
+    uint64_t fences[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
+    uint8_t outcome[MPIOX_RUN_FRAMES];
+    mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
+    mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */
+    char *scratch;
+} mpiox_io;
+
+static inline void mpiox_server_count(const mpiox_server *server, atomic_int_least64_t *counter, int64_t by)
+{
+    (void)server;
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+#define MPIOX_COUNT(server, name, by) mpiox_server_count(server, &(server)->cache.header->counters.name, by)
+
+static inline int64_t mpiox_server_page_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].page, memory_order_relaxed);
+}
+
+static inline int32_t mpiox_server_file_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].file, memory_order_relaxed);
+}
+
+static inline int64_t mpiox_server_dirty_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].dirty, memory_order_acquire);
+}
+
+/* ---- lists and requests (all functions from here on: with the lock) ---------------------------------------------- */
+
+void mpiox_server_list_append(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
+void mpiox_server_list_remove(mpiox_server *server, mpiox_frame_list *list, uint32_t frame);
+/* Move a frame to the end of a residence. */
+void mpiox_server_reside(mpiox_server *server, uint32_t frame, enum mpiox_residence residence);
+void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_residence residence); /* to its start */
+
+/* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
+bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
+bool mpiox_server_replicas_are_full(const mpiox_server *server);
+
+void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
+mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */
+mpiox_slot *mpiox_server_requests_take(mpiox_server *server, mpiox_requests *queue); /* the first, NULL: none */
+/* Move all of `from` behind `queue`. */
+void mpiox_server_requests_move(mpiox_server *server, mpiox_requests *queue, mpiox_requests *from);
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+/* Something is wanted of a frame that has a page. */
+void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants);
+/* That is done, or wanted no more; by the thread that works on the frame. */
+void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants);
+/* The calling thread works on the frame: it is in no queue any more. */
+void mpiox_server_take_up(mpiox_server *server, uint32_t frame);
+/* It no longer does; what is wanted still is queued. */
+void mpiox_server_put_down(mpiox_server *server, uint32_t frame);
+/* With a scheduler: take its next batch out, which is to be read or written. Returns how many frames, in file order. */
+int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write);
+/* One of them is not taken up: it waits again. */
+void mpiox_server_order_again(mpiox_server *server, uint32_t frame);
+/* The next frame of a file that waits to be flushed, in file order from the file's position on, then from its start;
+ * NO_FRAME: none. */
+uint32_t mpiox_server_next_in_file(const mpiox_server *server, int32_t file);
+void mpiox_server_add_operation(mpiox_server *server, uint32_t operation);
+void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * mpiox_buffers_memory.c - sizes, addresses and placement in the node's shared memory (content:
+ * mpiox_collective_memory.h).
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "mpiox_buffers.h"
+
+static int64_t round_up(int64_t bytes, int64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* More than one memory node? Then it matters who touches a page first. */
+static bool has_numa(void)
+{
+    return access("/sys/devices/system/node/node1", F_OK) == 0;
+}
+
+/* Pages lie in the memory of whoever first touches them: every aggregator does so for its own collective buffers,
+ * once per segment, so that its requests and most of its ranks' copies stay in that memory. The segment is all
+ * zeros still. */
+static void place_buffers(mpiox_buffers *b)
+{
+    mpiox_topology *topology = b->file->topology;
+    const int64_t page = sysconf(_SC_PAGESIZE), bytes = b->per_aggregator * b->window_bytes;
+    if (topology->segment_placed || !has_numa())
+        return;
+    topology->segment_placed = true;
+    for (int local = 0; local < b->n_local; local++) {
+        if (b->aggregators[b->local[local]] != topology->rank)
+            continue;
+        volatile char *own = b->buffers + (int64_t)local * bytes;
+        for (int64_t at = 0; at < bytes; at += page)
+            own[at] = 0;
+    }
+}
+
+int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error *error)
+{
+    enum { PAGE = 4096 };
+    mpiox_topology *topology = b->file->topology;
+    if (b->state)
+        return MPIOX_OK;
+    const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
+    const int64_t at_posts = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
+    const int64_t at_nodes = at_posts + (int64_t)sizeof(mpiox_post) * topology->node_size;
+    const int64_t at_slots = round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
+    const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
+    const int64_t at_maps = round_up(at_buffers + slots * b->window_bytes, PAGE);
+    const int64_t at_transport = round_up(at_maps + slots * b->window_bytes, PAGE);
+    /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
+    const uint64_t layout = (uint64_t)b->window_bytes << 24 | (uint64_t)slots;
+    const int code = mpiox_topology_segment(topology, at_transport + transport_bytes, layout, error);
+    if (code != MPIOX_OK)
+        return code;
+    char *base = topology->segment.base;
+    b->state = (mpiox_call_state *)base;
+    b->posts = (mpiox_post *)(base + at_posts);
+    b->nodes = (mpiox_node_access *)(base + at_nodes);
+    b->slots = (mpiox_buffer_slot *)(base + at_slots);
+    b->buffers = base + at_buffers;
+    b->maps = (unsigned char *)base + at_maps;
+    b->transport_memory = base + at_transport;
+    place_buffers(b);
+    return MPIOX_OK;
+}
+
+void mpiox_buffers_reset(mpiox_buffers *b)
+{
+    for (int64_t i = 0; i < (int64_t)b->n_local * b->per_aggregator; i++) {
+        mpiox_buffer_slot *slot = &b->slots[i];
+        atomic_store(&slot->phase.value, 0);
+        atomic_store(&slot->arrived, 0);
+        atomic_store(&slot->claimed, 0);
+        atomic_store(&slot->window, -1);
+        atomic_store(&slot->eof, INT64_MAX);
+    }
+    atomic_store(&b->state->failed, 0);
+    atomic_store(&b->state->eof, INT64_MAX);
+}
+
+void mpiox_buffers_free(mpiox_buffers *b)
+{
+    mpiox_plan_free(b->plan);
+    free(b->extents[0]);
+    free(b->extents[1]);
+    free(b->aggregators);
+    free(b->local);
+}
+
+void mpiox_buffers_fail(mpiox_buffers *b, const mpiox_error *error)
+{
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(&b->state->failed, &none, 1)) {
+        b->state->error = *error;
+        b->state->error.rank = b->file->topology->rank;
+        atomic_store(&b->state->failed, 2);
+    }
+}

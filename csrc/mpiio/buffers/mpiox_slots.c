@@ -1,0 +1,137 @@
+/*
+ * mpiox_slots.c - the states of the collective buffers: which window is in which, and who does its I/O.
+ *
+ * Algorithm. Every rank passes through the same sequence of windows. Write: a rank waits until the window's slot is
+ *            free, copies its pieces in and arrives; the last one to arrive does the I/O at once, while the data is
+ *            still in cache, and the others are already filling the aggregator's next buffer. Read: the first rank that
+ *            comes to a free slot claims it and loads it; a rank that would wait loads one of the next windows instead;
+ *            all copy out and arrive; the last frees the slot. With mpiox_io_rank=owner only the aggregator itself does
+ *            the I/O.
+ * Guarantee. Slots pass through their phases (mpiox_collective_memory.h) in one order that every rank computes alike,
+ *            so there is no cycle of waits; after an error the sequence goes on without moving data.
+ */
+#include "mpiox_buffers.h"
+#include "mpiox_wait.h"
+
+static bool may_do_io(const mpiox_call *call, int local)
+{
+    const mpiox_buffers *b = call->b;
+    return b->file->hints.io_rank == MPIOX_IO_ANY || b->aggregators[b->local[local]] == b->file->topology->rank;
+}
+
+static bool claim(mpiox_buffer_slot *slot, uint32_t use)
+{
+    return atomic_compare_exchange_strong(&slot->claimed, &use, use + 1);
+}
+
+void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot)
+{
+    if (atomic_fetch_add(&slot->arrived, 1) + 1 < (uint32_t)call->participants)
+        return;
+    const uint32_t phase = mpiox_word_get(&slot->phase);
+    atomic_store(&slot->arrived, 0);
+    if (!call->write) { /* phase is odd: everybody has copied out */
+        mpiox_word_set(&slot->phase, phase + 1);
+    } else if (may_do_io(call, mpiox_slot_local(call->b, slot)) && claim(slot, phase / 2)) {
+        mpiox_window_write(call, slot);
+        mpiox_word_set(&slot->phase, phase + 2);
+    } else {
+        mpiox_word_set(&slot->phase, phase + 1); /* the owner will see it */
+    }
+}
+
+/* Write, owner only: I/O of full windows of this rank's file domains. */
+static bool write_full(mpiox_call *call)
+{
+    mpiox_buffers *b = call->b;
+    bool worked = false;
+    for (int local = 0; local < b->n_local; local++) {
+        if (!may_do_io(call, local))
+            continue;
+        for (int i = 0; i < b->per_aggregator; i++) {
+            mpiox_buffer_slot *slot = mpiox_slot_of(b, local, (uint32_t)i);
+            const uint32_t phase = mpiox_word_get(&slot->phase);
+            if (phase % 2 == 0 || !claim(slot, phase / 2))
+                continue;
+            mpiox_window_write(call, slot);
+            mpiox_word_set(&slot->phase, phase + 1);
+            worked = true;
+        }
+    }
+    return worked;
+}
+
+/* Read: load window `window` into its slot if the slot is free and nobody else has taken it on. */
+static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
+{
+    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;
+    if (mpiox_word_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
+        !claim(slot, use))
+        return false;
+    atomic_store(&slot->window, window);
+    mpiox_window_read(call, slot);
+    mpiox_word_set(&slot->phase, 2 * use + 1);
+    return true;
+}
+
+/* Read: load one of the windows that this rank will come to next, as far as there are free buffers. */
+static bool load_ahead(mpiox_call *call)
+{
+    mpiox_buffers *b = call->b;
+    for (int local = 0; local < b->n_local; local++) {
+        if (!may_do_io(call, local))
+            continue;
+        uint32_t sequence = call->progress[local].begun;
+        const uint32_t stop = sequence + (uint32_t)b->per_aggregator;
+        for (int64_t window = mpiox_window_next_round(call, call->progress[local].next);
+             window < call->rounds && sequence != stop; window = mpiox_window_next_round(call, window + 1)) {
+            if (mpiox_window_extents(call, b->local[local], window, b->extents[1]) == 0)
+                continue;
+            if (load(call, mpiox_slot_of(b, local, sequence), sequence, window))
+                return true;
+            sequence++;
+        }
+    }
+    return false;
+}
+
+bool mpiox_slots_idle(void *context)
+{
+    mpiox_call *call = context;
+    if (call->write ? write_full(call) : load_ahead(call))
+        return true;
+    return mpiox_topology_progress(call->b->file->topology);
+}
+
+void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
+{
+    const mpiox_idle idle = {mpiox_slots_idle, call};
+    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
+    uint32_t phase = mpiox_word_get(&slot->phase);
+    if (phase == target || (!call->write && load(call, slot, sequence, window)))
+        return;
+    const double begun = mpiox_now(), io_before = call->b->file->stats.io_s;
+    mpiox_wait_for("other ranks to fill, write or read window", window);
+    while ((phase = mpiox_word_get(&slot->phase)) != target) {
+        if (!call->write && load(call, slot, sequence, window))
+            break;
+        mpiox_wait_while(&slot->phase, phase, &idle);
+    }
+    mpiox_wait_for(NULL, -1);
+    call->b->file->stats.wait_s += mpiox_now() - begun - (call->b->file->stats.io_s - io_before);
+}
+
+/* The owner leaves when its windows are written. */
+void mpiox_slots_finish(mpiox_call *call)
+{
+    mpiox_buffers *b = call->b;
+    const mpiox_idle idle = {mpiox_slots_idle, call};
+    const uint32_t each = (uint32_t)b->per_aggregator;
+    if (b->file->hints.io_rank == MPIOX_IO_ANY)
+        return;
+    for (int local = 0; local < b->n_local; local++)
+        for (uint32_t i = 0; may_do_io(call, local) && i < each; i++) {
+            const uint32_t uses = (call->progress[local].begun + each - 1 - i) / each;
+            mpiox_wait_reach(&mpiox_slot_of(b, local, i)->phase, 2 * uses, &idle);
+        }
+}

@@ -1,0 +1,62 @@
+/*
+ * mpiox_rounds.c - the rounds of a two-phase collective.
+ *
+ * Problem.   Move the pieces of every rank to or from the windows of all aggregators, overlapping copies with
+ *            file-system requests, on possibly fewer cores than ranks.
+ * Algorithm. Round r works on window r of every aggregator; rounds without data are left out. A rank copies its pieces
+ *            to or from the windows of its node's aggregators (buffers/mpiox_slots.c says when and who does the I/O);
+ *            the transport moves what belongs to windows of other nodes.
+ * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory:
+ *            docs/architecture.md.
+ */
+#include "mpiox_collective_impl.h"
+#include "mpiox_event.h"
+
+/* One window of one local aggregator. */
+static void work_window(mpiox_call *call, int local)
+{
+    mpiox_buffers *b = call->b;
+    const int64_t n = mpiox_window_extents(call, b->local[local], call->round, b->extents[0]);
+    call->progress[local].next = call->round + 1;
+    if (n == 0)
+        return;
+    const uint32_t sequence = call->progress[local].begun++;
+    mpiox_buffer_slot *slot = mpiox_slot_of(b, local, sequence);
+    mpiox_slot_await(call, slot, sequence, call->round);
+    if (call->first < call->last && !mpiox_buffers_failed(b))
+        mpiox_window_copy(call, slot, b->extents[0], n);
+    if (call->write)
+        atomic_store(&slot->window, call->round);
+    if (local != call->held)
+        mpiox_slot_arrive(call, slot);
+}
+
+static void run_round(mpiox_transport *transport, mpiox_call *call, int turn)
+{
+    const mpiox_buffers *b = call->b;
+    const int64_t event = mpiox_event_begin();
+
+    for (int i = 0; i < b->n_local; i++)
+        work_window(call, (i + turn) % b->n_local);
+    (call->write ? transport->ops->deliver : transport->ops->fetch)(transport, call);
+    if (event != 0)
+        mpiox_event_end(call->write ? "write_round" : "read_round", b->file->path, -1, -1, event,
+                        "\"round\":%lld,\"rounds\":%lld,\"aggregators\":%d", (long long)call->round,
+                        (long long)call->rounds, b->n_local);
+}
+
+void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
+{
+    const mpiox_buffers *b = call->b;
+    /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
+    const int turn = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
+    call->turn = 0;
+    for (call->round = mpiox_window_next_round(call, 0); call->round < call->rounds;
+         call->round = mpiox_window_next_round(call, call->round + 1)) {
+        run_round(transport, call, turn);
+        call->turn++;
+    }
+    transport->ops->finish(transport, call);
+    if (call->write)
+        mpiox_slots_finish(call);
+}

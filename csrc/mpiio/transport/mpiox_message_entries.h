@@ -1,0 +1,36 @@
+/*
+ * mpiox_message_entries.h - what a message says of the pieces of one rank in one window, and moving their data.
+ *
+ * An entry names stream bytes of a rank's view where every node knows that view, lists the pieces where it does not,
+ * or is an extent of the file. It never crosses an extent of the window. Local; nothing here calls MPI.
+ */
+#ifndef MPIOX_MESSAGE_ENTRIES_H
+#define MPIOX_MESSAGE_ENTRIES_H
+
+#include "mpiox_messages.h"
+
+/* Yields what this rank (with exchange->whole: this node) brings for one window, in portions of at most half_bytes -
+ * step_bytes bytes; the same ones every time. Uses b->extents[0]. */
+typedef struct mpiox_portions {
+    const mpiox_messages *m;
+    mpiox_extent extent;
+    int64_t n, next;  /* extents of the window, and the one to go on with */
+    int64_t from, to; /* what is left of the one before: stream bytes, with exchange->whole file offsets */
+    int64_t bytes;    /* of the portion that was yielded last: entry, runs and data, padded */
+} mpiox_portions;
+
+void mpiox_portions_begin(const mpiox_messages *m, mpiox_portions *portions, int aggregator, int64_t round);
+/* False when there are no more. */
+bool mpiox_portions_next(mpiox_portions *portions, mpiox_message_entry *entry);
+
+/* The portion that was yielded last: entry, runs and (writes) data into `bytes`. */
+void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entry *entry, char *bytes);
+/* Reads: this rank's part of the data that came for a portion into its memory. */
+void mpiox_entry_take(const mpiox_messages *m, const char *bytes);
+
+/* At the aggregator, in the inbox's window: place data (write), or fetch it into `data` and set entry->length to what
+ * lies before the end of the file (read). False: the entry makes no sense. */
+bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry, const char *runs, const char *data);
+bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, const char *runs, char *data);
+
+#endif

@@ -1,0 +1,143 @@
+/*
+ * mpiox_messages_read.c - a round that reads: ask, answer, take. See mpiox_transport_messages.c.
+ *
+ * A step is asked for before the one before it has come, where the node's ranks are ready: its windows are loaded and
+ * its pieces collected meanwhile. The reply to an area takes the place of its portions in the pool; what is sent are
+ * their entries alone, one behind the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_message_directions.h"
+#include "mpiox_message_entries.h"
+#include "mpiox_message_inbox.h"
+#include "mpiox_message_turns.h"
+#include "mpiox_message_sends.h"
+
+/* Entries and runs of the portions in [bytes, bytes + length), without the room for data; returns their size. */
+static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
+{
+    int64_t used = 0;
+    *end = false;
+    for (int64_t at = 0; at < length;) {
+        mpiox_message_entry entry;
+        memcpy(&entry, bytes + at, sizeof entry);
+        const int64_t head = (int64_t)sizeof entry + entry.run_bytes;
+        if (out)
+            memcpy(out + used, bytes + at, (size_t)head);
+        used += head;
+        at += head + mpiox_entry_padded(entry.length);
+        *end = entry.rank == MPIOX_ENTRY_END;
+    }
+    return used;
+}
+
+/* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
+static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, int to, char *bytes, int64_t length)
+{
+    mpiox_buffers *b = m->base.b;
+    const MPI_Comm comm = b->file->topology->comm;
+    const int half = (int)(step & 1);
+    bool end;
+    const int64_t asked = compact(bytes, length, NULL, &end),
+                  data = length - (end ? (int64_t)sizeof(mpiox_message_entry) : 0);
+    char *request = malloc((size_t)asked);
+    if (!request)
+        mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
+    compact(bytes, length, request, &end);
+    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(turn), comm,
+                                mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
+        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(turn), comm,
+                   mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
+        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
+    b->file->stats.messages++;
+    b->file->stats.message_bytes += asked;
+}
+
+/* The turn that the next step to be asked for is of, the call's or the one after it; NULL: there is none, or (unless
+ * `wait`) not all ranks of the node are ready for it. */
+static mpiox_turn *turn_to_ask(mpiox_messages *m, int64_t *number, bool wait)
+{
+    for (*number = m->call->turn; *number <= m->call->turn + 1 && mpiox_turns_exists(m, *number); ++*number) {
+        mpiox_turn *turn = &m->turns[*number % MPIOX_TURNS];
+        if (*number == m->n_laid) {
+            if (!wait && !mpiox_turns_ready(m, *number))
+                return NULL;
+            mpiox_turns_lay_out(m, *number);
+        }
+        if (m->n_issued < turn->first_step + turn->n_steps)
+            return turn;
+    }
+    return NULL;
+}
+
+/* Ask for the next step; without `wait` only if its half of the pool is free. */
+static void ask(mpiox_messages *m, bool wait)
+{
+    const mpiox_topology *topology = m->base.b->file->topology;
+    const int64_t step = m->n_issued;
+    const int half = (int)(step & 1);
+    mpiox_exchange *exchange = m->exchange;
+    const uint32_t free_at = (uint32_t)(step / 2) * (uint32_t)topology->node_size;
+    int64_t number;
+    if (!wait && (int32_t)(mpiox_word_get(&exchange->released[half]) - free_at) < 0)
+        return;
+    const mpiox_turn *turn = turn_to_ask(m, &number, wait);
+    if (!turn)
+        return;
+    mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
+    mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
+    mpiox_turns_pack(m, turn, number, step);
+    mpiox_word_add(&exchange->packed[half]);
+    m->n_issued++;
+    mpiox_turns_send(m, turn, number, step, ask_area);
+    mpiox_sends_complete(&m->sends[half]);
+    mpiox_sends_complete(&m->receives[half]);
+    mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
+}
+
+/* This rank's part of what has come in a step. */
+static void take(mpiox_messages *m, const mpiox_turn *turn, int64_t step)
+{
+    const int64_t begin = (step - turn->first_step) * m->step_bytes;
+    for (int i = 0; i < turn->n_items; i++) {
+        const mpiox_item *item = &turn->items[i];
+        const bool whole = m->exchange->whole;
+        int64_t at = item->base + (whole ? 0 : item->at), bytes = whole ? item->area_bytes : item->bytes;
+        mpiox_portions portions;
+        mpiox_message_entry entry;
+        if (bytes == 0 || at >= begin + m->step_bytes || at + bytes <= begin)
+            continue;
+        mpiox_portions_begin(m, &portions, item->aggregator, turn->round);
+        for (; at < begin + m->step_bytes && mpiox_portions_next(&portions, &entry); at += portions.bytes)
+            if (at >= begin)
+                mpiox_entry_take(m, mpiox_messages_half(m, step) + at - begin);
+    }
+}
+
+void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
+{
+    mpiox_messages *m = (mpiox_messages *)transport;
+    const mpiox_topology *topology = m->base.b->file->topology;
+    const double begun = mpiox_now();
+    mpiox_inbox_open(m);
+    const mpiox_turn *turn = &m->turns[call->turn % MPIOX_TURNS];
+    if (m->n_laid <= call->turn)
+        mpiox_turns_lay_out(m, call->turn);
+    for (int64_t step = turn->first_step; step < turn->first_step + turn->n_steps; step++) {
+        const int half = (int)(step & 1);
+        if (m->n_issued == step)
+            ask(m, true);
+        ask(m, false);
+        mpiox_sends_wait(m, &m->receives[half], &m->exchange->arrived[half]);
+        mpiox_wait_reach(&m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
+                         &m->idle);
+        if (!mpiox_buffers_failed(m->base.b))
+            take(m, turn, step);
+        mpiox_word_add(&m->exchange->released[half]);
+    }
+    if (turn->n_steps == 0)
+        ask(m, false);
+    mpiox_inbox_finish(m);
+    m->base.b->file->stats.exchange_s += mpiox_now() - begun;
+}

@@ -1,0 +1,353 @@
+# The C sources, by who loads them. A new file of csrc has its line here (`make lint` says so), and nowhere else.
+
+# datatypes as strided descriptions, and the copy loops
+set(MPIOX_TYPEMAP_SOURCES
+    csrc/core/typemap/mpiox_copy.c
+    csrc/core/typemap/mpiox_typemap_array.c
+    csrc/core/typemap/mpiox_typemap_blob.c
+    csrc/core/typemap/mpiox_typemap_build.c
+    csrc/core/typemap/mpiox_typemap_contents.c
+    csrc/core/typemap/mpiox_typemap_cursor.c
+    csrc/core/typemap/mpiox_typemap_decode.c
+    csrc/core/typemap/mpiox_typemap_disjoint.c
+    csrc/core/typemap/mpiox_typemap_edges.c
+    csrc/core/typemap/mpiox_typemap_items.c
+    csrc/core/typemap/mpiox_typemap_mpi.c
+    csrc/core/typemap/mpiox_typemap_order.c
+    csrc/core/typemap/mpiox_typemap_query.c
+    csrc/core/typemap/mpiox_typemap_runs.c
+    csrc/core/typemap/mpiox_typemap_struct.c
+    csrc/core/typemap/mpiox_typemap_tree.c)
+
+# file systems, hints and nodes, for whoever does the I/O
+set(MPIOX_CORE_SOURCES
+    ${MPIOX_TYPEMAP_SOURCES}
+    csrc/core/abi/mpiox_other_abi.c
+    csrc/core/common/mpiox_error.c
+    csrc/core/common/mpiox_event.c
+    csrc/core/common/mpiox_segment.c
+    csrc/core/common/mpiox_testing.c
+    csrc/core/common/mpiox_text.c
+    csrc/core/common/mpiox_wait.c
+    csrc/core/common/mpiox_worker.c
+    csrc/core/domains/mpiox_partition_aligned.c
+    csrc/core/domains/mpiox_partition_even.c
+    csrc/core/domains/mpiox_partition_group_cyclic.c
+    csrc/core/domains/mpiox_partition_registry.c
+    csrc/core/domains/mpiox_partition_static_cyclic.c
+    csrc/core/domains/mpiox_partition_transpose.c
+    csrc/core/domains/mpiox_plan.c
+    csrc/core/domains/mpiox_plan_arrays.c
+    csrc/core/domains/mpiox_plan_windows.c
+    csrc/core/hints/mpiox_hints_mca.c
+    csrc/core/hints/mpiox_hints_names.c
+    csrc/core/hints/mpiox_hints_openmpi.c
+    csrc/core/hints/mpiox_hints_registry.c
+    csrc/core/hints/mpiox_hints_resolve.c
+    csrc/core/hints/mpiox_hints_romio.c
+    csrc/core/hints/mpiox_hints_text.c
+    csrc/core/layout/mpiox_layout_ceph.c
+    csrc/core/layout/mpiox_layout_create.c
+    csrc/core/layout/mpiox_layout_detect.c
+    csrc/core/layout/mpiox_layout_facts.c
+    csrc/core/layout/mpiox_layout_find_mount.c
+    csrc/core/layout/mpiox_layout_gluster.c
+    csrc/core/layout/mpiox_layout_inspect.c
+    csrc/core/layout/mpiox_layout_library.c
+    csrc/core/layout/mpiox_layout_lov.c
+    csrc/core/layout/mpiox_layout_mounts.c
+    csrc/core/layout/mpiox_layout_probe_beegfs.c
+    csrc/core/layout/mpiox_layout_probe_ceph.c
+    csrc/core/layout/mpiox_layout_probe_daos.c
+    csrc/core/layout/mpiox_layout_probe_gluster.c
+    csrc/core/layout/mpiox_layout_probe_gpfs.c
+    csrc/core/layout/mpiox_layout_probe_local.c
+    csrc/core/layout/mpiox_layout_probe_lustre.c
+    csrc/core/layout/mpiox_layout_span.c
+    csrc/core/stats/mpiox_stats.c
+    csrc/core/stats/mpiox_stats_identity.c
+    csrc/core/storage/mpiox_fault.c
+    csrc/core/storage/mpiox_fault_rules.c
+    csrc/core/storage/mpiox_open_uring.c
+    csrc/core/storage/mpiox_storage_descriptor.c
+    csrc/core/storage/mpiox_storage_direct.c
+    csrc/core/storage/mpiox_storage_list.c
+    csrc/core/storage/mpiox_storage_lock.c
+    csrc/core/storage/mpiox_storage_map.c
+    csrc/core/storage/mpiox_storage_open.c
+    csrc/core/storage/mpiox_storage_plain.c
+    csrc/core/storage/mpiox_storage_pool.c
+    csrc/core/storage/mpiox_storage_posix.c
+    csrc/core/storage/mpiox_storage_refresh.c
+    csrc/core/storage/mpiox_storage_transfer.c
+    csrc/core/storage/mpiox_storage_uring.c
+    csrc/core/topology/mpiox_topology_bcast.c
+    csrc/core/topology/mpiox_topology_keep.c
+    csrc/core/topology/mpiox_topology_make.c
+    csrc/core/topology/mpiox_topology_memory.c
+    csrc/core/topology/mpiox_topology_page.c
+    csrc/core/topology/mpiox_topology_wait.c)
+
+# collective and independent access of a file
+set(MPIOX_MPIIO_SOURCES
+    csrc/mpiio/buffers/mpiox_buffers_memory.c
+    csrc/mpiio/buffers/mpiox_slots.c
+    csrc/mpiio/buffers/mpiox_window_io.c
+    csrc/mpiio/buffers/mpiox_windows.c
+    csrc/mpiio/choice/mpiox_partition_auto.c
+    csrc/mpiio/choice/mpiox_partition_cost.c
+    csrc/mpiio/choice/mpiox_partition_explain.c
+    csrc/mpiio/choice/mpiox_partition_rules.c
+    csrc/mpiio/choice/mpiox_partition_trial.c
+    csrc/mpiio/collective/mpiox_aggregators.c
+    csrc/mpiio/collective/mpiox_choose.c
+    csrc/mpiio/collective/mpiox_collective_call.c
+    csrc/mpiio/collective/mpiox_owners.c
+    csrc/mpiio/collective/mpiox_post.c
+    csrc/mpiio/collective/mpiox_rounds.c
+    csrc/mpiio/collective/mpiox_rounds_used.c
+    csrc/mpiio/collective/mpiox_summary.c
+    csrc/mpiio/file/mpiox_file_abort.c
+    csrc/mpiio/file/mpiox_file_fence.c
+    csrc/mpiio/file/mpiox_file_open.c
+    csrc/mpiio/file/mpiox_file_view.c
+    csrc/mpiio/file/mpiox_independent.c
+    csrc/mpiio/file/mpiox_independent_file.c
+    csrc/mpiio/file/mpiox_independent_methods.c
+    csrc/mpiio/file/mpiox_overlap.c
+    csrc/mpiio/file/mpiox_shared_pointer.c
+    csrc/mpiio/locks/mpiox_locks.c
+    csrc/mpiio/locks/mpiox_locks_cache.c
+    csrc/mpiio/locks/mpiox_locks_data.c
+    csrc/mpiio/locks/mpiox_locks_server.c
+    csrc/mpiio/locks/mpiox_locks_static.c
+    csrc/mpiio/locks/mpiox_locks_systems.c
+    csrc/mpiio/locks/mpiox_locks_token.c
+    csrc/mpiio/locks/mpiox_lockset.c
+    csrc/mpiio/transport/mpiox_message_entries.c
+    csrc/mpiio/transport/mpiox_message_inbox.c
+    csrc/mpiio/transport/mpiox_message_sends.c
+    csrc/mpiio/transport/mpiox_message_turns.c
+    csrc/mpiio/transport/mpiox_message_views.c
+    csrc/mpiio/transport/mpiox_message_wait.c
+    csrc/mpiio/transport/mpiox_messages_read.c
+    csrc/mpiio/transport/mpiox_messages_write.c
+    csrc/mpiio/transport/mpiox_transport.c
+    csrc/mpiio/transport/mpiox_transport_messages.c
+    csrc/mpiio/transport/mpiox_transport_shm.c)
+
+# I/O delegates: their processes, and the files that go through them
+set(MPIOX_IOD_SOURCES
+    csrc/iod/arbiter/mpiox_arbiter.c
+    csrc/iod/arbiter/mpiox_map.c
+    csrc/iod/arbiter/mpiox_program.c
+    csrc/iod/cache/mpiox_cache.c
+    csrc/iod/cache/mpiox_cache_layout.c
+    csrc/iod/cache/mpiox_cache_page.c
+    csrc/iod/cache/mpiox_cache_rescue.c
+    csrc/iod/cache/mpiox_cache_waiting.c
+    csrc/iod/cache/mpiox_dirty.c
+    csrc/iod/cache/mpiox_frame.c
+    csrc/iod/cache/mpiox_ring.c
+    csrc/iod/delegate/mpiox_delegate.c
+    csrc/iod/delegate/mpiox_delegate_keep.c
+    csrc/iod/delegate/mpiox_delegate_main.c
+    csrc/iod/delegate/mpiox_delegate_process.c
+    csrc/iod/delegate/mpiox_delegate_serve.c
+    csrc/iod/delegate/mpiox_delegate_socket.c
+    csrc/iod/delegate/mpiox_delegate_speaker.c
+    csrc/iod/delegate/mpiox_delegate_tell.c
+    csrc/iod/delegate/mpiox_delegate_watch.c
+    csrc/iod/delegate/mpiox_delegated_access.c
+    csrc/iod/delegate/mpiox_delegated_ahead.c
+    csrc/iod/delegate/mpiox_delegated_balance.c
+    csrc/iod/delegate/mpiox_delegated_behind.c
+    csrc/iod/delegate/mpiox_delegated_errors.c
+    csrc/iod/delegate/mpiox_delegated_fence.c
+    csrc/iod/delegate/mpiox_delegated_file.c
+    csrc/iod/delegate/mpiox_delegated_heirs.c
+    csrc/iod/delegate/mpiox_delegated_move.c
+    csrc/iod/delegate/mpiox_delegated_owners.c
+    csrc/iod/delegate/mpiox_delegated_remap.c
+    csrc/iod/delegate/mpiox_delegated_replica.c
+    csrc/iod/delegate/mpiox_delegated_request.c
+    csrc/iod/delegate/mpiox_delegated_trace.c
+    csrc/iod/delegate/mpiox_group.c
+    csrc/iod/delegate/mpiox_group_call.c
+    csrc/iod/delegate/mpiox_group_carve.c
+    csrc/iod/delegate/mpiox_group_check.c
+    csrc/iod/delegate/mpiox_group_join.c
+    csrc/iod/delegate/mpiox_group_patience.c
+    csrc/iod/delegate/mpiox_group_plan.c
+    csrc/iod/delegate/mpiox_group_settings.c
+    csrc/iod/delegate/mpiox_group_spawn.c
+    csrc/iod/delegate/mpiox_group_thread.c
+    csrc/iod/delegate/mpiox_group_totals.c
+    csrc/iod/network/mpiox_admission.c
+    csrc/iod/network/mpiox_handshake.c
+    csrc/iod/network/mpiox_link.c
+    csrc/iod/network/mpiox_link_access.c
+    csrc/iod/network/mpiox_link_behind.c
+    csrc/iod/network/mpiox_link_connect.c
+    csrc/iod/network/mpiox_link_core.c
+    csrc/iod/network/mpiox_link_extent.c
+    csrc/iod/network/mpiox_link_fault.c
+    csrc/iod/network/mpiox_link_message.c
+    csrc/iod/network/mpiox_link_stream.c
+    csrc/iod/network/mpiox_listener.c
+    csrc/iod/network/mpiox_listener_address.c
+    csrc/iod/network/mpiox_listener_serve.c
+    csrc/iod/schedule/mpiox_schedule.c
+    csrc/iod/schedule/mpiox_schedule_aioli.c
+    csrc/iod/schedule/mpiox_schedule_fifo.c
+    csrc/iod/schedule/mpiox_schedule_hbrr.c
+    csrc/iod/schedule/mpiox_schedule_lane.c
+    csrc/iod/schedule/mpiox_schedule_mlf.c
+    csrc/iod/schedule/mpiox_schedule_sjf.c
+    csrc/iod/schedule/mpiox_schedule_to_agg.c
+    csrc/iod/schedule/mpiox_schedule_tree.c
+    csrc/iod/schedule/mpiox_schedule_twins.c
+    csrc/iod/schedule/mpiox_schedule_wfq.c
+    csrc/iod/server/mpiox_server_alone.c
+    csrc/iod/server/mpiox_server_evict.c
+    csrc/iod/server/mpiox_server_files.c
+    csrc/iod/server/mpiox_server_fill.c
+    csrc/iod/server/mpiox_server_flush.c
+    csrc/iod/server/mpiox_server_order.c
+    csrc/iod/server/mpiox_server_pages.c
+    csrc/iod/server/mpiox_server_ranges.c
+    csrc/iod/server/mpiox_server_replica.c
+    csrc/iod/server/mpiox_server_run.c
+    csrc/iod/server/mpiox_server_share.c
+    csrc/iod/server/mpiox_server_state.c
+    csrc/iod/server/mpiox_server_target.c
+    csrc/iod/third_party/monocypher/monocypher.c)
+
+# the functions of MPI and of the public header
+set(MPIOX_ENTRY_SOURCES
+    csrc/entry/api/mpiio_ext_delegate_main.c
+    csrc/entry/api/mpiio_ext_delegates.c
+    csrc/entry/api/mpiio_ext_delegates_own.c
+    csrc/entry/api/mpiio_ext_delegates_ping.c
+    csrc/entry/api/mpiio_ext_group.c
+    csrc/entry/api/mpiio_ext_hints.c
+    csrc/entry/api/mpiio_ext_layout.c
+    csrc/entry/api/mpiio_ext_library.c
+    csrc/entry/api/mpiio_ext_locks.c
+    csrc/entry/api/mpiio_ext_partition.c
+    csrc/entry/api/mpiio_ext_schedule.c
+    csrc/entry/api/mpiio_ext_stats.c
+    csrc/entry/api/mpiio_ext_typemap.c
+    csrc/entry/mpi/mpiox_any_mpi.c
+    csrc/entry/mpi/mpiox_completion.c
+    csrc/entry/mpi/mpiox_datatype.c
+    csrc/entry/mpi/mpiox_finalize.c
+    csrc/entry/mpi/mpiox_fortran_convert.c
+    csrc/entry/mpi/mpiox_handle.c
+    csrc/entry/mpi/mpiox_members.c
+    csrc/entry/mpi/mpiox_mpi_abort.c
+    csrc/entry/mpi/mpiox_mpi_access.c
+    csrc/entry/mpi/mpiox_mpi_error.c
+    csrc/entry/mpi/mpiox_mpi_info.c
+    csrc/entry/mpi/mpiox_mpi_open.c
+    csrc/entry/mpi/mpiox_mpi_path.c
+    csrc/entry/mpi/mpiox_mpi_pointer.c
+    csrc/entry/mpi/mpiox_mpi_prepare.c
+    csrc/entry/mpi/mpiox_mpi_report.c
+    csrc/entry/mpi/mpiox_mpi_seek.c
+    csrc/entry/mpi/mpiox_mpi_shared.c
+    csrc/entry/mpi/mpiox_mpi_size.c
+    csrc/entry/mpi/mpiox_mpi_view.c
+    csrc/entry/mpi/mpiox_mpi_view_judge.c
+    csrc/entry/mpi/mpiox_nonblocking.c
+    csrc/entry/mpi/mpiox_starter.c
+    csrc/entry/mpi/mpiox_tools.c
+    csrc/entry/route/mpiox_route.c
+    csrc/generated/mpiox_calls.c
+    csrc/generated/mpiox_fortran.c
+    csrc/generated/mpiox_wrappers.c)
+
+# the exact knapsack of the arbitration
+set(MPIOX_KNAPSACK_SOURCES
+    csrc/tools/arbitration/mpiox_mckp.c
+    csrc/tools/arbitration/mpiox_mckp_dp.c
+    csrc/tools/arbitration/mpiox_mckp_relax.c
+    csrc/tools/arbitration/mpiox_mckp_table.c)
+
+# what Python reads and computes with: no MPI
+set(MPIOX_TOOLS_SOURCES
+    ${MPIOX_KNAPSACK_SOURCES}
+    csrc/tools/analytics/mpiox_darshan_files.c
+    csrc/tools/analytics/mpiox_darshan_isolated.c
+    csrc/tools/analytics/mpiox_darshan_layout.c
+    csrc/tools/analytics/mpiox_darshan_library.c
+    csrc/tools/analytics/mpiox_darshan_log.c
+    csrc/tools/analytics/mpiox_darshan_rows.c
+    csrc/tools/analytics/mpiox_darshan_summary.c
+    csrc/tools/analytics/mpiox_sweep.c
+    csrc/tools/binding/mpiio_ext_arbitration.c
+    csrc/tools/binding/mpiio_ext_darshan.c
+    csrc/tools/binding/mpiio_ext_pioneer.c
+    csrc/tools/binding/mpiio_ext_rawtrace.c
+    csrc/tools/binding/mpiio_ext_sweep.c
+    csrc/tools/binding/mpiio_ext_tools.c
+    csrc/tools/binding/mpiio_ext_trace.c
+    csrc/tools/pioneer/mpiox_diff.c
+    csrc/tools/pioneer/mpiox_rawtrace.c
+    csrc/tools/pioneer/mpiox_rawtrace_call.c
+    csrc/tools/pioneer/mpiox_rawtrace_dftracer.c
+    csrc/tools/pioneer/mpiox_rawtrace_json.c
+    csrc/tools/pioneer/mpiox_rawtrace_names.c
+    csrc/tools/pioneer/mpiox_rawtrace_recorder.c
+    csrc/tools/pioneer/mpiox_rawtrace_rows.c
+    csrc/tools/pioneer/mpiox_rawtrace_text.c
+    csrc/tools/pioneer/mpiox_sanitize.c
+    csrc/tools/pioneer/mpiox_sanitize_extra.c
+    csrc/tools/pioneer/mpiox_sanitize_handles.c
+    csrc/tools/pioneer/mpiox_tracefile.c
+    csrc/tools/pioneer/mpiox_tracefile_reader.c
+    csrc/tools/pioneer/mpiox_tracefile_texts.c)
+
+# preloaded to record the calls of a program
+set(MPIOX_TRACER_SOURCES
+    csrc/tools/trace/mpiox_trace_attributes.c
+    csrc/tools/trace/mpiox_trace_clock.c
+    csrc/tools/trace/mpiox_trace_core.c
+    csrc/tools/trace/mpiox_trace_descriptors.c
+    csrc/tools/trace/mpiox_trace_event.c
+    csrc/tools/trace/mpiox_trace_file.c
+    csrc/tools/trace/mpiox_trace_jump.c
+    csrc/tools/trace/mpiox_trace_lock.c
+    csrc/tools/trace/mpiox_trace_members.c
+    csrc/tools/trace/mpiox_trace_mpi.c
+    csrc/tools/trace/mpiox_trace_names.c
+    csrc/tools/trace/mpiox_trace_paths.c
+    csrc/tools/trace/mpiox_trace_posix.c
+    csrc/tools/trace/mpiox_trace_process.c
+    csrc/tools/trace/mpiox_trace_requests.c
+    csrc/tools/trace/mpiox_trace_stdio.c
+    csrc/tools/trace/mpiox_trace_streams.c
+    csrc/tools/trace/mpiox_trace_system.c
+    csrc/tools/trace/mpiox_trace_view.c
+    csrc/generated/mpiox_trace_fortran.c
+    csrc/generated/mpiox_trace_mpi_calls.c)
+
+# carries out workload paths, by calls of MPI-IO as any program makes them
+set(MPIOX_ENGINE_SOURCES
+    csrc/tools/engine/mpiox_engine.c
+    csrc/tools/engine/mpiox_engine_mpiio.c
+    csrc/tools/engine/mpiox_engine_posix.c
+    csrc/tools/engine/mpiox_engine_stdio.c)
+
+# folders(OUT SOURCES...): the folders of sources, which are the include directories of their target.
+function(folders out)
+    set(found)
+    foreach(source ${ARGN})
+        get_filename_component(folder ${source} DIRECTORY)
+        list(APPEND found ${CMAKE_CURRENT_SOURCE_DIR}/${folder})
+    endforeach()
+    list(REMOVE_DUPLICATES found)
+    set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+folders(tools_folders csrc/core/common/mpiox_error.c ${MPIOX_TOOLS_SOURCES})

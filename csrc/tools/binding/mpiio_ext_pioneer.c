@@ -1,0 +1,52 @@
+/* mpiio_ext_pioneer.c - what the phases of PIONEER do in C, for Python; everything here only passes on. */
+#include "mpiio_ext_tools.h"
+#include "mpiox_diff.h"
+#include "mpiox_sanitize.h"
+
+int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
+                   unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal)
+{
+    return mpiox_diff(a, n, b, m, symbols, effort, common_a, common_b, distance, minimal);
+}
+
+static mpiox_sanitizer *inner(mpiio_ext_sanitizer *sanitizer)
+{
+    return (mpiox_sanitizer *)(void *)sanitizer;
+}
+
+mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void)
+{
+    return (mpiio_ext_sanitizer *)(void *)mpiox_sanitizer_new();
+}
+
+int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows)
+{
+    const mpiox_rows inside = {.count = rows->count,
+                               .step = rows->step,
+                               .layer = rows->layer,
+                               .depth = rows->depth,
+                               .file = rows->file,
+                               .thread = rows->thread,
+                               .line = rows->line,
+                               .start = rows->start,
+                               .duration = rows->duration,
+                               .handle = rows->handle,
+                               .result = rows->result,
+                               .offset = rows->offset,
+                               .moved = rows->moved,
+                               .extra = rows->extra,
+                               .extra_at = rows->extra_at,
+                               .is_system = rows->is_system,
+                               .final = rows->final,
+                               .named = rows->named,
+                               .place = rows->place,
+                               .mask = rows->mask,
+                               .parent = rows->parent,
+                               .session = rows->session};
+    return mpiox_sanitizer_feed(inner(sanitizer), &inside);
+}
+
+void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer)
+{
+    mpiox_sanitizer_free(inner(sanitizer));
+}

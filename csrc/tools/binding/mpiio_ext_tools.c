@@ -1,0 +1,9 @@
+/* mpiio_ext_tools.c - what all tools have in common. */
+#include "mpiio_ext_tools.h"
+
+#include "mpiox_error.h"
+
+const char *mpiio_ext_tools_error_name(int code)
+{
+    return mpiox_error_name(code);
+}

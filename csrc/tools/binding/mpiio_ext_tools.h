@@ -1,0 +1,230 @@
+/*
+ * mpiio_ext_tools.h - the C part of the tools that read and compute, and call no MPI: raw traces, sanitization, trace
+ * files, Darshan logs, the critical files of a job, the knapsack of the arbitration.
+ *
+ * It is the declaration file of the Python module mpiio_ext._tools, which holds all of this code: nothing of it is in
+ * libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that part
+ * therefore uses only <stdint.h> types, opaque and plain structs, and no preprocessor lines.
+ * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_tools_error_name) unless they say otherwise. Pointers
+ * returned are owned by the callee unless the comment says who frees them.
+ */
+#ifndef MPIIO_EXT_TOOLS_H
+#define MPIIO_EXT_TOOLS_H
+
+#include <stdint.h>
+
+/* cffi: begin */
+
+/* A short English name for a negative result code. */
+const char *mpiio_ext_tools_error_name(int code);
+
+/* ---- pioneer ---- */
+
+/* Which elements of two sequences of numbers 0 .. symbols - 1 correspond, with as few differences as can be found.
+ * common_a[i], common_b[j] (n and m bytes): 1 where an element has a counterpart; the k-th 1 of one corresponds to the
+ * k-th 1 of the other. effort: differences after which a middle is guessed; 0: never. *distance: number of zeros;
+ * *minimal: 1 if no smaller one exists. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Pure; csrc/tools/pioneer/mpiox_diff.h.
+ * */
+int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
+                   unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
+
+/* One pass over the operations of one rank: names for handles, offsets for file pointers, marks for what MPI-IO has
+ * made itself. See csrc/tools/pioneer/mpiox_sanitize.h, which has the meaning of every column; all have `count`
+ * elements, but extra_at one more, and is_system one for each file. */
+typedef struct mpiio_ext_rows {
+    int64_t count;
+    const unsigned char *step, *layer;
+    const int16_t *depth;
+    const int32_t *file, *thread;
+    const int64_t *line, *start, *duration, *handle, *result, *offset, *moved;
+    const char *extra;
+    const int32_t *extra_at;
+    const unsigned char *is_system;
+    int final;
+    int32_t *named;
+    int64_t *place;
+    unsigned char *mask;
+    int64_t *parent;
+    int64_t *session;
+} mpiio_ext_rows;
+typedef struct mpiio_ext_sanitizer mpiio_ext_sanitizer;
+
+/* NULL: no memory. Free with mpiio_ext_sanitizer_free() (NULL-safe). */
+mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void);
+/* The rank's next rows. How many were taken: the others have to be given again with those that follow, never where
+ * `final` is set. MPIOX_E_NOMEM (-1). */
+int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
+void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
+
+/* ---- raw traces ---- */
+
+/* A raw trace (strace, ltrace, LANL-Trace, DFTracer, Recorder), fed piece by piece, handed out as rows, of which
+ * mpiio_ext.pioneer makes tables. Not thread-safe. Everything that is returned holds until the next call that takes the
+ * trace. */
+typedef struct mpiio_ext_rawtrace mpiio_ext_rawtrace;
+
+/* A call. Times in ns; INT64_MIN: the trace does not tell; operation, file: numbers of names, file -1: none; depth: -1
+ * or the MPI-IO calls around it on its thread; layer: 0 mpiio, 1 mpi, 2 stdio, 3 posix. */
+typedef struct mpiio_ext_rawtrace_row {
+    int64_t timestamp, offset, size, duration, result, handle;
+    int64_t line, process, thread;
+    int32_t operation, file;
+    int32_t depth, layer;
+} mpiio_ext_rawtrace_row;
+
+/* Records as columns, of `count` elements each. Times in s, NaN: none; numbers: INT64_MIN: none, INT64_MAX: what stands
+ * there is no such number. Texts: names of functions, then of arguments 1, 2 ...; text i of a column is
+ * bytes[offsets[i] .. offsets[i + 1]). */
+typedef struct mpiio_ext_rawtrace_columns {
+    int64_t count;
+    const double *start, *end;
+    const int64_t *rank, *thread, *numbers; /* numbers: how many arguments */
+    int64_t texts;
+    const char *const *bytes;
+    const int64_t *const *offsets;
+} mpiio_ext_rawtrace_columns;
+
+/* A new one, NULL when memory is exhausted; free it with mpiio_ext_rawtrace_free() (NULL-safe). */
+mpiio_ext_rawtrace *mpiio_ext_rawtrace_create(void);
+void mpiio_ext_rawtrace_free(mpiio_ext_rawtrace *trace);
+/* Describe a function: its name in rows, its layer, and its arguments (csrc/tools/pioneer/mpiox_rawtrace_call.h). */
+int mpiio_ext_rawtrace_describe(mpiio_ext_rawtrace *trace, const char *name, const char *operation, int layer,
+                                const char *signature);
+/* The name by which extra gives a number of one key. */
+int mpiio_ext_rawtrace_constant(mpiio_ext_rawtrace *trace, const char *key, int64_t value, const char *text);
+/* The name of a datatype by its handle, and the bytes of an element (> 0). */
+int mpiio_ext_rawtrace_datatype(mpiio_ext_rawtrace *trace, int64_t value, const char *name, int64_t element_bytes);
+/* Begin a file of the form "text", "dftracer", "dftracer tables" (its hashes alone) or "recorder"; feed its bytes, or
+ * hand in columns of records ("recorder"); end it. 0, MPIOX_E_ARG (-2): no such form; MPIOX_E_NOMEM (-1). */
+int mpiio_ext_rawtrace_begin(mpiio_ext_rawtrace *trace, const char *form);
+int mpiio_ext_rawtrace_feed(mpiio_ext_rawtrace *trace, const void *bytes, int64_t count);
+int mpiio_ext_rawtrace_records(mpiio_ext_rawtrace *trace, const mpiio_ext_rawtrace_columns *columns);
+int mpiio_ext_rawtrace_end(mpiio_ext_rawtrace *trace);
+/* Rows that are ready, in the order in which the calls began; their number, 0: none now; MPIOX_E_NOMEM (-1). The JSON
+ * of row i is extra[offsets[i] .. offsets[i + 1]), empty: none. */
+int64_t mpiio_ext_rawtrace_take(mpiio_ext_rawtrace *trace, const mpiio_ext_rawtrace_row **rows, const char **extra,
+                                const int32_t **offsets);
+/* Names of operations (0), files (1), or categories of events that are no calls (2): their number; name i is
+ * bytes[offsets[i] .. offsets[i + 1]). Numbers stay, also from file to file. */
+int64_t mpiio_ext_rawtrace_names(const mpiio_ext_rawtrace *trace, int which, const char **bytes,
+                                 const int64_t **offsets);
+/* Events of category `index`. */
+int64_t mpiio_ext_rawtrace_category_events(const mpiio_ext_rawtrace *trace, int64_t index);
+/* Of the file: lines (0), lines that are in no row and should be (1), rows (2), lines that are understood and no calls
+ * (3), whether it ends in the middle of a line (4), problems that are kept (5), notes (6). */
+int64_t mpiio_ext_rawtrace_count(const mpiio_ext_rawtrace *trace, int what);
+/* Problem `index`: what is wrong; line number and beginning of the line. NULL: there is none. */
+const char *mpiio_ext_rawtrace_problem(const mpiio_ext_rawtrace *trace, int64_t index, int64_t *line, const char **text,
+                                       int64_t *bytes);
+/* Note `index`, a line of metadata as it stands in the file. NULL: there is none. */
+const char *mpiio_ext_rawtrace_note(const mpiio_ext_rawtrace *trace, int64_t index, int64_t *line, int64_t *bytes);
+
+/* ---- traces ---- */
+
+/* A trace file of `mpiio-ext trace`, read batch by batch (docs/pioneer-tracing.md). 0, or MPIOX_E_IO (-3): it cannot be
+ * read; MPIOX_E_CORRUPT (-6): it is no trace file of this version; MPIOX_E_NOMEM (-1). Close it (NULL-safe). */
+typedef struct mpiio_ext_trace mpiio_ext_trace;
+int mpiio_ext_trace_open(const char *path, mpiio_ext_trace **trace);
+void mpiio_ext_trace_close(mpiio_ext_trace *trace);
+/* Rank (-1: not known), ranks (0: not known), host, process id, command line. */
+int mpiio_ext_trace_rank(const mpiio_ext_trace *trace);
+int mpiio_ext_trace_ranks(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_pid(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_host(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_command(const mpiio_ext_trace *trace);
+/* When it was begun, ns since the Unix epoch. */
+int64_t mpiio_ext_trace_started(const mpiio_ext_trace *trace);
+/* Read the next rows, about `wanted`; their number, 0: no more; MPIOX_E_NOMEM. Columns, extras and the addresses of
+ * names hold until the next call. */
+int64_t mpiio_ext_trace_next(mpiio_ext_trace *trace, int64_t wanted);
+/* Column 0 .. 11: timestamp (Unix, ns), duration (ns), operation (index), file (index, -1: none), offset, size, handle,
+ * result, thread, depth, line, layer (0 mpiio, 1 mpi, 2 stdio, 3 posix, 4 extension). INT64_MIN: null. */
+const int64_t *mpiio_ext_trace_column(const mpiio_ext_trace *trace, int column);
+/* JSON objects, one behind the other; that of row i is [offsets[i], offsets[i+1]), empty where there is none. */
+const char *mpiio_ext_trace_extras(const mpiio_ext_trace *trace, const int32_t **offsets);
+/* Names of operations and files so far, by index; NULL: there is none. */
+const char *mpiio_ext_trace_operation(const mpiio_ext_trace *trace, int64_t index);
+const char *mpiio_ext_trace_file(const mpiio_ext_trace *trace, int64_t index);
+/* So far: records; those that are lost; whether the end is missing; problem `index`, its record in *line, or NULL. */
+int64_t mpiio_ext_trace_records(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_lost(const mpiio_ext_trace *trace);
+int mpiio_ext_trace_truncated(const mpiio_ext_trace *trace);
+/* Bytes so far that are in the file and were left out, of damaged blocks; bytes that the file should have, by its
+ * header, and has not. */
+int64_t mpiio_ext_trace_unread(const mpiio_ext_trace *trace);
+int64_t mpiio_ext_trace_missing(const mpiio_ext_trace *trace);
+const char *mpiio_ext_trace_problem(const mpiio_ext_trace *trace, int index, int64_t *line);
+
+/* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */
+
+typedef struct mpiio_ext_darshan mpiio_ext_darshan;
+
+/* Open libdarshan-util at `library`. MPIOX_E_UNSUPPORTED (-5) and a sentence in `problem` when it is missing or not the
+ * one. Free with mpiio_ext_darshan_free (NULL-safe). A reader is for one thread at a time. */
+int mpiio_ext_darshan_open(const char *library, mpiio_ext_darshan **reader, char *problem, int64_t problem_bytes);
+void mpiio_ext_darshan_free(mpiio_ext_darshan *reader);
+/* Version of the library. */
+const char *mpiio_ext_darshan_version(const mpiio_ext_darshan *reader);
+/* Column `index` of a table's numbers, or NULL. Tables: 0 logs (status: 0 whole, 1 partial, 2 skipped), 1 jobs, 2
+ * files, 3 summaries. */
+const char *mpiio_ext_darshan_column(int table, int index, int *is_double);
+/* Read logs in a child process that may crash; `paths`: `count` strings one behind the other, each with its NUL. The
+ * rows replace those of the call before; there is one of the logs for each log read. Without any progress for
+ * patience_s a log is given up; the child may take memory_bytes (0: any) beyond what the process has; behind rows_bytes
+ * it stops. Returns the number of logs read (at least one), or MPIOX_E_NOMEM, MPIOX_E_IO: no child process (errno). */
+int64_t mpiio_ext_darshan_read(mpiio_ext_darshan *reader, const char *paths, int64_t count, double patience_s,
+                               int64_t memory_bytes, int64_t rows_bytes);
+/* Buffers of the rows: "log", "job", "file", "summary" are tables of numbers, row by row in 8-byte slots, an int64_t or
+ * a double; absent: INT64_MIN, as a double -0.0. The others are columns of texts (UTF-8) and, file_osts, of lists of
+ * int32_t: NAME_lengths (int32_t: bytes, or items) and NAME. Valid until the next call for the reader. */
+const char *mpiio_ext_darshan_buffer_name(int index);
+const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index, int64_t *bytes);
+
+/* ---- analytics: the sweep line ---- */
+
+/* Critical files and their exclusive times in n intervals [start[i], end[i]), one group after the other (group: NULL
+ * for one). state[i]: 0 covered by others, 1 critical, 2 empty, 3 unknown (NaN), 4 ends before it starts, 5 infinite;
+ * only 0 and 1 are counted. exclusive[i]: seconds, 0 unless critical. since[i] (since may be NULL): where that part
+ * begins, NaN unless critical; it goes to end[i]. 0, MPIOX_E_NOMEM (-1). Pure, reentrant;
+ * csrc/tools/analytics/mpiox_sweep.h. */
+int mpiio_ext_sweep(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
+                    double *since, int8_t *state);
+
+/* ---- arbitration ---- */
+
+/* Exact multiple-choice knapsack: one class a job, one option a number of I/O nodes (weight) and what it is worth
+ * (value). Classes come and go by key, and are taken in ascending order of keys. See docs/arbitration.md for how ties
+ * are decided. Pure: no MPI, no I/O. One thread at a time for each solver. */
+typedef struct mpiio_ext_mckp mpiio_ext_mckp;
+
+/* A solver for a capacity from 0 to 2^24. MPIOX_E_ARG (-2) for another one. Free with mpiio_ext_mckp_free()
+ * (NULL-safe). */
+int mpiio_ext_mckp_create(int64_t capacity, mpiio_ext_mckp **solver);
+void mpiio_ext_mckp_free(mpiio_ext_mckp *solver);
+int mpiio_ext_mckp_set_capacity(mpiio_ext_mckp *solver, int64_t capacity);
+/* All classes go; the memory stays for others. */
+void mpiio_ext_mckp_empty(mpiio_ext_mckp *solver);
+/* A class of n options comes. MPIOX_E_ARG: no option, a negative weight, a value that is not finite, a key that is
+ * there; MPIOX_E_FULL (-7): beyond 2^20 classes or 2^28 options. */
+int mpiio_ext_mckp_add(mpiio_ext_mckp *solver, int64_t key, int64_t n, const int32_t *weights, const double *values);
+/* Classes 0..classes-1 come: class i has the options [first[i], first[i + 1]). The first that is refused is stored in
+ * *refused, and those before it are there. */
+int mpiio_ext_mckp_add_all(mpiio_ext_mckp *solver, int64_t classes, const int64_t *first, const int32_t *weights,
+                           const double *values, int64_t *refused);
+/* A class goes. MPIOX_E_ARG: there is none of that key. */
+int mpiio_ext_mckp_remove(mpiio_ext_mckp *solver, int64_t key);
+/* Number of classes; up to `room` of their keys, ascending, are stored. */
+int64_t mpiio_ext_mckp_keys(const mpiio_ext_mckp *solver, int64_t *keys, int64_t room);
+/* Solve: choices[i] is the option of the i-th class by key. reals gets two numbers: the value of the choice and the
+ * bound of the linear relaxation; counts four: its weight, classes, classes that the dynamic programming decided, its
+ * operations. 1: the lightest options do not fit together, or no option of a class does; MPIOX_E_FULL: `room` is too
+  * small. */
+int mpiio_ext_mckp_solve(mpiio_ext_mckp *solver, int32_t *choices, int64_t room, double *reals, int64_t *counts);
+/* The best value at every capacity 0..capacity (-infinity where no choice fits) of each of `sets` sets of n classes,
+ * members[set * n + k] of the classes above; weights ascend within a class. best: sets * (capacity + 1) numbers. */
+int mpiio_ext_mckp_profiles(int64_t classes, const int64_t *first, const int32_t *weights, const double *values,
+                            int64_t sets, int64_t n, const int32_t *members, int64_t capacity, double *best);
+
+/* cffi: end */
+
+#endif

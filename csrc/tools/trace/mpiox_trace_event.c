@@ -1,0 +1,58 @@
+/*
+ * mpiox_trace_event.c - what libmpiio_ext tells of its own doings (csrc/core/common/mpiox_event.h finds this function).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+
+#include "mpiox_trace_clock.h"
+#include "mpiox_trace_core.h"
+
+MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, int64_t offset, int64_t size,
+                                          int64_t start_ns, int64_t duration_ns, const char *details);
+
+MPIOX_TRACE_EXPORT void mpiox_trace_event(const char *name, const char *file, int64_t offset, int64_t size,
+                                          int64_t start_ns, int64_t duration_ns, const char *details)
+{
+    const int error = errno;
+    const int operation = mpiox_trace_enabled() ? mpiox_trace_event_number(name) : -1;
+    mpiox_tracefile_record call;
+
+    if (operation >= 0) {
+        mpiox_trace_start(&call, operation, MPIOX_TRACEFILE_EXTENSION, mpiox_trace_file_number(AT_FDCWD, file));
+        call.start = start_ns;
+        call.duration = duration_ns > 0 ? duration_ns : 0;
+        call.offset = offset < 0 ? MPIOX_TRACEFILE_NONE : offset;
+        call.size = size < 0 ? MPIOX_TRACEFILE_NONE : size;
+        mpiox_trace_extra_text(&call, MPIOX_KEY_DETAILS, details);
+        mpiox_trace_commit(&call, MPIOX_TRACEFILE_NONE);
+    }
+    errno = error;
+}
+
+/* The tracer's clock: what is told to it and what it records itself are then in one order. */
+MPIOX_TRACE_EXPORT int64_t mpiox_trace_time(void);
+
+MPIOX_TRACE_EXPORT int64_t mpiox_trace_time(void)
+{
+    return mpiox_trace_now();
+}
+
+/* The function that a call of the program ends in, here or behind the tracer: whether libmpiio_ext is in its way. */
+MPIOX_TRACE_EXPORT void *mpiox_trace_behind(const char *name);
+
+MPIOX_TRACE_EXPORT void *mpiox_trace_behind(const char *name)
+{
+    _Atomic(void *) found = NULL;
+
+    return mpiox_trace_next(&found, name);
+}
+
+/* Do not record what this thread does from now on, or (-1) record it again; calls may be nested. A program that carries
+ * out a trace says so of its own preparations. */
+MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more);
+
+MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more)
+{
+    mpiox_trace_self.inside += more < 0 ? -1 : 1;
+}
