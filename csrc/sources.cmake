@@ -66,6 +66,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_span.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c
+    csrc/core/stats/mpiox_stats_paying.c
     csrc/core/storage/mpiox_fault.c
     csrc/core/storage/mpiox_fault_rules.c
     csrc/core/storage/mpiox_open_uring.c
@@ -176,6 +177,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/delegate/mpiox_group_call.c
     csrc/iod/delegate/mpiox_group_carve.c
     csrc/iod/delegate/mpiox_group_check.c
+    csrc/iod/delegate/mpiox_group_heap.c
     csrc/iod/delegate/mpiox_group_join.c
     csrc/iod/delegate/mpiox_group_patience.c
     csrc/iod/delegate/mpiox_group_plan.c

@@ -57,7 +57,7 @@ class FileUse:
     collective_s, independent_s : seconds inside them, summed over ranks.
     fence_s : seconds until what was written through delegates was in the file, summed over ranks.
     hints : (name, value, source) of the hints that somebody had set.
-    delegation : which delegates it had, why it had none, or that they would pay (`csrc/stats/mpiox_stats_paying.h`).
+    delegation : which delegates it had, why it had none, or that they would pay (`mpiox_stats_paying.h`).
     """
 
     path: str

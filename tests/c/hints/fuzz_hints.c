@@ -1,7 +1,7 @@
 /*
  * fuzz_hints.c - libFuzzer harness of what reads hints: variables and files, ours and other libraries'.
  *
- *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/common -Icsrc/hints \
+ *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/hints \
  *       tests/c/hints/fuzz_hints.c csrc/core/hints/mpiox_hints_{text,romio,mca}.c -o fuzz
  *   ./fuzz CORPUS
  *

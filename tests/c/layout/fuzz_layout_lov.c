@@ -1,7 +1,7 @@
 /*
  * fuzz_layout_lov.c - libFuzzer harness of the Lustre layout parser.
  *
- *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/common -Icsrc/layout \
+ *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/layout \
  *       tests/c/layout/fuzz_layout_lov.c csrc/core/layout/mpiox_layout_lov.c -o fuzz && ./fuzz CORPUS
  *
  * The input is copied to a block of exactly its size, so that the first byte read beyond it is found. What the parser

@@ -1,7 +1,7 @@
 /*
  * fuzz_layout_texts.c - libFuzzer harness of what reads texts: CephFS, GlusterFS, /proc.
  *
- *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/common -Icsrc/layout \
+ *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/layout \
  *       tests/c/layout/fuzz_layout_texts.c csrc/core/layout/mpiox_layout_{ceph,gluster,mounts,span}.c -o fuzz
  *   ./fuzz CORPUS
  *
