@@ -25,6 +25,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -180,5 +181,13 @@ def plan(
 
 
 def execute(launch: Launch) -> None:
-    """Replace this process by the launch. Returns only by raising OSError."""
+    """Replace this process by the launch. Returns only by raising OSError.
+
+    The program gets the signals as it would have them without this command: Python ignores some from its start, and a
+    program that is to be ended at its limit of a file's size (SIGXFSZ), or when its reader is gone (SIGPIPE), would go
+    on.
+    """
+    for name in ("SIGPIPE", "SIGXFZ", "SIGXFSZ"):  # as subprocess.Popen(restore_signals=True)
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     os.execvpe(launch.arguments[0], launch.arguments, launch.environment)

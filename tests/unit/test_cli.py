@@ -197,6 +197,15 @@ def test_program_that_does_not_exist() -> None:
     assert done.stderr == "mpiio-ext: cannot execute ./no-such-program: No such file or directory\n"
 
 
+def test_a_program_gets_its_signals_as_without_the_command() -> None:
+    """Python ignores some: a program at its limit of a file's size is to be ended, or reads what it has not written."""
+    command = [sys.executable, "-m", "mpiio_ext", "run", "--", "grep", "SigIgn", "/proc/self/status"]
+    plain = subprocess.run(command[5:], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == plain.stdout, done.stderr
+
+
+
 def test_run_imports_little() -> None:
     """Every rank of `mpirun mpiio-ext run` pays for what the command imports."""
     program = (
