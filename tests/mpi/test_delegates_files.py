@@ -126,6 +126,16 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
     assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
 
 
+@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (2, 1)])
+def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
+    """In mode thread, where the limit of the ranks is the delegates'."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}"
+    seen, launch = run("retried", tmp_path / "file", ranks, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    assert sum(rank["refused"] for rank in seen) > 0, launch.describe()
+    assert {text for rank in seen for text in rank["read"]} == {"right"}, launch.describe()
+    assert {rank["sync"] for rank in seen} == {"fine"}, launch.describe()
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "delegates"), [(1, 2), (3, 2), (2, 3)])
 def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:

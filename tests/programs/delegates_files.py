@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import resource
 import sys
 from typing import Any
 
@@ -135,6 +136,33 @@ def refused(path: str) -> Any:
     return {"write": told, "writes": count, "read": sorted(set(read)), "sync": sync, "after": after}
 
 
+def retried(path: str) -> Any:
+    """The file system refuses bytes beyond a limit; when it takes them, the program writes them again."""
+    def page(at: int) -> np.ndarray:
+        return np.concatenate([record(i) for i in range(at, at + PAGE, RECORD)])
+
+    file = MPI.File.Open(COMM, path, MODE)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8 * PAGE, before[1]))  # SIGXFSZ is ignored by Python
+    COMM.Barrier()
+    places = [i * PAGE for i in range(COMM.rank, 256, COMM.size)]
+    refused = sum(attempt(file.Write_at, at, page(at)) != "fine" for at in places)
+    COMM.Barrier()
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    COMM.Barrier()
+    for at in places:
+        attempt(file.Write_at, at, page(at))
+    read: list[str] = []
+    for at in places:
+        data = np.zeros(PAGE, np.uint8)
+        said = attempt(file.Read_at, at, data)
+        read.append(said if said != "fine" else "right" if np.array_equal(data, page(at)) else "wrong")
+    COMM.Barrier()
+    sync = attempt(file.Sync)
+    attempt(file.Close)
+    return {"refused": refused, "read": sorted(set(read)), "sync": sync}
+
+
 def scattered(path: str) -> Any:
     """Twelve pages that do not touch each other are refused, at several delegates."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -178,7 +206,7 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, refused, scattered, closing, settings)
+    cases = (balance, behind, owners, failing, refused, retried, scattered, closing, settings)
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

@@ -49,6 +49,7 @@ enum {
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
     MPIOX_CACHE_WAITERS = 64,      /* clients that are shown as waiting at most */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
+    MPIOX_CACHE_REFUSED = 256,     /* ranges of those that are only counted, of all files together */
     MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
     MPIOX_CACHE_ERROR_BYTES = 96,  /* kept of each: its text is the name of a file-system call, which is short */
     MPIOX_FILE_RANGES = 576,       /* page ranges of a file that can change hands one by one, and owners, at most */
@@ -115,7 +116,9 @@ typedef struct mpiox_file_record {
     int32_t unit_pages, owners, ranges;
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];
     pthread_mutex_t error_lock;         /* robust, shared */
-    int64_t refused_first, refused_end; /* under the lock: all bytes of those errors, also of the ones not kept */
+    int32_t error_more;                 /* under the lock: of error_count, those that are only counted */
+    bool refused_beyond;                /* under the lock: there was no room for a range of these */
+    int64_t refused_first, refused_end; /* under the lock: all of these lie between */
     /* Deferred, not yet reported; the beginning of each mpiox_error. */
     char errors[MPIOX_CACHE_ERRORS][MPIOX_CACHE_ERROR_BYTES];
 } mpiox_file_record;
@@ -197,6 +200,11 @@ typedef struct mpiox_waiter { /* a client that has waited for more than a second
     _Atomic int64_t since_us; /* microseconds of CLOCK_REALTIME */
 } mpiox_waiter;
 
+typedef struct mpiox_refused { /* bytes of an error that is only counted */
+    int64_t first, end;
+    int32_t file;
+} mpiox_refused;
+
 typedef struct mpiox_cache_header {
     uint64_t magic, version;
     mpiox_cache_geometry geometry;
@@ -215,6 +223,9 @@ typedef struct mpiox_cache_header {
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
     pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
     _Atomic int32_t dirty_frames; /* estimate, for the status */
+    pthread_mutex_t refused_lock; /* robust; taken with an error_lock held */
+    int32_t refused_count;
+    mpiox_refused refused[MPIOX_CACHE_REFUSED];
     mpiox_waiter waiters[MPIOX_CACHE_WAITERS];
     mpiox_cache_counters counters; /* without what is counted in shards[] */
     _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
@@ -279,15 +290,17 @@ bool mpiox_cache_watch(void *cache);
  * another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 
-/* ---- files and counters (mpiox_cache.c) -------------------------------------------------------------------------- */
+/* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */
 
 /* Add a deferred error of a file (offset and length say which bytes), and count it. Any process. */
 void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error);
 /* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
  * those beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
+/* Bytes [first, end) are in the file: what was refused of them is no error any more. Any process. */
+void mpiox_cache_mend_errors(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end);
 /* Is there one, not taken yet, that concerns bytes [first, end)? It is not taken. Where there are more than are kept,
- * any byte between the first and the last of them may be concerned. */
+ * any byte between the first and the last of the others may be concerned. From 0 to INT64_MAX: any error. */
 bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, mpiox_error *out);
 /* How many wait to be taken? */
 static inline int32_t mpiox_cache_error_count(const mpiox_cache *cache, int32_t file)
@@ -296,6 +309,9 @@ static inline int32_t mpiox_cache_error_count(const mpiox_cache *cache, int32_t 
 }
 /* Are there any, of any file? */
 bool mpiox_cache_has_errors(const mpiox_cache *cache);
+
+/* ---- files and counters (mpiox_cache.c) -------------------------------------------------------------------------- */
+
 /* All counters of the delegate, now. */
 void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 /* Raise record->end to at least `end`. */

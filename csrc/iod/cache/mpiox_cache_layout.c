@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const uint64_t magic = UINT64_C(0x6d70696f78636163); /* "mpioxcac" */
-static const uint64_t version = 4;
+static const uint64_t version = 5;
 
 enum { LINE = 64, SMALLEST_PAGE = 4096 };
 
@@ -112,6 +112,8 @@ static int make_mutexes(mpiox_cache_header *header)
         code = mpiox_cache_make_mutex(&header->life[i].mutex);
     for (int i = 0; i < MPIOX_CACHE_MAX_FILES && code == 0; i++)
         code = mpiox_cache_make_mutex(&header->files[i].error_lock);
+    if (code == 0)
+        code = mpiox_cache_make_mutex(&header->refused_lock);
     return code == 0 ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 

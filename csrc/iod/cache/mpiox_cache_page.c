@@ -165,8 +165,23 @@ static int write_held(const mpiox_cache *cache, const mpiox_page_access *access,
 
 enum { NOT_FILLED = 100 };
 
+/* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's,
+ * unless they are dirty, that is written again. While the frame is held nobody forgets that they are. */
+static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
+                     mpiox_error *error)
+{
+    const int64_t page_start = access->page * cache->page_bytes;
+    mpiox_error found;
+    if (!mpiox_cache_find_error(cache, access->file, page_start + span->start, page_start + span->end, &found) ||
+        are_dirty(cache, access, frame, span))
+        return false;
+    if (error != NULL)
+        *error = found;
+    return true;
+}
+
 static int read_held(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
-                     bool beyond, int64_t *known)
+                     bool beyond, int64_t *known, mpiox_error *error)
 {
     mpiox_frame *at = &cache->frames[frame];
     int result = MPIOX_OK;
@@ -179,8 +194,11 @@ static int read_held(const mpiox_cache *cache, const mpiox_page_access *access, 
         result = MPIOX_PAGE_SHORT;
         *known = known_end;
     }
-    if (result == MPIOX_OK)
+    if (result == MPIOX_OK) {
         copy_bytes(cache, access, frame, span);
+        if (are_lost(cache, access, frame, span, error))
+            result = MPIOX_E_IO;
+    }
     if (result != NOT_FILLED)
         touch(cache, frame);
     mpiox_frame_release(cache, frame);
@@ -221,19 +239,6 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
     return code;
 }
 
-/* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's.
- * Asked when they have been read, since the error is there before the page forgets that they are dirty. */
-static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, const span *span, mpiox_error *error)
-{
-    const int64_t page_start = access->page * cache->page_bytes;
-    mpiox_error found;
-    if (!mpiox_cache_find_error(cache, access->file, page_start + span->start, page_start + span->end, &found))
-        return false;
-    if (error != NULL)
-        *error = found;
-    return true;
-}
-
 int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *access, bool beyond, int64_t *known,
                             mpiox_error *error)
 {
@@ -254,9 +259,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
                 return code;
         }
         code = access->write ? write_held(cache, access, frame, &span)
-                             : read_held(cache, access, frame, &span, beyond, known);
-        if (code == MPIOX_OK && !access->write && are_lost(cache, access, &span, error))
-            return MPIOX_E_IO;
+                             : read_held(cache, access, frame, &span, beyond, known, error);
         if (code == MPIOX_OK)
             count_access(cache, access, missed);
         if (code != NOT_FILLED)

@@ -76,6 +76,15 @@ static int64_t failed_piece(const mpiox_storage_piece *pieces, int64_t count, co
     return i;
 }
 
+/* These are in the file. */
+static void mend_errors(const mpiox_io *io, const mpiox_storage_piece *pieces, int64_t count)
+{
+    if (mpiox_cache_error_count(&io->server->cache, io->file) == 0)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        mpiox_cache_mend_errors(&io->server->cache, io->file, pieces[i].offset, pieces[i].offset + pieces[i].length);
+}
+
 /* Write all pieces. Those behind one that failed may have arrived or not, so they are written again. */
 static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
 {
@@ -84,6 +93,7 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
     while (count > 0) {
         mpiox_error error = {.code = MPIOX_OK};
         if (mpiox_storage_write_list(storage, pieces, count, &error) == MPIOX_OK) {
+            mend_errors(io, pieces, count);
             add_error(io);
             return;
         }
@@ -96,6 +106,7 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
         } else if (failed > 0 || error.offset > pieces[0].offset) {
             add_error(io);
         }
+        mend_errors(io, pieces, error.offset == pieces[0].offset ? 0 : failed);
         join_error(io, &error);
         pieces += failed + 1;
         count -= failed + 1;

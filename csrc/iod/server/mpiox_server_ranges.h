@@ -1,6 +1,5 @@
 /*
- * mpiox_server_ranges.h - page ranges that change hands, as a delegate sees them. Private to csrc/iod/server; all with
- * the
+ * mpiox_server_ranges.h - page ranges that change hands, as a delegate sees them. Private to csrc/iod/server; with the
  *                         lock.
  *
  * Problem.   A client moves a range in three steps at two delegates. It may die between them, another may go on in its

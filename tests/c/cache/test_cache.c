@@ -135,12 +135,100 @@ static void errors_of_bytes(void)
     CHECK(!mpiox_cache_find_error(&the.cache, 4, 0, INT64_MAX, &out[0]));
     (void)mpiox_error_set(&out[0], MPIOX_E_IO, EFBIG, 70000, 10, "one that is not kept");
     mpiox_cache_add_error(&the.cache, 5, &out[0]);
-    CHECK(mpiox_cache_find_error(&the.cache, 5, 2110, 3100, &out[0]));
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 2110, 3100, &out[0]));
     CHECK(mpiox_cache_find_error(&the.cache, 5, 70009, 70010, &out[0]));
     CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, 1100, &out[0]));
     CHECK(!mpiox_cache_find_error(&the.cache, 5, 70010, INT64_MAX, &out[0]));
     CHECK_EQUAL(mpiox_cache_take_errors(&the.cache, 5, out, MPIOX_CACHE_ERRORS, &more), MPIOX_CACHE_ERRORS);
+    CHECK_EQUAL(more, 1);
     CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out[0]));
+    mock_free(&the);
+}
+
+static void refuse(int64_t offset, int64_t length)
+{
+    mpiox_error refused;
+    (void)mpiox_error_set(&refused, MPIOX_E_IO, EFBIG, offset, length, "test");
+    mpiox_cache_add_error(&the.cache, 5, &refused);
+}
+
+/* Against a list of bytes: whatever was refused and not written since is found, and with few ranges nothing else. */
+static void errors_mended_at_random(uint64_t seed)
+{
+    enum { BYTES = 200, STEPS = 1000 };
+    bool refused[BYTES] = {false};
+    uint64_t random = seed;
+    mpiox_error out[MPIOX_CACHE_ERRORS];
+    bool exact = true;
+    int more;
+    mock_make(&the, 4096, 1, 1);
+    for (int step = 0; step < STEPS; step++) {
+        const int64_t first = (int64_t)(mock_random(&random) % BYTES);
+        const int64_t most = mock_random(&random) % 8 > 0 ? 6 : BYTES,
+                      length = 1 + (int64_t)(mock_random(&random) % (uint64_t)most);
+        const int64_t end = first + length < BYTES ? first + length : BYTES;
+        const bool mends = mock_random(&random) % 2 > 0;
+        if (mends)
+            mpiox_cache_mend_errors(&the.cache, 5, first, end);
+        else
+            refuse(first, end - first);
+        for (int64_t i = first; i < end; i++)
+            refused[i] = !mends;
+        exact = exact && !the.cache.header->files[5].refused_beyond;
+        for (int64_t i = 0; i < BYTES; i++) {
+            const bool found = mpiox_cache_find_error(&the.cache, 5, i, i + 1, &out[0]);
+            CHECK(found || !refused[i]);
+            CHECK(!exact || found == refused[i]);
+        }
+        if (mock_random(&random) % 40 == 0) {
+            while (mpiox_cache_take_errors(&the.cache, 5, out, MPIOX_CACHE_ERRORS, &more) > 0)
+                continue;
+            memset(refused, 0, sizeof refused);
+            exact = true;
+        }
+    }
+    mpiox_cache_mend_errors(&the.cache, 5, 0, BYTES);
+    CHECK_EQUAL(mpiox_cache_error_count(&the.cache, 5), 0);
+    mock_free(&the);
+}
+
+static void errors_are_mended(void)
+{
+    mpiox_error out;
+    mock_make(&the, 4096, 1, 1);
+    refuse(1000, 100);
+    mpiox_cache_mend_errors(&the.cache, 5, 1040, 1060);
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 1000, 1040, &out) && out.length == 40);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 1040, 1060, &out));
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 1060, 1100, &out) && out.offset == 1060 && out.length == 40);
+    mpiox_cache_mend_errors(&the.cache, 5, 0, 2000);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out));
+    for (int i = 0; i < 3 * MPIOX_CACHE_ERRORS; i++)
+        refuse(10 * i, 5);
+    for (int i = 0; i < MPIOX_CACHE_ERRORS; i++)
+        mpiox_cache_mend_errors(&the.cache, 5, 10 * i, 10 * i + 5);
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, 10 * MPIOX_CACHE_ERRORS, &out));
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 10 * MPIOX_CACHE_ERRORS + 5, 10 * MPIOX_CACHE_ERRORS + 10, &out));
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 10 * MPIOX_CACHE_ERRORS, 10 * MPIOX_CACHE_ERRORS + 1, &out));
+    CHECK(out.sys_errno == EFBIG);
+    mpiox_cache_mend_errors(&the.cache, 5, 0, 1000);
+    CHECK_EQUAL(mpiox_cache_error_count(&the.cache, 5), 0);
+    for (int i = 0; i < MPIOX_CACHE_REFUSED + 2 * MPIOX_CACHE_ERRORS; i++) /* more than there is room for */
+        refuse(10 * i, 5);
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 1000, 1001, &out));
+    mpiox_cache_mend_errors(&the.cache, 5, 0, 1000000);
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 1000, 1001, &out)); /* none of them is known to be mended */
+    {
+        mpiox_error taken[MPIOX_CACHE_ERRORS];
+        int more;
+        CHECK(mpiox_cache_take_errors(&the.cache, 5, taken, MPIOX_CACHE_ERRORS, &more) == 1 && more > 0);
+    }
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out));
+    refuse(-1, -1); /* without a place */
+    CHECK(!mpiox_cache_find_error(&the.cache, 5, 0, 5000, &out));
+    CHECK(mpiox_cache_find_error(&the.cache, 5, 0, INT64_MAX, &out));
+    mpiox_cache_mend_errors(&the.cache, 5, 0, INT64_MAX);
+    CHECK_EQUAL(mpiox_cache_error_count(&the.cache, 5), 1);
     mock_free(&the);
 }
 
@@ -288,6 +376,9 @@ int main(void)
     corrupt_headers();
     errors();
     errors_of_bytes();
+    errors_are_mended();
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        errors_mended_at_random(seed);
     accesses();
     begins();
     return check_exit();
