@@ -15,7 +15,7 @@ import pytest
 
 from mpiio_ext import delegates
 from support.cbuild import failed_checks, mpi_program
-from support.launch import library_path, starter
+from support.launch import library_path, python_run, starter
 from support.processes import Job, job
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -98,3 +98,26 @@ def test_a_slow_file_system(tmp_path: pathlib.Path) -> None:
         text = running.text()
     assert said and all("runs, but has not answered" in line for line in said), text
     assert not failed_checks(text, 2) and text.splitlines().count("end") == 1, text
+
+
+def test_a_transfer_that_goes_on_is_no_wait(tmp_path: pathlib.Path) -> None:
+    """Accesses of another node's delegate that take long, and move bytes all the time: nobody says that he waits."""
+    program = (
+        "import sys, numpy, mpiio_ext; from mpi4py import MPI\n"
+        "file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_RDWR)\n"
+        "piece = MPI.BYTE.Create_contiguous(4096).Create_resized(0, 8192).Commit()\n"
+        "file.Set_view(4096 * MPI.COMM_WORLD.rank, MPI.BYTE, piece)\n"
+        "data = numpy.full(48 << 20, 1 + MPI.COMM_WORLD.rank, numpy.uint8)\n"
+        "begun = MPI.Wtime()\n"
+        "file.Write_at(0, data)\n"
+        "took = MPI.COMM_WORLD.allreduce(MPI.Wtime() - begun, MPI.MAX)\n"
+        "file.Close()\n"
+        "print(f'took {took}') if MPI.COMM_WORLD.rank == 0 else None\n"
+    )
+    env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=1", "MPIOX_RANKS_PER_NODE": "1",
+           "MPIOX_NETWORK_FAULT": "delay_ms=500", "MPIOX_TESTING": "1"}  # fmt: skip
+    launch = python_run(["-c", program, tmp_path / "file"], 2, env=env, timeout_s=LIMIT_S)
+    found = re.search(r"took (\d+\.\d+)", launch.stdout)
+    assert found and float(found[1]) > 2, launch.describe()  # else there was nothing to be seen
+    assert "has waited" not in launch.stderr, launch.describe()
+    assert (tmp_path / "file").read_bytes() == (bytes([1]) * 4096 + bytes([2]) * 4096) * (12 << 10)

@@ -172,6 +172,10 @@ void mpiox_link_give_up(mpiox_link *link)
 double mpiox_link_waits_s(mpiox_link *link)
 {
     pthread_mutex_lock(&link->lock);
+    const uint64_t moves = atomic_load_explicit(&link->stream.moves, memory_order_relaxed);
+    if (link->turn_began > 0 && link->seen_moves != moves)
+        link->turn_began = mpiox_now();
+    link->seen_moves = moves;
     const double seconds = link->turn_began > 0 ? mpiox_now() - link->turn_began : 0;
     pthread_mutex_unlock(&link->lock);
     return seconds;

@@ -44,7 +44,8 @@ void mpiox_link_close(mpiox_link *link);
 bool mpiox_link_is_alive(const mpiox_link *link);
 /* From now on it is not alive, whatever the delegate does. Any thread. */
 void mpiox_link_give_up(mpiox_link *link);
-/* For how many seconds the request under way, if there is one, has been waiting for its answer; else 0. Any thread. */
+/* For how many seconds nothing has passed on the connection while a request was under way, as far as this has been
+ * asked before; 0: there is none. One thread, every now and then. */
 double mpiox_link_waits_s(mpiox_link *link);
 int64_t mpiox_link_page_bytes(const mpiox_link *link); /* of the delegate */
 

@@ -50,7 +50,8 @@ typedef struct mpiox_link {
     pthread_mutex_t lock;
     pthread_cond_t turn;
     uint64_t tickets, serving;
-    double turn_began; /* seconds of the monotonic clock; 0: nobody has the turn */
+    double turn_began;   /* seconds of the monotonic clock, or when bytes were seen to pass; 0: nobody has the turn */
+    uint64_t seen_moves; /* of the stream, under the lock */
 
     /* With the turn: */
     uint32_t number; /* of the last request that is answered */

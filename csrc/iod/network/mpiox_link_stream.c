@@ -14,6 +14,7 @@ void mpiox_link_stream_init(mpiox_link_stream *stream, int fd, const mpiox_link_
     stream->fd = fd;
     stream->start = stream->end = 0;
     stream->fault = *fault;
+    stream->moves = 0;
 }
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
@@ -26,6 +27,9 @@ static size_t allowed(const mpiox_link_stream *stream, int64_t bytes)
 /* So many bytes have passed. */
 static void count(mpiox_link_stream *stream, int64_t bytes)
 {
+    const uint64_t before = atomic_load_explicit(&stream->moves, memory_order_relaxed);
+
+    atomic_store_explicit(&stream->moves, before + 1, memory_order_relaxed); /* one thread at a time gets here */
     if (stream->fault.left == INT64_MAX)
         return;
     stream->fault.left -= bytes;

@@ -8,6 +8,7 @@
 #ifndef MPIOX_LINK_STREAM_H
 #define MPIOX_LINK_STREAM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -18,6 +19,7 @@ typedef struct mpiox_link_stream {
     int fd;
     int32_t start, end; /* bytes of `buffer` that have been received and not been read */
     mpiox_link_fault fault;
+    atomic_uint_least64_t moves; /* times that bytes have passed, either way; any thread may read it */
     char buffer[8192];
 } mpiox_link_stream;
 
