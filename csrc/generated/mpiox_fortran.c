@@ -66,6 +66,21 @@ ALIAS(MPI_Finalize_f, mpi_finalize_);
 ALIAS(MPI_Finalize_f08, mpi_finalize_);
 ALIAS(ompi_finalize_f, mpi_finalize_);
 
+int mpiox_wrap_Abort(MPI_Comm comm, int errorcode);
+void mpi_abort_(MPI_Fint *comm, MPI_Fint *errorcode, MPI_Fint *ierror);
+EXPORT void mpi_abort_(MPI_Fint *comm, MPI_Fint *errorcode, MPI_Fint *ierror) {
+    int result;
+
+    result = mpiox_wrap_Abort(PMPI_Comm_f2c(*comm), (int) *errorcode);
+    mpiox_fortran_result(ierror, result);
+}
+ALIAS(mpi_abort, mpi_abort_);
+ALIAS(mpi_abort__, mpi_abort_);
+ALIAS(MPI_ABORT, mpi_abort_);
+ALIAS(MPI_Abort_f, mpi_abort_);
+ALIAS(MPI_Abort_f08, mpi_abort_);
+ALIAS(ompi_abort_f, mpi_abort_);
+
 int mpiox_wrap_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
 void mpi_file_open_(MPI_Fint *comm, const char *filename, MPI_Fint *amode, MPI_Fint *info, MPI_Fint *fh,
     MPI_Fint *ierror, int filename_length);

@@ -2,17 +2,20 @@
  * mpiox_mpi_abort.c - MPI_Abort with bytes in the delegates.
  *
  * Problem.   Delegates that are threads of ranks die with them, and with them every byte that a write has returned for
- *            and that is not in its file yet. (Spawned ones outlive the ranks and flush.)
+ *            and that is not in its file yet. (Those of other modes outlive the ranks and flush, but the
+ *            job may have ended before they have.)
  * Algorithm. Before the MPI library ends the job the aborting rank has every delegate flush the files that it has open:
  *            the others' threads still run then. In a thread, which is waited for so long at most: what made the
  *            program abort may have taken the delegate along.
- * Guarantee. The job ends, ABORT_S seconds later at most. What could not be flushed is said in one line. Writes that
- *            other ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not have
- *            open, are not looked after; nor is anything when a rank dies without MPI_Abort.
+ * Guarantee. The job ends, ABORT_S seconds later at most; not where the handler of a signal calls MPI_Abort that has
+ *            interrupted malloc(), which starting a thread needs. What could not be flushed is said in one line. Writes
+ *            that other ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not
+ *            have open, are not looked after; nor is anything when a rank dies without MPI_Abort.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -20,7 +23,12 @@
 #include "mpiox_group.h"
 #include "mpiox_handle.h"
 
+#define EXPORT __attribute__((visibility("default")))
+#define HIDDEN __attribute__((visibility("hidden")))
+
 enum { ABORT_S = 10 };
+
+int mpiox_wrap_Abort(MPI_Comm comm, int code);
 
 static struct {
     pthread_mutex_t lock;
@@ -46,7 +54,7 @@ static void *flush_all(void *context)
     mpiox_handle_each(flush_one, context);
     pthread_mutex_lock(&flush.lock);
     flush.done = true;
-    pthread_cond_signal(&flush.changed);
+    pthread_cond_broadcast(&flush.changed);
     pthread_mutex_unlock(&flush.lock);
     return NULL;
 }
@@ -66,36 +74,52 @@ static bool start(void)
     return started;
 }
 
-static void flush_delegates(void)
+/* False: not within ABORT_S. Threads that abort at the same time wait for the same flush. */
+static bool flush_within(void)
 {
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
     struct timespec until;
-    char text[512];
+    bool started = true;
     int code = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += ABORT_S;
-    const bool started = start();
+    if (!atomic_flag_test_and_set(&begun))
+        started = start();
     pthread_mutex_lock(&flush.lock);
     while (started && !flush.done && code != ETIMEDOUT)
         code = pthread_cond_timedwait(&flush.changed, &flush.lock, &until);
     const bool done = flush.done;
     pthread_mutex_unlock(&flush.lock);
-    if (!done)
+    return done;
+}
+
+static void flush_delegates(bool die_with_ranks)
+{
+    char text[512];
+
+    const bool done = flush_within();
+    if (!done && die_with_ranks)
         fprintf(stderr,
                 "mpiio_ext: MPI_Abort: I/O delegates did not flush within %d s: bytes written since the last sync or "
                 "close may be lost\n",
                 ABORT_S);
-    else if (flush.failed > 0)
+    else if (done && flush.failed > 0)
         fprintf(stderr, "mpiio_ext: MPI_Abort: bytes written since the last sync or close may be lost: %s\n",
                 mpiox_error_text(&flush.error, NULL, text, sizeof text));
 }
 
-__attribute__((visibility("default"))) int MPI_Abort(MPI_Comm comm, int code)
+EXPORT int MPI_Abort(MPI_Comm comm, int code)
 {
-    static atomic_flag begun = ATOMIC_FLAG_INIT;
     const mpiox_group *group = mpiox_group_current();
 
-    if (group != NULL && group->count > 0 && !atomic_flag_test_and_set(&begun))
-        flush_delegates();
+    if (group != NULL && group->count > 0)
+        flush_delegates(group->mode == MPIOX_GROUP_THREAD);
     return PMPI_Abort(comm, code);
+}
+
+/* For the Fortran entry points (generated). */
+HIDDEN int mpiox_wrap_Abort(MPI_Comm comm, int code)
+{
+    return MPI_Abort(comm, code);
 }
