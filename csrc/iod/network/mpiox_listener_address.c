@@ -50,12 +50,10 @@ static bool is_vlan(const char *interface)
     return access(path, F_OK) == 0;
 }
 
-/* A bridge without a way out of this host. */
-static bool is_private_bridge(const char *interface)
+/* Of a bridge: has it no way out of this host? */
+static bool is_private(const char *interface)
 {
     char path[PATH_MAX];
-    if (!has(interface, "bridge"))
-        return false;
     snprintf(path, sizeof path, "/sys/class/net/%s/brif", interface);
     DIR *ports = opendir(path);
     const struct dirent *port;
@@ -73,11 +71,13 @@ static bool is_virtual(const char *interface)
     static const char *const prefixes[] = {"docker", "virbr",  "br-",   "veth",    "cni",     "lxc",
                                            "lxd",    "podman", "vmnet", "vbox",    "flannel", "cali",
                                            "kube",   "tap",    "vnet",  "nerdctl", "incusbr"};
+    if (has(interface, "bridge"))
+        return is_private(interface); /* whatever its name */
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         if (strncmp(interface, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
     }
-    return is_private_bridge(interface);
+    return false;
 }
 
 /* Is it in the list a,b,c or a;b;c? */
