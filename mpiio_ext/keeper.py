@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-__all__ = ["DONE", "GRACE_S", "NAME", "kill_marked", "marked"]
+__all__ = ["DONE", "GRACE_S", "NAME", "kill_marked", "marked", "wait_for"]
 
 #: In the environment of all processes of a job.
 NAME = "MPIIO_EXT_JOB"
@@ -45,6 +45,13 @@ def kill_marked(marker: str) -> None:
         time.sleep(0.02)
 
 
+def wait_for(marker: str) -> None:
+    """Wait until no process carries a marker, for the grace at most: delegates that outlive a job still write."""
+    until = time.monotonic() + GRACE_S
+    while marked(marker) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
 def _parent(pid: int) -> int:
     with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
         return int(file.read().rpartition(b")")[2].split()[1])
@@ -58,9 +65,7 @@ def _end(marker: str) -> None:
         if _parent(pid) not in job:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
-    until = time.monotonic() + GRACE_S
-    while marked(marker) and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_for(marker)
     kill_marked(marker)
 
 

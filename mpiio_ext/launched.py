@@ -5,8 +5,7 @@ Algorithm. Every process of the job carries a marker in its environment. A small
 whose other end only the command has. When the pipe closes without a word, the command has died: the launcher is asked
 to end, which ends its ranks on all hosts; what carries the marker on this host after a grace is killed.
 Guarantees. Nothing of a job that has not succeeded lives on this host when the block is left, or seconds after the
-command was killed. Where
-launchers are killed, too, ranks on other hosts are left to the launcher's own means.
+command was killed. Where launchers are killed, too, ranks on other hosts are left to the launcher's own means.
 """
 
 from __future__ import annotations
@@ -35,6 +34,8 @@ def _end(process: subprocess.Popen[Any], marker: str) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+    else:
+        keeper.wait_for(marker)
     keeper.kill_marked(marker)
     process.wait()
 
