@@ -1,5 +1,6 @@
-/* mpiox_hints_openmpi.h - where the Open MPI in this process has its files of parameters. Internal to csrc/core/hints.
- * */
+/*
+ * mpiox_hints_openmpi.h - where the Open MPI in this process has its files of parameters. Private to csrc/core/hints.
+ */
 #ifndef MPIOX_HINTS_OPENMPI_H
 #define MPIOX_HINTS_OPENMPI_H
 

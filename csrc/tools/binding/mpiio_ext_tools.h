@@ -23,8 +23,7 @@ const char *mpiio_ext_tools_error_name(int code);
 /* Which elements of two sequences of numbers 0 .. symbols - 1 correspond, with as few differences as can be found.
  * common_a[i], common_b[j] (n and m bytes): 1 where an element has a counterpart; the k-th 1 of one corresponds to the
  * k-th 1 of the other. effort: differences after which a middle is guessed; 0: never. *distance: number of zeros;
- * *minimal: 1 if no smaller one exists. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Pure; csrc/tools/pioneer/mpiox_diff.h.
- * */
+ * *minimal: 1 if no smaller one exists. 0, MPIOX_E_ARG (-2), MPIOX_E_NOMEM (-1). Pure; mpiox_diff.h. */
 int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
                    unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
 
