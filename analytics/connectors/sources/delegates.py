@@ -77,6 +77,7 @@ FILES = Table(
         Column("end_bytes", "int64", "B", "one past the last byte that was deposited"),
         Column("dirty_bytes", "int64", "B", "not in the file yet"),
         Column("errors", "int64", "count", "errors that nobody has been told of yet"),
+        Column("collectives", "int64", "count", "accesses in collectives, which did not use the delegates; else NULL"),
         Column("others", "string", "", "further fields: JSON; NULL without any"),
     ),
 )

@@ -50,7 +50,7 @@ enum {
     MPIOX_CACHE_WAITERS = 64,      /* clients that are shown as waiting at most */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
     MPIOX_CACHE_REFUSED = 256,     /* ranges of those that are only counted, of all files together */
-    MPIOX_CACHE_ERRORS = 16,       /* deferred errors kept per file; more are only counted */
+    MPIOX_CACHE_ERRORS = 14,       /* deferred errors kept per file; more are only counted */
     MPIOX_CACHE_ERROR_BYTES = 96,  /* kept of each: its text is the name of a file-system call, which is short */
     MPIOX_FILE_RANGES = 576,       /* page ranges of a file that can change hands one by one, and owners, at most */
     MPIOX_FILE_RANGES_USUAL = 240  /* at most where there are fewer owners: each one that moves takes its time */
