@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.cbuild import mpi_program
@@ -101,11 +102,20 @@ def test_errors_while_flushing(tmp_path: pathlib.Path, ranks: int, error: str, n
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None:
-    """It is not reported again by the close, and what is written after it arrives."""
+    """It is not reported again by the close, and what is written after it arrives.
+
+    The delegate may have written the refused bytes again before the sync, beside others of their page: then nothing is
+    lost, and nobody is told of a loss.
+    """
     hints = f"mpiox_delegates=1:mpiox_delegate_mode={mode}:{SMALL}"
     fault = "op=write,path=*/file,errno=EIO,times=1"
     seen, launch = run("failing", tmp_path / "file", 3, hints, MPIOX_FAULT=fault)
-    check_refused(seen, launch, ("MPI_ERR_IO",))
+    if seen[0]["Sync"] == "fine":
+        places = np.arange(64 * 4096)  # as record() of the program
+        expected = ((places * 7 + (places // 64 * 64 >> 12)) % 251 + 1).astype(np.uint8).tobytes()
+        assert (tmp_path / "file").read_bytes() == expected, launch.describe()
+    else:
+        check_refused(seen, launch, ("MPI_ERR_IO",))
     assert [rank["Close"] for rank in seen] == ["fine"] * 3, launch.describe()
 
 
