@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
 from support.cases import Cases  # noqa: E402
+from support.durations import Durations  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
 
 
@@ -26,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("mpiio_ext")
     group.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
     group.addoption("--soak-seconds", type=float, default=600.0, help="how long the long soak test takes")
+    group.addoption("--durations-files", action="store_true", help="list the files of tests that took longest")
     group.addoption("--cases", type=int, default=None, help="number of random cases of the differential test")
 
 
@@ -34,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
     config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
     config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
+    if config.getoption("--durations-files") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
