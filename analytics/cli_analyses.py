@@ -18,6 +18,7 @@ from mpiio_ext.analytics.cli_output import (
     show,
     store_options,
 )
+from mpiio_ext.common.options import Bandwidth, Size
 
 __all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]
 
@@ -80,31 +81,6 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
     return made
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
-    """Bytes, with a unit: 10MB, 1GiB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        from mpiio_ext.analytics import units
-
-        try:
-            return float(getattr(units, self.name)(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _Bandwidth(_Size):
-    """Bytes a second, with a unit: 1GB/s, 1GB; "inf" for no bound."""
-
-    name = "bandwidth"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        return float("inf") if value == "inf" else super().convert(value, param, ctx)
-
-
 applications = _command(
     "applications", "Rank applications by bytes read and by bytes written.",
     [click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Applications to name.")],
@@ -124,13 +100,13 @@ root_causes = _command(
     [
         click.option("--processes", type=click.IntRange(min=0), default=1000, show_default=True,
                      help="Jobs of more processes are looked at."),
-        click.option("--process-bytes", type=_Size(), default="10MB", show_default=True,
+        click.option("--process-bytes", type=Size(), default="10MB", show_default=True,
                      help="Bytes that each process moved at least."),
-        click.option("--from-bandwidth", type=_Bandwidth(), default="0", show_default=True,
+        click.option("--from-bandwidth", type=Bandwidth(), default="0", show_default=True,
                      help="Bandwidth a second from which on jobs are looked for."),
         click.option("--osts", type=click.IntRange(min=0), default=0,
                      help="Only jobs whose files lie on so many OSTs at least."),
-        click.option("--bandwidth", type=_Bandwidth(), default="1GB/s", show_default=True,
+        click.option("--bandwidth", type=Bandwidth(), default="1GB/s", show_default=True,
                      help="Bandwidth below which a job is slow; inf: any."),
         click.option("--time", type=click.Choice(["critical", "span"]), default="critical", show_default=True,
                      help="What bytes are divided by: the time in which files are accessed, or the span from the "

@@ -239,7 +239,7 @@ def _when(seconds: float | None) -> str:
 
 def _words(value: Any, unit: str) -> str:
     """Return a value with its unit, sizes in powers of 1000 as everywhere."""
-    from mpiio_ext.analytics.units import size_words
+    from mpiio_ext.common.units import size_text
 
     if isinstance(value, str):
         return value
@@ -247,6 +247,6 @@ def _words(value: Any, unit: str) -> str:
         return _when(value)
     size, per, _ = unit.partition("/s")
     if size in _SIZES:
-        return size_words(value * _SIZES[size]) + per
+        return size_text(value * _SIZES[size]) + per
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
     return f"{number} {unit}".rstrip() if unit != "count" else number

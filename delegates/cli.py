@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.units import size_text
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -64,12 +66,6 @@ def _size(number: float) -> str:
             return f"{number:.0f}{unit}" if number == int(number) else f"{number:.1f}{unit}"
         number /= 1024
     return f"{number:,.1f}T"
-
-
-def _bytes(number: float) -> str:
-    """Return bytes with their unit: 512 B, 64 KiB."""
-    text = _size(number)
-    return f"{text[:-1]} {text[-1]}iB" if text[-1].isalpha() else f"{text} B"
 
 
 def _percent(part: float | None) -> str:
@@ -151,8 +147,8 @@ def _heading(item: DelegateStatus) -> str:
     name = f"{item.group}: " if item.group else ""
     mode = f" ({item.mode})" if item.mode else ""
     count = f"{item.delegates} delegate{'' if item.delegates == 1 else 's'}{mode}"
-    memory = f"each with {_bytes(item.cap_bytes)} of memory, pages of {_bytes(item.page_bytes)}"
-    return f"{name}{count} on {item.host}, {memory}"
+    memory, page = (size_text(each, exact=True) for each in (item.cap_bytes, item.page_bytes))
+    return f"{name}{count} on {item.host}, each with {memory} of memory, pages of {page}"
 
 
 def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
@@ -189,7 +185,7 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("file", overflow="fold")
     for path, parts in sorted(files.items()):
-        ends = _bytes(max(part.end_bytes for part in parts)), _bytes(sum(part.dirty_bytes for part in parts))
+        ends = size_text(max(part.end_bytes for part in parts)), size_text(sum(part.dirty_bytes for part in parts))
         errors = sum(part.errors for part in parts)
         table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), Text(path),
                       style="red" if errors else None)

@@ -4,48 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import click
 
+from mpiio_ext.common.options import Size
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
 from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
 
-__all__ = ["Size", "main", "size_text"]
+__all__ = ["main"]
 
-_UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50}
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes: 65536, 64k, 64KiB, 1M..."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes that the text says."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", str(value).strip().lower())
-        if match is None:
-            self.fail(f"{value!r} is not a size: write bytes, or a number with k, M, G, T, P", param, ctx)
-        size = int(match[1]) * _UNITS[match[2]]
-        if size > MAX_OFFSET_BYTES:
-            self.fail(f"{value} is more than 2^62 bytes", param, ctx)
-        return size
-
-
-def size_text(count: int) -> str:
-    """Return bytes for people, exact: 16 MiB, 1 TiB, 1,000,000 B."""
-    for shift, unit in ((50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count and count % (1 << shift) == 0:
-            return f"{count >> shift:,} {unit}"
-    return f"{count:,} B"
-
-
+_SIZE = Size(most=MAX_OFFSET_BYTES)
 _METHODS = [m.name for m in methods()]
 _PARTIES = click.IntRange(1, MAX_PARTIES)
 
@@ -125,9 +97,9 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
 @click.option("--servers", type=_PARTIES, required=True, help="I/O servers of the file (columns of the drawing).")
 @click.option("--aggregators", type=_PARTIES, required=True, help="Processes that carry out the I/O.")
 @click.option("--stripes", type=click.IntRange(0), help="Length of the region in stripes.")
-@click.option("--start", type=Size(), default=0, help="First byte of the region.")
-@click.option("--end", type=Size(), help="One past the last byte of the region, instead of --stripes.")
-@click.option("--stripe-size", type=Size(), default="1M", help="Bytes of a stripe.")
+@click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
+@click.option("--end", type=_SIZE, help="One past the last byte of the region, instead of --stripes.")
+@click.option("--stripe-size", type=_SIZE, default="1M", help="Bytes of a stripe.")
 @click.option(
     "--method",
     type=click.Choice([*_METHODS, "auto", "all"]),
@@ -143,7 +115,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     "--nodes", type=click.IntRange(0, MAX_PARTIES), default=0,
     help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
 )
-@click.option("--window", type=Size(), default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
+@click.option("--window", type=_SIZE, default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
 @click.option(
     "--rules", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
     help="Print the rules of auto as a table, and exit.",

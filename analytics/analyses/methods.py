@@ -26,7 +26,7 @@ from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +136,7 @@ def _noise(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> str:
     one, other = slow["spread"], fast["spread"]
     if one is None or other is None or judge_change(one, other) != "within noise":
         return ""
-    ranges = [f"{size_words(each.low)}/s to {size_words(each.high)}/s" for each in (one, other)]
+    ranges = [f"{size_text(each.low)}/s to {size_text(each.high)}/s" for each in (one, other)]
     return f"no difference beyond the spread of the repetitions ({ranges[0]} against {ranges[1]})"
 
 
@@ -162,7 +162,7 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
 
 
 def _number(value: float, words: str) -> str:
-    return size_words(round(value)) if words.endswith("[B]") else f"{value:,.0f}"
+    return size_text(round(value)) if words.endswith("[B]") else f"{value:,.0f}"
 
 
 def _phases(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -173,10 +173,12 @@ def _phases(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> str:
     """Return what differs with the time, in words; empty where no statistic that both have does."""
-    from mpiio_ext.report.words import seconds
+    from mpiio_ext.common.units import seconds_text
 
     times = _phases(parts)
-    evidence = [f"{row['quantity']} {seconds(row['slower'])} against {seconds(row['faster'])}" for row in times]
+    evidence = [
+        f"{row['quantity']} {seconds_text(row['slower'])} against {seconds_text(row['faster'])}" for row in times
+    ]
     timed = {words for _, words, is_time in _MEASURED.values() if is_time}
     counts = [row for row in parts if row["ratio"] is not None and row["quantity"] not in timed
               and not 0.8 < row["ratio"] < 1.25]  # fmt: skip
@@ -193,7 +195,7 @@ def _sentence(
     case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]], noise: str
 ) -> str:
     """Return the difference and its evidence in words."""
-    from mpiio_ext.report.words import seconds
+    from mpiio_ext.common.units import seconds_text
 
     whole, where = compared[0], _where(case)
     if whole["ratio"] is None:
@@ -201,11 +203,11 @@ def _sentence(
     if noise:
         return f"{where}: {names[0]} and {names[1]}: {noise}."
     if whole["difference"] <= 0:
-        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds(whole['slower'])} against "
-                f"{seconds(whole['faster'])}).")  # fmt: skip
+        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds_text(whole['slower'])} against "
+                f"{seconds_text(whole['faster'])}).")  # fmt: skip
     told = _evidence(compared[1:]) or "no statistic that was kept of both differs with it"
-    return (f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds(whole['slower'])} against "
-            f"{seconds(whole['faster'])}): {told}.")  # fmt: skip
+    return (f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds_text(whole['slower'])} "
+            f"against {seconds_text(whole['faster'])}): {told}.")  # fmt: skip
 
 
 def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[list[dict[str, Any]], list[str]]:

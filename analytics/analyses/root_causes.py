@@ -26,7 +26,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, columns_of, expression, fetch, has
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,7 +159,7 @@ def _end_words(name: str, value: float) -> str:
     if name == "collective":
         return "yes" if value else "no"
     if name == "bandwidth":
-        return f"{size_words(value)}/s"
+        return f"{size_text(value)}/s"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -212,10 +212,10 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
-    least = size_words(limits["process_bytes"])
-    below = f"less than {size_words(limits['bandwidth'])}/s" if math.isfinite(limits["bandwidth"]) else ""
+    least = size_text(limits["process_bytes"])
+    below = f"less than {size_text(limits['bandwidth'])}/s" if math.isfinite(limits["bandwidth"]) else ""
     where = f", on {limits['osts']:,} OSTs or more" if limits["osts"] else ""
-    above = f"{size_words(limits['from_bandwidth'])}/s or more" if limits["from_bandwidth"] else ""
+    above = f"{size_text(limits['from_bandwidth'])}/s or more" if limits["from_bandwidth"] else ""
     speed = " and ".join(filter(None, [above, below]))
     words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each{where}, "
              f"at {speed or 'any bandwidth'} {_OVER[limits['time']]}."]  # fmt: skip
@@ -323,7 +323,7 @@ def root_causes(
         factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``. By
         application of each also the least and the greatest value among its jobs, such as ``small_least``.
     """  # fmt: skip
-    limits = {"processes": processes, "process_bytes": process_bytes, "bandwidth": bandwidth, "time": time,
+    limits = {"processes": processes, "process_bytes": float(process_bytes), "bandwidth": bandwidth, "time": time,
               "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
     candidates = _candidates(source, limits, origin)
     found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}

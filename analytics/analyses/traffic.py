@@ -17,7 +17,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, share, share_word
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.store.placement import target_of, traffic
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -203,7 +203,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], every: int, measured: bool) -> s
     read = [one for one in targets if one["bytes"]]
     total = sum(one["bytes"] for one in read)
     how = "counted by the engine, with footers" if measured else "of the row groups, by their footers"
-    words = [f"{size_words(total)} from {len(read)} of {count_words(len(targets), 'target')}, {how}."]
+    words = [f"{size_text(total)} from {len(read)} of {count_words(len(targets), 'target')}, {how}."]
     if not measured and every:
-        words.append(f"All of the tables are {size_words(every)}: {share_words(share(total, every))}.")
+        words.append(f"All of the tables are {size_text(every)}: {share_words(share(total, every))}.")
     return " ".join(words)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpiio_ext.analytics.units import size_words
-from mpiio_ext.report.words import seconds
+from mpiio_ext.common.units import seconds_text, size_text
 
 __all__ = ["number", "rounded", "said"]
 
@@ -32,11 +31,11 @@ def said(value: float | None, unit: str) -> str:
     if value is None:
         return "unknown"
     if unit == "s":
-        return seconds(value) if value < 1000 else f"{value:,.0f} s"
+        return seconds_text(value) if value < 1000 else f"{value:,.0f} s"
     if unit == "B":
-        return size_words(value)
+        return size_text(value)
     if unit == "B/s":
-        return f"{size_words(value)}/s"
+        return f"{size_text(value)}/s"
     if unit == "share":
         percent = 100 * value
         return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{percent:.1g} %"

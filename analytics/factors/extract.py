@@ -40,7 +40,7 @@ from mpiio_ext.analytics.factors.registry import Factor
 from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of, resolve, rows_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
 from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
-from mpiio_ext.analytics.units import UnitError, bandwidth, number, size, size_words
+from mpiio_ext.common.units import UnitError, bandwidth, number, size, size_text
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["base_columns", "extract", "with_jobs"]
@@ -122,7 +122,7 @@ class _Request:
             return
 
     def __str__(self) -> str:
-        low, high = (f"{size_words(bound)}/s" if np.isfinite(bound) else "" for bound in self.bounds)
+        low, high = (f"{size_text(bound)}/s" if np.isfinite(bound) else "" for bound in self.bounds)
         bounds = " ".join(filter(None, (low and f"from {low}", high and f"below {high}")))
         which = f" of jobs with a bandwidth {bounds}" if bounds else ""
         return f"factors {', '.join(self.chosen)} ({self.direction}){which}"

@@ -21,8 +21,8 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from mpiio_ext.analytics import units
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common import units
 
 __all__ = ["Call", "ExpressionError", "Literal", "Name", "Node", "parse"]
 

@@ -24,7 +24,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpiio_ext.analytics import dimensions, units
+from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.dimensions import NUMBER, UNKNOWN, Unit, Units
 from mpiio_ext.analytics.query import binding, functions, groups, joins, ost, results
 from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
@@ -32,6 +32,7 @@ from mpiio_ext.analytics.query.language import ExpressionError
 from mpiio_ext.analytics.query.loaded import Loaded
 from mpiio_ext.analytics.query.origins import Origin, origins
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, LAYOUT, TABLES
+from mpiio_ext.common import units
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.report import panels
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -98,7 +98,7 @@ _ABOVE = 22
 def _quantity(axis: Any, quantity: str) -> None:
     if quantity:
         end = "/s" if quantity == "rate" else ""
-        axis.set_major_formatter(lambda value, _: size_words(value) + end)
+        axis.set_major_formatter(lambda value, _: size_text(value) + end)
 
 
 def _frame(axes: Any, data: Mapping[str, Any], grid: str = "y") -> None:

@@ -43,10 +43,10 @@ def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shown(finding: Finding, direction: str) -> dict[str, Any]:
-    from mpiio_ext.report.words import seconds
+    from mpiio_ext.common.units import seconds_text
 
     evidence = [f"Explains {finding.explained} of the {direction}s "
-                f"({seconds(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
+                f"({seconds_text(finding.time)}); confidence {finding.confidence}: {finding.reason}"]  # fmt: skip
     evidence += [one.text() for one in finding.evidence]
     for label, names in (("files", finding.files), ("OSTs", finding.osts)):
         if names:

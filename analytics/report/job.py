@@ -24,8 +24,7 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.units import size_words
-from mpiio_ext.report.words import seconds
+from mpiio_ext.common.units import seconds_text, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,12 +152,12 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words."""
     jobs, files = tables["darshan_job"], data_files(tables)
     first = jobs.slice(0, 1).to_pylist()[0]
-    moved = [size_words(total) if (total := _sum(jobs, name)) is not None else "not known"
+    moved = [size_text(total) if (total := _sum(jobs, name)) is not None else "not known"
              for name in ("bytes_read", "bytes_written")]  # fmt: skip
     out = [
         ("application", first["app"] or "not known"),
         ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
-        ("run time", seconds(first["run_time"]) if first["run_time"] else "not known"),
+        ("run time", seconds_text(first["run_time"]) if first["run_time"] else "not known"),
         ("read, written", ", ".join(moved)),
         ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),

@@ -9,7 +9,7 @@ from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.report import job
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,17 +85,17 @@ def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mpiio_ext.report.words import seconds
+    from mpiio_ext.common.units import seconds_text
 
     out = []
     for direction, side in found["directions"].items():
         row = side["factors"]
         if row["bandwidth"] is None or row["critical_time"] is None:
             continue
-        speed = "not known" if row["critical_bandwidth"] is None else f"{size_words(row['critical_bandwidth'])}/s"
-        out.append((_PAST[direction], f"{size_words(row['bandwidth'])}/s from the first to the last access; {speed} in "
-                    f"the {seconds(row['critical_time'])} of the critical path, on {row['critical_files']:,.0f} of "
-                    f"{row['files']:,.0f} files"))  # fmt: skip
+        speed = "not known" if row["critical_bandwidth"] is None else f"{size_text(row['critical_bandwidth'])}/s"
+        out.append((_PAST[direction], f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} in "
+                    f"the {seconds_text(row['critical_time'])} of the critical path, on "
+                    f"{row['critical_files']:,.0f} of {row['files']:,.0f} files"))  # fmt: skip
         if side["own_share"] is not None:
             share = f"{100 * side['own_share']:.0f} %"
             out.append((f"its OSTs, {_PAST[direction]}", f"{share} of what they moved meanwhile were its own bytes"))

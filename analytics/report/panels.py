@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.report.theme import LIGHT, Theme, dark_style
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -41,10 +41,10 @@ def number_words(value: float, quantity: str = "") -> str:
     if value == 0:
         return "0"
     if quantity in ("B", "B/s"):
-        return size_words(value) + quantity[1:]
+        return size_text(value) + quantity[1:]
     size = abs(value)
     if size >= 1e5 and not quantity:
-        return size_words(value).removesuffix("B").replace(" ", "\u202f")
+        return size_text(value).removesuffix("B").replace(" ", "\u202f")
     text = f"{value:,.0f}" if size >= 1000 or value == round(value) else f"{value:.3g}"
     return f"{text} {quantity}".strip()
 

@@ -11,7 +11,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
 from mpiio_ext.analytics.report.coverage import coverage
 from mpiio_ext.analytics.report.page import Figure, Section, grid
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
@@ -35,7 +35,7 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
         ("jobs (logs)", f"{row['jobs']:,}, of them {row['partial'] or 0:,} partial"),
         ("applications, users", f"{row['apps']:,}, {row['users']:,}"),
         ("files opened", f"{row['files'] or 0:,}"),
-        ("read, written", f"{size_words(row['read'] or 0)}, {size_words(row['written'] or 0)}"),
+        ("read, written", f"{size_text(row['read'] or 0)}, {size_text(row['written'] or 0)}"),
         ("process hours", f"{row['core_hours'] or 0:,.0f}"),
     ]
     if row["first"] is not None and row["last"] is not None:

@@ -33,7 +33,7 @@ from mpiio_ext.analytics.summaries.model import Slice
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
-from mpiio_ext.analytics.units import size_words
+from mpiio_ext.common.units import size_text
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 from mpiio_ext.report.rows import Measured
@@ -113,7 +113,7 @@ def _motif(measured: Measured) -> str:
     variant = re.sub(r"\d{4,}", lambda found: _binary(int(found[0])) or found[0], key.variant)
     names = (variant, key.phase if key.phase != key.operation else "", key.interface, key.strategy, key.operation)
     each = last.data_bytes / max(1, last.ranks)
-    return "_".join([*filter(None, names), f"{last.ranks}x{_binary(each) or size_words(each).replace(' ', '')}"])
+    return "_".join([*filter(None, names), f"{last.ranks}x{_binary(each) or size_text(each).replace(' ', '')}"])
 
 
 def _binary(size_bytes: float) -> str | None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.rows import Read, Rows, amounts, cut, numbers, step_of
-from mpiio_ext.analytics.units import UNITS
+from mpiio_ext.common.units import UNITS
 
 __all__ = ["METRICS", "components", "factor", "of_series", "unknown"]
 

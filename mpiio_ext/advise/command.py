@@ -30,7 +30,8 @@ from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, replay_command
-from mpiio_ext.cli.tune import _check_library, _Duration, _finish, _Job, _metric, _ranks_in, _tune
+from mpiio_ext.cli.tune import _check_library, _finish, _Job, _metric, _ranks_in, _tune
+from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, starter_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
@@ -418,8 +419,8 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
 
 
 @click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
-@click.option("--budget", type=_Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
-@click.option("--trace-limit", type=_Duration(), default="1h", show_default=True, help="Most time of the traced run.")
+@click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
+@click.option("--trace-limit", type=Duration(), default="1h", show_default=True, help="Most time of the traced run.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.")

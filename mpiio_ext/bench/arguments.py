@@ -1,38 +1,21 @@
-"""Kinds of values of the command line: sizes, lists, names, hints; each says in one line what is wrong with a value."""
+"""Kinds of values of the command line: lists, names, hints; each says in one line what is wrong with a value."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from mpiio_ext.common.options import Size
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["HintType", "ListType", "SizeType", "one_of", "positive_size"]
-
-
-class SizeType(_ParamType):
-    """Bytes: a number with an optional unit."""
-
-    name = "size"
-    _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}  # noqa: RUF012
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)\s*", str(value).lower())
-        if match is None or (match[3] and not match[2]):
-            self.fail(f"'{value}' is not a size; write for example 4096, 64KiB, 64MiB or 1.5GiB", param, ctx)
-        decimal = match[2] and match[4] and not match[3]
-        unit = 1000 ** " kmgt".index(match[2]) if decimal else self._UNITS[match[2]]
-        return int(float(match[1]) * unit)
+__all__ = ["HintType", "ListType", "one_of", "positive_size"]
 
 
 class ListType(_ParamType):
@@ -76,7 +59,7 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
 
 def positive_size(text: str) -> int:
     """Return a size of at least one byte."""
-    size = SizeType().convert(text, None, None)
+    size = Size().convert(text, None, None)
     if size < 1:
         raise ValueError("a block must have at least one byte")
     return size

@@ -14,12 +14,13 @@ import click
 from click.core import ParameterSource
 
 from mpiio_ext.bench import interfaces, kernels, methods
-from mpiio_ext.bench.arguments import HintType, ListType, SizeType, one_of, positive_size
+from mpiio_ext.bench.arguments import HintType, ListType, one_of, positive_size
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse_parameter
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
+from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["PRESETS", "Options", "command"]
@@ -216,7 +217,7 @@ class _Patterns(ListType):
 
 # ---- the command ----
 
-_SIZE = SizeType()
+_SIZE = Size()
 _FOLDER = click.Path(path_type=Path)
 _LIST_HELP = {
     "workload": ", ".join(kernels.PATTERNS),
@@ -294,7 +295,7 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="random: seed of the layout.")
 @click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
               help="Repetitions; the methods alternate inside each.")
-@click.option("--budget", type=click.FloatRange(min=0), default=75.0, metavar="SECONDS",
+@click.option("--budget", type=Duration(zero=True), default="75s", metavar="TIME",
               help="Begin no repetition that would end later than this; 0 = no limit, as when --repetitions is given.")
 @click.option("--read-shift", type=click.IntRange(min=0), default=1, metavar="N",
               help="Patterns: rank r reads what rank r+N wrote; 0 = its own data.")
@@ -302,7 +303,7 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
               help="Hint for every method, native too; may be repeated.")
 @click.option("--stripe-size", type=_SIZE, metavar="SIZE", help="Same as --hint striping_unit=SIZE.")
 @click.option("--stripe-count", type=click.IntRange(min=1), metavar="N", help="Same as --hint striping_factor=N.")
-@click.option("--native-limit", type=click.FloatRange(min=0), default=6.0, metavar="SECONDS",
+@click.option("--native-limit", type=Duration(zero=True), default="6s", metavar="TIME",
               help="Native runs of patterns that would take longer use a smaller file and are marked; 0 = no limit.")
 @click.option("--native-size", type=_SIZE, metavar="SIZE", help="File size of patterns for the native methods, if "
                                                                 "smaller.")

@@ -20,6 +20,7 @@ from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.results.table import print_absent
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.work import Work, needed_bytes
+from mpiio_ext.common.units import megabytes
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Volume", "launch_ranks", "print_kernels", "print_plan", "volume_of"]
@@ -48,11 +49,7 @@ class Volume:
 
     def __str__(self) -> str:
         word = "file" if self.files == 1 else "files"
-        return f"{_megabytes(self.written_bytes)} written, {_megabytes(self.read_bytes)} read, {self.files:,} {word}"
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB"
+        return f"{megabytes(self.written_bytes)} written, {megabytes(self.read_bytes)} read, {self.files:,} {word}"
 
 
 def launch_ranks(options: Options) -> int:
@@ -139,7 +136,7 @@ def print_plan(console: Console, options: Options, work: Work, ranks: int) -> No
                     _command(options, ranks, _words(case), methods))
         total = total.plus(volume.times(len(methods)))
     _print(console, f"\n{work.runs * options.repetitions:,} runs: {total.times(options.repetitions)}")
-    _print(console, f"at a time {_megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
+    _print(console, f"at a time {megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
     where = options.output or (options.archive / options.suite.name / "<date>" / "<time>" if options.suite else
                                "bench-results/<date>")
     _print(console, f"results in {where}")
@@ -154,7 +151,7 @@ def _size(name: str, ranks: int, preset: str, scale: float) -> str:
     files = kernel.files()
     count = f" in {len(files):,} files" if len(files) > 1 else ""
     some = f", {kernel.active} ranks" if kernel.active != ranks else ""
-    return f"{preset} {_megabytes(sum(layout.size_bytes for layout in files))}{count}{some}"
+    return f"{preset} {megabytes(sum(layout.size_bytes for layout in files))}{count}{some}"
 
 
 def print_kernels(console: Console, options: Options, ranks: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 import click
+
+from mpiio_ext.common.options import Size
+from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,42 +23,22 @@ _MOST_TARGETS = 64
 _EXPECTED = ("stripe_count", "servers")
 
 
-class _Bytes(click.ParamType[int]):
-    """A size as hints are written: 65536, 64k, 1M, 1MiB."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = re.fullmatch(r"(\d+)([kmgtp]?)(i?b)?", str(value).strip().lower())
-        count = int(found[1]) << 10 * " kmgtp".index(found[2] or " ") if found is not None else 0
-        if not 0 < count <= 2**62:
-            self.fail(f"{value!r} is no size: give bytes, or k, m, g, t, p for powers of 1024", param, ctx)
-        return count
-
-
-def size(count: int) -> str:
-    """Return bytes for people: exact, with a unit where it divides."""
-    for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count and count % (1 << shift) == 0:
-            return f"{count >> shift} {unit}"
-    return f"{count} B"
-
-
 def _value(value: int | bool | str, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if unit == "bytes" and isinstance(value, int):
-        return size(value)
+        return size_text(value, exact=True)
     return "all" if value == -1 else str(value)
 
 
 def _extent(part: Component) -> str:
-    return f"{size(part.start_bytes)} – {'end' if part.end_bytes is None else size(part.end_bytes)}"
+    end = "end" if part.end_bytes is None else size_text(part.end_bytes, exact=True)
+    return f"{size_text(part.start_bytes, exact=True)} – {end}"
 
 
 def _numbers(part: Component) -> str:
     count = part.stripe_count
-    stripe = None if part.stripe_size_bytes is None else size(part.stripe_size_bytes)
+    stripe = None if part.stripe_size_bytes is None else size_text(part.stripe_size_bytes, exact=True)
     found = (("stripe", stripe), ("count", "all" if count == -1 else count), ("servers", part.servers))
     return ", ".join(f"{name} {value}" for name, value in (*found, ("mirror", part.mirror)) if value is not None)
 
@@ -109,7 +91,7 @@ def _show(console: Console, found: Layout) -> None:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: a list with one object for each path.")
-@click.option("--striping-unit", type=_Bytes(), help="As if the hint striping_unit were given: 1M.")
+@click.option("--striping-unit", type=Size(least=1, most=2**62), help="As if the hint striping_unit were given: 1M.")
 @click.option("--striping-factor", type=click.IntRange(min=-1, max=2**31 - 1), help="As the hint striping_factor.")
 @click.option("--start-iodevice", type=click.IntRange(min=0, max=2**31 - 1), help="As the hint start_iodevice.")
 def layout(

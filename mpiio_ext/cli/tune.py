@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,7 @@ from mpiio_ext._load import get_library
 from mpiio_ext.cli.lazy import complete_command, complete_hint
 from mpiio_ext.cli.run import _settings, plan_launch, select_library
 from mpiio_ext.cli.synthetic import CALLS_TIME, END_MARK, file_of_kernel, replay_command
+from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, plan
 
@@ -34,24 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tune"]
 
-_DURATION = re.compile(r"(?:(?P<h>\d+(?:\.\d*)?)h)?(?:(?P<m>\d+(?:\.\d*)?)m)?(?:(?P<s>\d+(?:\.\d*)?)s?)?")
 _INTERRUPTED = 130
-
-
-class _Duration(click.ParamType[float]):
-    """Seconds, from text like 90, 90s, 5m, 1h30m."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = _DURATION.fullmatch(value.strip())
-        parts = {unit: float(text) for unit, text in match.groupdict().items() if text} if match else {}
-        seconds = parts.get("h", 0.0) * 3600 + parts.get("m", 0.0) * 60 + parts.get("s", 0.0)
-        if seconds <= 0:
-            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h30m", param, ctx)
-        return seconds
 
 
 @dataclass(slots=True, kw_only=True)
@@ -309,7 +293,7 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 
 
 @click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
-@click.option("--budget", type=_Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
+@click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option("--metric", "kind", type=click.Choice(["auto", "elapsed", "io"]), default="auto", show_default=True,
               help="elapsed: the whole command; io: inside data access, by the statistics; auto: io where that is a "

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mpiio_ext.common.units import size_text
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 
-__all__ = ["Machine", "examine", "limits", "sharing", "shm", "size", "vm_readv"]
+__all__ = ["Machine", "examine", "limits", "sharing", "shm", "vm_readv"]
 
 _KIB, _MIB = 2**10, 2**20
 #: Below so many descriptors rank 0 leaves files to the MPI library (docs/limitations.md).
@@ -47,16 +48,6 @@ class Machine:
             return (self.root / name).read_text(encoding="ascii", errors="replace").strip()
         except OSError:
             return None
-
-
-def size(count: int) -> str:
-    """Return bytes for people, rounded down to three digits or so."""
-    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (_MIB, "MiB"), (_KIB, "KiB")):
-        if count >= 10 * unit:
-            return f"{count // unit} {name}"
-        if count >= unit:
-            return f"{count * 10 // unit / 10:g} {name}"
-    return f"{count} B"
 
 
 def _limit(which: int) -> int | None:
@@ -93,7 +84,7 @@ def _file_size() -> Finding:
         return good(key, "files of any size", bytes=None)
     return warn(
         key,
-        f"files up to {size(soft)}",
+        f"files up to {size_text(soft)}",
         "a write beyond ends the program by a signal, and shared memory counts: ulimit -f unlimited",
         bytes=soft,
     )
@@ -105,7 +96,7 @@ def _address_space() -> Finding:
         return good(key, "address space without limit", bytes=None)
     return warn(
         key,
-        f"address space up to {size(soft)}",
+        f"address space up to {size_text(soft)}",
         "what does not fit leaves files to the MPI library: ulimit -v unlimited",
         bytes=soft,
     )
@@ -114,10 +105,10 @@ def _address_space() -> Finding:
 def _locked() -> Finding:
     key, soft = "limits.locked_memory", _limit(resource.RLIMIT_MEMLOCK)
     if soft is None or soft >= _MIB:
-        return good(key, f"{'any amount of' if soft is None else size(soft)} locked memory", bytes=soft)
+        return good(key, f"{'any amount of' if soft is None else size_text(soft)} locked memory", bytes=soft)
     return warn(
         key,
-        f"{size(soft)} of locked memory",
+        f"{size_text(soft)} of locked memory",
         "networks with RDMA (InfiniBand) need more, and io_uring before "
         "Linux 5.12: ulimit -l unlimited; the site sets it in limits.conf or slurmd",
         bytes=soft,
@@ -126,7 +117,8 @@ def _locked() -> Finding:
 
 def _core() -> Finding:
     key, soft = "limits.core_files", _limit(resource.RLIMIT_CORE)
-    text = "core files of any size" if soft is None else f"core files up to {size(soft)}" if soft else "no core files"
+    some = "core files of any size" if soft is None else f"core files up to {size_text(soft)}"
+    text = some if soft != 0 else "no core files"
     return good(key, text, "" if soft != 0 else "to look into a crash: ulimit -c unlimited", bytes=soft)
 
 
@@ -165,7 +157,7 @@ def shm(machine: Machine) -> Finding:
         )
     total, free = room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize
     facts = {"writable": True, "total_bytes": total, "free_bytes": free}
-    text = f"/dev/shm: {size(free)} of {size(total)} free"
+    text = f"/dev/shm: {size_text(free)} of {size_text(total)} free"
     if min(total, free) < _SMALL_SHM:
         full = total >= _SMALL_SHM
         advice = "remove what ended jobs have left there" if full else "make it larger: docker run --shm-size=1g"

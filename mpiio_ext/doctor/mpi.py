@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
+from mpiio_ext.common.units import size_text
 from mpiio_ext.doctor import linker, starters
 from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
-from mpiio_ext.doctor.machine import size
 from mpiio_ext.doctor.reach import SOMEBODY_ELSE
 
 __all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "starter", "take_part"]
@@ -581,13 +581,13 @@ def _hosts(hosts: dict[str, dict[str, Any]]) -> Finding:
         small = sorted(name for name, count in sizes.items() if count == least)
         return warn(
             key,
-            f"/dev/shm differs: {size(least)} on {', '.join(small)}, up to {size(most)} elsewhere",
+            f"/dev/shm differs: {size_text(least)} on {', '.join(small)}, up to {size_text(most)} elsewhere",
             "make it as large on all hosts",
             **facts,
         )
     free = min(int(rank["shm_free_bytes"]) for rank in hosts.values())
     return good(
-        key, f"{len(hosts)} host{'s' if len(hosts) > 1 else ''}, {size(free)} free in /dev/shm at least", **facts
+        key, f"{len(hosts)} host{'s' if len(hosts) > 1 else ''}, {size_text(free)} free in /dev/shm at least", **facts
     )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.common.units import size_text
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
-from mpiio_ext.doctor.machine import size
 from mpiio_ext.doctor.mpi import job_of
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ def _striping(values: dict[str, Any], sources: dict[str, Any]) -> str:
     """Return size and number of stripes, and the servers, with who told; what nobody told is said to be so."""
     length, source = values.get("stripe_size"), sources.get("stripe_size")
     if not length or source == "default":
-        stripes = f"stripe size not told{f', {size(int(length))} assumed' if length else ''}"
+        stripes = f"stripe size not told{f', {size_text(int(length), exact=True)} assumed' if length else ''}"
     else:
         over = f" over {values['stripe_count']}" if values.get("stripe_count") else ""
-        stripes = f"stripes of {size(int(length))}{over}{f' ({source})' if source else ''}"
+        stripes = f"stripes of {size_text(int(length), exact=True)}{over}{f' ({source})' if source else ''}"
     count = values.get("servers")
     return stripes + (f", {count} server{'s' if int(count) > 1 else ''}" if count else "")
 
@@ -148,7 +148,7 @@ def _taken(auto: dict[str, Any]) -> str:
     why = [*str(auto["reason"]).split("; "), ""][1]  # before: the numbers; behind: times of the lock model
     return (
         f"auto takes {auto['method']} for {job}: {many} aggregator{'s' if many > 1 else ''}, "
-        f"windows of {size(int(auto['window_bytes']))}{f' ({why})' if why else ''}"
+        f"windows of {size_text(int(auto['window_bytes']), exact=True)}{f' ({why})' if why else ''}"
     )
 
 
@@ -204,6 +204,7 @@ def _room(folder: Path, environment: Mapping[str, str], limit_s: float) -> Findi
         return bad(key, f"no file can be made in {folder}: {refused}", "choose another folder: --path", **facts)
     if int(free) < _LITTLE:
         return warn(
-            key, f"{size(int(free))} free in {folder}", "a full file system ends writes with MPI_ERR_NO_SPACE", **facts
+            key, f"{size_text(int(free))} free in {folder}",
+            "a full file system ends writes with MPI_ERR_NO_SPACE", **facts
         )
-    return good(key, f"files can be made in {folder}, {size(int(free))} free", **facts)
+    return good(key, f"files can be made in {folder}, {size_text(int(free))} free", **facts)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
 from mpiio_ext.report.added import Added
 from mpiio_ext.report.errors import ReportError
@@ -70,6 +71,6 @@ def _rows(policy: str, run: Mapping[str, Any]) -> list[tuple[str, ...]]:
                 counts.append(int(count))
         together = words.bandwidth(float(run["bandwidth_mb_per_s"])) if not out else ""
         out.append((policy.upper(), str(name), str(job["pattern"]), " → ".join(map(str, counts)),
-                    words.megabytes(int(job["data_bytes"])), words.bandwidth(float(job["bandwidth_mb_per_s"])),
+                    megabytes(int(job["data_bytes"])), words.bandwidth(float(job["bandwidth_mb_per_s"])),
                     together))
     return out

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mpiio_ext.report.words import binary_size
+from mpiio_ext.common.units import size_text
 
 __all__ = ["Difference", "describe", "differences", "headline", "own_variables"]
 
@@ -61,7 +61,7 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and key.endswith("_bytes"):
-        return binary_size(value)
+        return size_text(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_text(name, item)}" for name, item in value.items() if item is not None)
     if isinstance(value, (list, tuple)):

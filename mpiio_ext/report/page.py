@@ -23,6 +23,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 import mpiio_ext
+from mpiio_ext.common.units import megabytes, seconds_text, size_text
 from mpiio_ext.report import arbitration, charts, verdict, words
 from mpiio_ext.report.added import Added
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
@@ -172,7 +173,7 @@ def _cell(row: Measured) -> _Cell:
 
 
 def _times(row: Measured, phases: Iterable[str]) -> str:
-    return " · ".join(f"{name} {words.seconds(row.seconds[name])}" for name in phases if name in row.seconds)
+    return " · ".join(f"{name} {seconds_text(row.seconds[name])}" for name in phases if name in row.seconds)
 
 
 def _row_view(row: Measured, bar: Whisker, pieces: list[Piece], scale: LogScale, buckets: range) -> _RowView:
@@ -206,7 +207,7 @@ def _block(rows: Sequence[Measured], scale: LogScale, level: int) -> _Block:
     buckets = charts.shown_buckets(row.last.request_size_log2 for row in rows) if level == 0 else range(0)
     views = [_row_view(row, bar, pieces, scale, buckets)
              for row, bar, pieces in zip(rows, charts.bars(rows), charts.pieces(rows), strict=True)]
-    ends = (words.binary_size(2**buckets[0]), words.binary_size(2 ** buckets.stop)) if buckets else ("", "")
+    ends = (size_text(2**buckets[0], exact=True), size_text(2**buckets.stop, exact=True)) if buckets else ("", "")
     return _Block(
         title=_operation_title(key.phase, key.operation),
         rows=_kept(views) if level >= 3 else views,
@@ -232,7 +233,7 @@ def _grouped(rows: Iterable[Measured], key: Any) -> list[list[Measured]]:
 
 def _facts(rows: Sequence[Measured]) -> str:
     last = rows[0].last
-    out = [f"{last.ranks} ranks", f"{words.megabytes(max(row.last.data_bytes for row in rows))} of data"]
+    out = [f"{last.ranks} ranks", f"{megabytes(max(row.last.data_bytes for row in rows))} of data"]
     if last.files is not None:
         out.append("one file" if last.files == 1 else f"{last.files:,} files")
     if last.noncontiguous is not None:

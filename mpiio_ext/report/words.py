@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpiio_ext.common.units import megabytes, size_text
 from mpiio_ext.report.rows import Key, Measured, Spread
 
 __all__ = [
-    "DASH", "bandwidth", "bandwidth_spread", "binary_size", "case_title", "done_by_extension", "histogram_words",
-    "interface_title", "marks", "megabytes", "ratio", "ratio_spread", "row_title", "seconds",
+    "DASH", "bandwidth", "bandwidth_spread", "case_title", "done_by_extension", "histogram_words",
+    "interface_title", "marks", "ratio", "ratio_spread", "row_title",
 ]
 
 DASH = "–"
@@ -41,28 +42,6 @@ def ratio(value: float) -> str:
 def ratio_spread(spread: Spread) -> str:
     """Return "smallest–largest"."""
     return _ends(ratio(spread.low), ratio(spread.high))
-
-
-def seconds(value: float) -> str:
-    """Return a time with its unit, in three digits."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if value * factor >= 0.9995 or unit == "µs":
-            return f"{value * factor:.3g} {unit}" if value * factor < 999.5 else f"{value * factor:,.0f} {unit}"
-    raise AssertionError
-
-
-def binary_size(value: float) -> str:
-    """Return bytes in powers of 1024."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            return f"{value:.3g} {unit}" if value < 999.5 else f"{value:,.0f} {unit}"
-        value /= 1024
-    raise AssertionError
-
-
-def megabytes(value: float) -> str:
-    """Return bytes in 10⁶ bytes."""
-    return f"{value / 1e6:,.1f} MB"
 
 
 def interface_title(name: str) -> str:
@@ -113,7 +92,7 @@ def _requests(row: Measured) -> str:
     about = "~" if row.last.requests_source == "kernel" else ""
     what = "system call" if about else "request"
     mean = row.request_mean_bytes
-    size = f" of {binary_size(mean)} on average" if mean is not None else ""
+    size = f" of {size_text(mean)} on average" if mean is not None else ""
     return f"{about}{_plural(row.requests, what)}{size}"
 
 
@@ -153,7 +132,7 @@ def done_by_extension(row: Measured) -> str:
         parts.append(f"{_plural(row.rounds, 'round')} of the busiest aggregator")
     parts.append(_requests(row))
     if row.messages:
-        size = f" of {binary_size(row.message_bytes / row.messages)} on average" if row.message_bytes else ""
+        size = f" of {size_text(row.message_bytes / row.messages)} on average" if row.message_bytes else ""
         parts.append(f"{_plural(row.messages, 'message')} between nodes{size}")
     return "; ".join(part for part in parts if part)
 
@@ -169,5 +148,5 @@ def histogram_words(counts: Sequence[int], most: int = 0) -> str:
     filled = [(count, k) for k, count in enumerate(counts) if count]
     chosen = sorted(filled, reverse=True)[:most] if most else filled
     named = sorted(chosen, key=lambda item: item[1])
-    text = ", ".join(f"{count:,} × {binary_size(2**k)}" for count, k in named)
+    text = ", ".join(f"{count:,} × {size_text(2**k, exact=True)}" for count, k in named)
     return text + (" and others" if len(named) < len(filled) else "")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mpiio_ext.common.units import size_text
 from mpiio_ext.tune.evidence import Evidence
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
 from mpiio_ext.tune.program import Present, files_of
@@ -45,15 +46,6 @@ class Subject:
     why_metric: str = ""
 
 
-def _size(count: int) -> str:
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
 def _gain(found: Evidence) -> str:
     return (
         f"{found.gain:.3g} times as fast ({found.confidence:.0%} confidence: {found.low:.3g} to {found.high:.3g}; "
@@ -72,7 +64,7 @@ def file_lines(result: Result) -> list[str]:
     rows = files_of(result.baseline)
     found = []
     for path, times, size, native in rows[:_MOST_FILES]:
-        moved = "moved by the MPI library" if native and not size else _size(size)
+        moved = "moved by the MPI library" if native and not size else size_text(size)
         found.append(f"{path}: {moved}, opened {times} time{'s' if times > 1 else ''}")
     if len(rows) > _MOST_FILES:
         found.append(f"and {len(rows) - _MOST_FILES} more files")

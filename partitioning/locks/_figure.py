@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError, FileSystemError
-from mpiio_ext.partitioning.cli import size_text
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
 
@@ -143,10 +143,13 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
         for axis, panel in zip(figure.subplots(2, 2).flat, panels, strict=True):
             _draw_panel(axis, outcomes, panel)
         region_bytes = one.geometry.end_bytes - one.geometry.start_bytes
+        region, stripe, window = (
+            size_text(count, exact=True)
+            for count in (region_bytes, one.geometry.stripe_size_bytes, one.window_bytes)
+        )
         figure.suptitle(
             f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
-            f"{one.operation} of {size_text(region_bytes)} in stripes of {size_text(one.geometry.stripe_size_bytes)}, "
-            f"windows of {size_text(one.window_bytes)}, by lock model", fontsize=11,
+            f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model", fontsize=11,
         )  # fmt: skip
         _legend(figure, outcomes)
         part = path.with_name(f".{path.name}.part{path.suffix}")

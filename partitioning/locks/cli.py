@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mpiio_ext.common.options import Bandwidth, Duration, Size
+from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
-from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry
-from mpiio_ext.partitioning.cli import Size, size_text
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import (
@@ -35,38 +35,9 @@ __all__ = ["locks"]
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
 _INTERRUPTED = 130
+_SIZE, _TIME = Size(most=MAX_OFFSET_BYTES), Duration(zero=True)
 #: Columns that a narrow terminal does without.
 _LESS = ("used", "shared\nunits")
-#: Times and rates that are given with a unit, by what a number of it makes.
-_TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_RATES = {
-    prefix + ("i" if power == 1024 else "") + "b": float(power**exponent)
-    for power in (1000, 1024)
-    for exponent, prefix in enumerate(("", "k", "m", "g", "t"))
-    if power == 1000 or prefix
-}
-
-
-class _Quantity(click.ParamType[float]):
-    """A decimal number with one of several units, as a number of the unit that the model takes."""
-
-    def __init__(self, name: str, units: dict[str, float], example: str) -> None:
-        self.name, self._units, self._example = name, units, example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number that the text says."""
-        if isinstance(value, float):
-            return value
-        match = re.fullmatch(r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([a-zµ]*)(?:/s)?", str(value).strip(), re.IGNORECASE)
-        if match is None or match[2].lower() not in self._units:
-            self.fail(f"{value!r} is not a {self.name}: write {self._example}", param, ctx)
-        return float(match[1]) * self._units[match[2].lower()]
-
-
-_Time = _Quantity("time", _TIMES, "0.00002, 20us, 1.5ms or 2s")
-_Rate = _Quantity("rate", {**_RATES, "": 1.0}, "bytes per second, or a number with kB, MB, GB, KiB, MiB, GiB: 250MB/s")
-
-
 class _Series(click.ParamType[list[int]]):
     """Numbers of aggregators: 60,64,128,...,16384."""
 
@@ -179,9 +150,9 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     head = (
         f"{one.file_system.name}{', caches' if one.file_system.caches else ''}: {one.geometry.servers} servers, "
         f"{one.operation}, window "
-        f"{size_text(one.window_bytes)}, {collectives} of "
-        f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes)} in stripes of "
-        f"{size_text(one.geometry.stripe_size_bytes)}"
+        f"{size_text(one.window_bytes, exact=True)}, {collectives} of "
+        f"{size_text(one.geometry.end_bytes - one.geometry.start_bytes, exact=True)} in stripes of "
+        f"{size_text(one.geometry.stripe_size_bytes, exact=True)}"
     )
     console.print(head, soft_wrap=True, highlight=False)
     console.print(table, highlight=False)
@@ -232,10 +203,10 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
 @click.option("--aggregators", type=_Series(), required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
-@click.option("--region", type=Size(), required=True, help="Bytes of one collective.")
-@click.option("--start", type=Size(), default=0, help="First byte of the region.")
-@click.option("--stripe", type=Size(), default="1M", help="Bytes of a stripe.")
-@click.option("--window", type=Size(), default="16M", help="Bytes of a collective buffer.")
+@click.option("--region", type=_SIZE, required=True, help="Bytes of one collective.")
+@click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
+@click.option("--stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
+@click.option("--window", type=_SIZE, default="16M", help="Bytes of a collective buffer.")
 @click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
 @click.option(
     "--stripe-size-io", type=click.Choice(["aligned", "both", "no", "yes"]), default="aligned",
@@ -244,35 +215,35 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
 @click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
 @click.option(
-    "--granularity", "granularity_bytes", type=Size(),
+    "--granularity", "granularity_bytes", type=_SIZE,
     help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
 )  # fmt: skip
 @click.option("--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/locks.md says.")
 @click.option(
-    "--dirty-per-server", "dirty_server_bytes", type=Size(),
+    "--dirty-per-server", "dirty_server_bytes", type=_SIZE,
     help="Bytes of a client's cache for one server; 0: no such limit.",
 )  # fmt: skip
-@click.option("--dirty-per-client", "dirty_client_bytes", type=Size(), help="Bytes of it for all; both 0: no cache.")
+@click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
 @click.option(
-    "--commit", "--commit-s", "commit_s", type=_Time,
+    "--commit", "--commit-s", "commit_s", type=_TIME,
     help="A server's time to answer what it has written, as 10ms; 0.",
 )  # fmt: skip
-@click.option("--round-trip", "round_trip_s", type=_Time, help="A small message and its answer, as 20us, 0.1ms.")
-@click.option("--enqueue", "enqueue_s", type=_Time, help="A client's time to send one lock request.")
+@click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")
+@click.option("--enqueue", "enqueue_s", type=_TIME, help="A client's time to send one lock request.")
 @click.option(
-    "--lock-service", "lock_service_s", type=_Time,
+    "--lock-service", "lock_service_s", type=_TIME,
     help="A server's or token manager's time for one lock request or cancel.",
 )  # fmt: skip
 @click.option(
-    "--request-overhead", "request_overhead_s", type=_Time,
+    "--request-overhead", "request_overhead_s", type=_TIME,
     help="A server's time for one data request besides its transfer.",
 )  # fmt: skip
-@click.option("--rpc", "rpc_bytes", type=Size(), help="Bytes of the largest data request on the wire.")
+@click.option("--rpc", "rpc_bytes", type=_SIZE, help="Bytes of the largest data request on the wire.")
 @click.option(
-    "--server-bandwidth", "server_bandwidth_bytes_s", type=_Rate,
+    "--server-bandwidth", "server_bandwidth_bytes_s", type=Bandwidth(),
     help="Of one server in bytes per second, as 250MB, 1.5GiB/s.",
 )  # fmt: skip
-@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=_Rate, help="Of one aggregator.")
+@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Of one aggregator.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
 @click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
 @click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")

@@ -16,7 +16,6 @@ from support.analytics_query import ENGINES, Store
 
 pytest.importorskip("ibis")
 
-from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 
 GB = 10**9
@@ -171,7 +170,7 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     assert everything.count() == 2
     with pytest.raises(ArgumentError, match="small_bytes is 5000"):
         files.extract_perf_factors(None, None, "write", small_bytes="5kB")
-    with pytest.raises(AnalyticsError, match="is not a bandwidth such as"):
+    with pytest.raises(ArgumentError, match="is not a bandwidth such as"):
         files.extract_perf_factors([], None, "write")  # type: ignore[arg-type]
     # Without the log's ID nobody knows which of a job's logs a file is of.
     unknown = [(None, None, None, None)] * 2

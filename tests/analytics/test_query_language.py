@@ -1,4 +1,4 @@
-"""The language of filters, and units: what texts mean, and what is refused with which words."""
+"""The language of filters: what texts mean, and what is refused with which words."""
 
 from __future__ import annotations
 
@@ -6,50 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics import units
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, ExpressionError, Literal, Name
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "unit"),
-    [
-        ("1GB", 10**9, "B"),
-        ("1GiB", 2**30, "B"),
-        ("1.5TiB", 3 * 2**39, "B"),
-        ("0.1kB", 100, "B"),
-        ("1 mb", 10**6, "B"),
-        ("8EB", 8 * 10**18, "B"),
-        ("20GB/s", 20 * 10**9, "B/s"),
-        ("5min", 300, "s"),
-        ("1.5h", 5400, "s"),
-        ("2d", 172800, "s"),
-        ("250ms", 0.25, "s"),
-        ("3us", 3e-6, "s"),
-        ("42", 42, ""),
-        ("1e3", 1000, ""),
-        ("-1_000", -1000, ""),
-    ],
-)
-def test_quantities(text: str, value: float, unit: str) -> None:
-    found = units.parse(text)
-    assert (found.value, found.unit) == (value, unit)
-    assert type(found.value) is type(value)
-
-
-@pytest.mark.parametrize("text", ["", "GB", "1G", "1m", "5 minutes", "1GB/h", "1.2.3", "0x10", "1 G B", "nan"])
-def test_no_quantity(text: str) -> None:
-    with pytest.raises(units.UnitError, match=r"number with a unit|is not a unit"):
-        units.parse(text)
-
-
-def test_quantities_of_a_kind() -> None:
-    assert units.size("1GB") == 10**9 and units.size(7) == 7
-    assert units.duration("5min") == 300
-    assert units.bandwidth("1GB") == units.bandwidth("1GB/s") == 10**9
-    assert units.bandwidth("0") == 0
-    with pytest.raises(units.UnitError, match="not a duration"):
-        units.duration("1GB")
 
 
 def test_precedence() -> None:

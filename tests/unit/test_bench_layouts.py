@@ -14,7 +14,7 @@ from mpiio_ext.bench import kernels
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.decomposition import CASES, deal
-from mpiio_ext.bench.kernels.geometry import balanced_grid, bytes_text
+from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.program import Access, Close, Open
 from mpiio_ext.bench.kernels.shapes import (
     DOUBLE,
@@ -407,8 +407,3 @@ def test_too_small_a_file_is_an_argument_error(name):
 def test_files_are_no_larger_than_asked_for_and_not_much_smaller(name, size):
     for pattern in kernels.create_patterns((name,), Sizes(file_bytes=size), 4):
         assert 0.8 * size < pattern.extent_bytes <= size
-
-
-@pytest.mark.parametrize("count, text", [(8, "8 B"), (1000, "1000 B"), (65536, "64 KiB"), (3 << 20, "3 MiB")])
-def test_bytes_text(count, text):
-    assert bytes_text(count) == text

@@ -236,7 +236,8 @@ def test_sizes(text, size):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--size", "many"], "is not a size"), (["--size", "0"], "at least one byte"), (["--size", "-4"], "is not a size"),
+    (["--size", "many"], "is not a size"), (["--size", "0"], "at least one byte"),
+    (["--size", "-4"], "is less than 0 B"),
     (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
     (["-i", "netcdf9"], "did you mean 'pnetcdf'"), (["-i", "adios"], "one of mpiio"),
     (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),

@@ -230,14 +230,6 @@ def test_shm_with_room(tmp_path: pathlib.Path) -> None:
     assert state(machine.shm(Machine(root=tmp_path))) == "ok"
 
 
-@pytest.mark.parametrize(
-    "count, text",
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (10 * 2**20, "10 MiB"), (3 * 2**40, "3 TiB")],
-)
-def test_sizes(count: int, text: str) -> None:
-    assert machine.size(count) == text
-
-
 # ---- paths ----------------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,6 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
-from mpiio_ext.partitioning.cli import size_text
 from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
 from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
@@ -166,15 +165,6 @@ def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
         (row,) = [line.split() for line in lines if line.startswith("16384")]
         assert row[:3] == ["16384", "neither", "even"] and len(row) == (11 if more else 9)
         assert ("terminal is narrow" in result.stdout) == (not more)
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536, "1,536 B"), (16 * MIB, "16 MiB"), (2**40, "1 TiB"),
-     (3 * 2**50, "3 PiB"), (2**40 + 1, "1,099,511,627,777 B")],
-)  # fmt: skip
-def test_sizes_are_exact_with_a_unit(count: int, text: str) -> None:
-    assert size_text(count) == text
 
 
 def test_times_and_rates_reach_the_model() -> None:

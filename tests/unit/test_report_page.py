@@ -311,13 +311,13 @@ def test_words_of_what_was_done():
     (row,) = measure([load_run(results.run("even", messages=10, message_bytes=20480))])
     assert done_by_extension(row) == (
         "carried out 4 collective calls; file domains: even; two-phase: pieces are small or interleave; 8 rounds of "
-        "the busiest aggregator; 16 requests of 488 KiB on average; 10 messages between nodes of 2 KiB on average"
+        "the busiest aggregator; 16 requests of 500 kB on average; 10 messages between nodes of 2,048 B on average"
     )
     (row,) = measure([load_run(results.run("auto", collectives_taken_over=0, independents_taken_over=1, native_calls=2,
                                            requests=None, rounds=0, partition="", reason=""))])
     assert done_by_extension(row) == "carried out 1 access by a single rank, passed on 2"
     (row,) = measure([load_run(results.run("native"))])
-    assert done_by_extension(row) == "the MPI library alone; ~16 system calls of 488 KiB on average"
+    assert done_by_extension(row) == "the MPI library alone; ~16 system calls of 500 kB on average"
 
 
 def test_words_of_a_histogram():

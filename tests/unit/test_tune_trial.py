@@ -210,15 +210,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.usefixtures("clean")
 class TestCommand:
-    @pytest.mark.parametrize(
-        ("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("0.5h", 1800)]
-    )
-    def test_durations(self, text: str, seconds: float) -> None:
-        from mpiio_ext.cli.tune import _Duration
-
-        assert _Duration().convert(text, None, None) == seconds
-
-    @pytest.mark.parametrize("text", ["", "0", "5x", "-3s", "m", "5 m"])
+    @pytest.mark.parametrize("text", ["", "0", "5x", "-3s", "m", "5 x"])
     def test_what_is_no_duration(self, text: str) -> None:
         assert failing("--budget", text, "--", "true")[0] == 2
 

@@ -97,28 +97,27 @@ static int parse_integer(const char *text, int64_t minimum, int64_t maximum, int
 
 int mpiox_hints_parse_bytes(const char *text, int64_t *bytes)
 {
-    static const char suffixes[] = "kmgtp";
+    static const char suffixes[] = "kmgtpe";
     char *end = NULL;
     long long number;
-    int shift = 0;
+    int64_t unit = 1;
 
     errno = 0;
     number = strtoll(text, &end, 10);
     if (errno != 0 || end == text || number < 0)
         return MPIOX_E_ARG;
     if (*end != '\0' && strchr(suffixes, tolower((unsigned char)*end)) != NULL) {
-        shift = 10 * (int)(strchr(suffixes, tolower((unsigned char)*end)) - suffixes + 1);
-        end++;
-        if (strncasecmp(end, "ib", 2) == 0)
-            end += 2;
-        else if (*end == 'b' || *end == 'B')
-            end++;
-    } else if (*end == 'b' || *end == 'B') {
-        end++;
+        const ptrdiff_t power = strchr(suffixes, tolower((unsigned char)*end)) - suffixes + 1;
+        const bool decimal = tolower((unsigned char)end[1]) == 'b'; /* MB; M and MiB are powers of 1024 */
+        for (ptrdiff_t i = 0; i < power; i++)
+            unit *= decimal ? 1000 : 1024;
+        end += tolower((unsigned char)end[1]) == 'i' ? 2 : 1;
     }
-    if (*end != '\0' || number > (INT64_MAX >> shift))
+    if (*end == 'b' || *end == 'B')
+        end++;
+    if (*end != '\0' || number > INT64_MAX / unit)
         return MPIOX_E_ARG;
-    *bytes = (int64_t)number << shift;
+    *bytes = number * unit;
     return MPIOX_OK;
 }
 

@@ -54,7 +54,7 @@ char *mpiox_hints_tidy(char *line);
 /* Split "name = value" in place; false: it is none. */
 bool mpiox_hints_assignment(char *line, char **name, char **value);
 
-/* "64k", "1MiB", "4096"; powers of 1024. 0 or MPIOX_E_ARG. */
+/* "64k", "1MiB", "4096": powers of 1024; "1MB": of 1000. 0 or MPIOX_E_ARG. */
 int mpiox_hints_parse_bytes(const char *text, int64_t *bytes);
 
 /* Nearest hint name by edit distance, ours or an MPI library's; NULL when none is near. */

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from mpiio_ext.bench.arguments import HintType, SizeType
+from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
+from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.delegates.arbitration.ranges import CountsType
 from mpiio_ext.errors import ArgumentError
@@ -80,9 +81,9 @@ class _Asked:
               help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")
 @click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",
               help="What is measured, see below; may be repeated.")
-@click.option("--total", type=SizeType(), default="64MiB", metavar="SIZE",
+@click.option("--total", type=Size(), default="64MiB", metavar="SIZE",
               help="Of all ranks together, where the pattern does not say.")
-@click.option("--stonewall", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS",
+@click.option("--stonewall", type=Duration(zero=True), default="0", metavar="TIME",
               help="Where the pattern does not say: each rank stops then; 0 = no limit.")
 @click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
               help="The numbers of delegates alternate inside each.")

@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from mpiio_ext.bench.arguments import SizeType
+from mpiio_ext.common.options import Size
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
 from mpiio_ext.errors import ArgumentError
 
@@ -102,7 +102,7 @@ class Spec:
 
 def _size(word: str) -> int | None:
     try:
-        return SizeType().convert(word, None, None) if word[:1].isdigit() else None
+        return Size().convert(word, None, None) if word[:1].isdigit() else None
     except Exception:  # click's, of which no more is wanted here
         return None
 

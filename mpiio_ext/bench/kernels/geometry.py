@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["balanced_grid", "bytes_text"]
+__all__ = ["balanced_grid"]
 
 
 def balanced_grid(ranks: int, dimensions: int) -> tuple[int, ...]:
@@ -20,11 +20,3 @@ def balanced_grid(ranks: int, dimensions: int) -> tuple[int, ...]:
         if best is None or candidate[0] - candidate[-1] < best[0] - best[-1]:
             best = candidate
     return best if best is not None else (ranks,) + (1,) * (dimensions - 1)
-
-
-def bytes_text(count: int) -> str:
-    """Return a byte count for people, exact: ``"64 KiB"``, ``"8 B"``, ``"1000 B"``."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count and count % size == 0:
-            return f"{count // size} {unit}"
-    return f"{count} B"

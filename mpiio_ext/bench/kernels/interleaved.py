@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpiio_ext.bench.kernels.geometry import bytes_text
 from mpiio_ext.bench.kernels.pattern import MicroForm, Pattern, Sizes
 from mpiio_ext.bench.kernels.shapes import BYTE, DOUBLE, Contiguous, Element, Vector
 from mpiio_ext.bench.kernels.views import Call, Plan
+from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["InterleavedBlocks"]
@@ -45,8 +45,9 @@ class InterleavedBlocks(Pattern):
         for block_bytes in sizes.blocks_bytes:
             blocks = sizes.file_bytes // (block_bytes * ranks)
             if blocks < 1:
-                raise ArgumentError(f"interleaved: one block of {bytes_text(block_bytes)} for each of {ranks} ranks is "
-                                    f"more than the file size of {bytes_text(sizes.file_bytes)}")
+                block, whole = (size_text(count, exact=True) for count in (block_bytes, sizes.file_bytes))
+                raise ArgumentError(f"interleaved: one block of {block} for each of {ranks} ranks is more than the "
+                                    f"file size of {whole}")
             variants.append(cls(ranks=ranks, block_bytes=block_bytes, blocks=blocks))
         return variants
 
@@ -56,7 +57,7 @@ class InterleavedBlocks(Pattern):
 
     @property
     def label(self) -> str:  # noqa: D102
-        return f"{self.title} of {bytes_text(self.block_bytes)}"
+        return f"{self.title} of {size_text(self.block_bytes, exact=True)}"
 
     def words(self, sizes: Sizes) -> list[str]:  # noqa: D102
         del sizes

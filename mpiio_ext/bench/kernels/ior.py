@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from mpiio_ext.bench.kernels.geometry import bytes_text
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync
+from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class Ior(Kernel):
 
     @property
     def label(self) -> str:  # noqa: D102
-        blocks = f"{self.segment_count} x {bytes_text(self.block_size)}"
-        transfers = "" if self.transfer_size == self.block_size else f" by {bytes_text(self.transfer_size)}"
+        blocks = f"{self.segment_count} x {size_text(self.block_size, exact=True)}"
+        transfers = "" if self.transfer_size == self.block_size else f" by {size_text(self.transfer_size, exact=True)}"
         return f"{self.title}, {blocks}{transfers}"
 
     @property

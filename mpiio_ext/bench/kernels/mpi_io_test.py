@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mpiio_ext.bench.kernels.geometry import bytes_text
 from mpiio_ext.bench.kernels.layout import FileLayout, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync, Wait
+from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class MpiIoTest(Kernel):
 
     @property
     def label(self) -> str:  # noqa: D102
-        return f"{self.title}, {self.nobj} x {bytes_text(self.size)}"
+        return f"{self.title}, {self.nobj} x {size_text(self.size, exact=True)}"
 
     @property
     def key(self) -> str:  # noqa: D102

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import click
 
 from mpiio_ext.bench import kernels
-from mpiio_ext.bench.arguments import SizeType
 from mpiio_ext.bench.kernels import Kernel
+from mpiio_ext.common.options import Size
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["DEFAULT_PRESET", "KernelRequest", "command_words", "convert_parameter", "parameter_kinds",
@@ -75,7 +75,7 @@ def _from_text(wanted: Any, text: str) -> Any:
         try:
             return int(text)
         except ValueError:
-            return SizeType().convert(text, None, None)
+            return Size().convert(text, None, None)
     if wanted is float:
         return float(text)
     if typing.get_origin(wanted) is tuple:

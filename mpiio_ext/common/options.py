@@ -1,0 +1,70 @@
+"""Kinds of values that options of every command take: sizes, durations, bandwidths, by the rules of `common.units`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mpiio_ext.common.units import bandwidth, duration, size, size_text
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType  # not generic before click 8.2
+
+__all__ = ["Bandwidth", "Duration", "Size"]
+
+
+class Size(_ParamType):
+    """Whole bytes: 65536, 64KiB, 1M, 1.5GB."""
+
+    name = "size"
+
+    def __init__(self, least: int = 0, most: int = 2**63 - 1) -> None:
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes."""
+        try:
+            count = size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not isinstance(count, int):
+            self.fail(f"'{value}' is no whole number of bytes", param, ctx)
+        if not self._least <= count <= self._most:
+            bound = f"{self._least} B" if count < self._least else size_text(self._most, exact=True)
+            self.fail(f"'{value}' is {'less' if count < self._least else 'more'} than {bound}", param, ctx)
+        return count
+
+
+class Duration(_ParamType):
+    """Seconds, more than 0 or, with `zero`, from 0 on: 90, 90s, 5m, 1h30m."""
+
+    name = "duration"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self._zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds."""
+        try:
+            seconds = float(duration(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not 0 <= seconds < float("inf") or (seconds == 0 and not self._zero):
+            self.fail(f"'{value}' is not a duration such as 90s, 5m or 1h30m", param, ctx)
+        return seconds
+
+
+class Bandwidth(_ParamType):
+    """Bytes a second: 1GB/s, 1GB; "inf" for no bound."""
+
+    name = "bandwidth"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the bytes a second."""
+        try:
+            return float("inf") if value == "inf" else float(bandwidth(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -1,0 +1,202 @@
+"""Numbers with units: sizes, durations and bandwidths as people write and read them; bytes, seconds, bytes a second.
+
+Problem. "1GB" means 10^9 bytes to some and 2^30 to others, "5m" is five minutes or five mebibytes. A threshold that is
+off by 7 % changes a list of jobs silently, a buffer that is off by 5 % no longer fits the stripes.
+
+Rules. One meaning, in every option, query, hint and file. ``kB MB GB TB PB EB`` (also ``KB``) are powers of 1000;
+``KiB MiB … EiB``, and the letters ``k m g t p e`` alone, are powers of 1024, as in most tools of parallel I/O; ``B`` or
+nothing is bytes. Bandwidths have ``/s`` behind that. Durations have ``ns us ms s min h d``; ``m`` alone is a minute
+there, and units may follow each other (``1h30m``). Letters may have either case, since nobody means bits. Where it is
+not known which kind of number is wanted, a letter alone is refused, but for ``s``, ``h`` and ``d``.
+
+Guarantees. A value that is a whole number of base units is an ``int``, exactly; any other is a ``float``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fractions
+import re
+
+from mpiio_ext.errors import ArgumentError
+
+__all__ = [
+    "UNITS",
+    "Quantity",
+    "UnitError",
+    "bandwidth",
+    "duration",
+    "megabytes",
+    "number",
+    "parse",
+    "seconds_text",
+    "size",
+    "size_text",
+]
+
+
+class UnitError(ArgumentError):
+    """A text that is no number with a known unit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """A number in base units.
+
+    Attributes
+    ----------
+    value : int or float
+        In bytes, seconds or bytes a second.
+    unit : str
+        ``B``, ``s``, ``B/s``, or ``""`` for a plain number.
+    """
+
+    value: int | float
+    unit: str = ""
+
+
+_Units = dict[str, tuple[fractions.Fraction, str]]
+
+
+def _units() -> _Units:
+    found = {"b": (fractions.Fraction(1), "B")}
+    for power, prefix in enumerate("kmgtpe", 1):
+        found[f"{prefix}b"] = (fractions.Fraction(1000**power), "B")
+        found[f"{prefix}ib"] = (fractions.Fraction(1024**power), "B")
+    found |= {f"{name}/s": (factor, "B/s") for name, (factor, _) in found.items()}
+    seconds = {f"{prefix}s": fractions.Fraction(1, 1000**power) for power, prefix in enumerate("mun", 1)}
+    seconds |= {name: fractions.Fraction(count) for name, count in (("s", 1), ("min", 60), ("h", 3600), ("d", 86400))}
+    return found | {name: (factor, "s") for name, factor in seconds.items()}
+
+
+#: Unit in small letters -> (factor to the base unit, base unit).
+UNITS = _units()
+#: What a letter alone, or ``Ki``, means besides, by the unit that is wanted.
+_SHORT: dict[str, _Units] = {"": {}, "B": {}, "B/s": {}, "s": {"m": UNITS["min"]}}
+for _power, _prefix in enumerate("kmgtpe", 1):
+    for _end, _base in (("", "B"), ("/s", "B/s")):
+        _SHORT[_base] |= {name + _end: (fractions.Fraction(1024**_power), _base) for name in (_prefix, f"{_prefix}i")}
+_QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([A-Za-zµ/]*)\s*")
+_DURATIONS = re.compile(r"\s*(?:\d[\d_]*(?:\.\d*)?\s*(?:ns|us|µs|ms|s|min|m|h|d)\s*){2,}", re.IGNORECASE)
+_NAMES = {"B": "a size such as 4096, 64KiB or 1.5GB", "s": "a duration such as 90s, 5m or 1h30m"}
+_NAMES[""] = "a number without a unit"
+_NAMES["B/s"] = "a bandwidth such as 500MB/s or 1GiB/s"
+
+
+def parse(text: str, wanted: str | None = None) -> Quantity:
+    """Return the quantity that `text` names, such as ``1.5TiB``, ``5min``, ``20GB/s`` or ``42``.
+
+    Parameters
+    ----------
+    text : str
+        A number and its unit.
+    wanted : {"B", "s", "B/s", ""}, optional
+        The base unit, where it is known: tells what a letter alone means.
+
+    Raises
+    ------
+    UnitError
+        When `text` is no number, or its unit is not known.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        example = _NAMES[wanted] if wanted else "a number with a unit; write for example 1GB, 1.5TiB, 5min or 20GB/s"
+        raise UnitError(f"'{text}' is not {example}")
+    number, unit = match.group(1).replace("_", ""), match.group(2).lower().replace("µ", "u")
+    if not unit:
+        return Quantity(_plain(fractions.Fraction(number)))
+    short = _SHORT[wanted or ""]
+    if unit not in UNITS and unit not in short:
+        raise UnitError(
+            f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are B, kB,"
+            " KiB, MB, MiB … EB, EiB, the same with /s, and ns, us, ms, s, min, h, d"
+        )
+    factor, base = short[unit] if unit in short else UNITS[unit]
+    return Quantity(_plain(fractions.Fraction(number) * factor), base)
+
+
+def size(value: str | int | float) -> int | float:
+    """Return a size in bytes; plain numbers are bytes."""
+    return _of_unit(value, "B")
+
+
+def duration(value: str | int | float) -> int | float:
+    """Return a duration in seconds; plain numbers are seconds."""
+    if isinstance(value, str) and _DURATIONS.fullmatch(value):
+        parts = re.findall(r"[\d_.]+\s*[A-Za-zµ]+", value)
+        return sum(_of_unit(part, "s") for part in parts)
+    return _of_unit(value, "s")
+
+
+def bandwidth(value: str | int | float) -> int | float:
+    """Return a bandwidth in bytes a second; plain numbers are bytes a second.
+
+    A size is taken as that size a second, since papers write a bandwidth as "1 GB".
+    """
+    if isinstance(value, str) and not value.rstrip().endswith("/s"):
+        return _of_unit(value, "B")
+    return _of_unit(value, "B/s")
+
+
+def number(value: str | int | float) -> int | float:
+    """Return a number that has no unit."""
+    return _of_unit(value, "")
+
+
+#: Largest power of two that is taken for the size of a block, a stripe or a buffer, and said exactly.
+_MOST_EXACT = 1 << 26
+_DECIMAL = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+_BINARY = (("EiB", 1 << 60), ("PiB", 1 << 50), ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+
+
+def size_text(size_bytes: float, *, exact: bool = False) -> str:
+    """Return bytes as people read them.
+
+    Parameters
+    ----------
+    size_bytes : float
+        Bytes.
+    exact : bool
+        For sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000 B``.
+        Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of two
+        from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are such,
+        and no page shall have two meanings of a gigabyte beside each other.
+    """
+    whole = int(size_bytes)
+    if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0 and not exact:
+        return f"{whole:,} B"
+    if exact:
+        for unit, factor in _BINARY:
+            if whole and whole % factor == 0:
+                return f"{whole // factor:,} {unit}"
+        return f"{whole:,} B"
+    for unit, decimal in _DECIMAL:
+        if abs(size_bytes) >= decimal * 0.9995:  # what rounds to it
+            return f"{size_bytes / decimal:.3g} {unit}"
+    return f"{size_bytes:.3g} B"
+
+
+def megabytes(size_bytes: float) -> str:
+    """Return bytes in 10⁶ bytes, for sizes that stand below each other or beside MB/s: ``1,234.5 MB``."""
+    return f"{size_bytes / 1e6:,.1f} MB"
+
+
+def seconds_text(value: float) -> str:
+    """Return a time with its unit, in three digits: ``1.5 s``, ``12 ms``, ``3.1 µs``; from 1000 s on whole seconds."""
+    factor, unit = (1.0, "s") if value >= 0.9995 else (1e3, "ms") if value >= 0.9995e-3 else (1e6, "µs")
+    return f"{value * factor:.3g} {unit}" if value * factor < 999.5 else f"{value * factor:,.0f} {unit}"
+
+
+def _of_unit(value: object, unit: str) -> int | float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise UnitError(f"{value!r} is not {_NAMES[unit]}")
+    quantity = parse(value, unit)
+    if quantity.unit not in ("", unit):
+        raise UnitError(f"'{value}' is not {_NAMES[unit]}")
+    return quantity.value
+
+
+def _plain(value: fractions.Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
