@@ -79,15 +79,12 @@ def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str |
 @contextlib.contextmanager
 def _drawing(output: Path | None) -> Iterator[Pen | None]:
     """Start what draws before anything else is imported, where there is something to draw."""
-    from mpiio_ext.analytics.report.start import quick_start
-
     if output is None:
-        with quick_start():
-            yield None
+        yield None
         return
     from mpiio_ext.analytics.report.pen import Pen
 
-    with Pen() as pen, quick_start():
+    with Pen() as pen:
         yield pen
 
 

@@ -26,15 +26,12 @@ _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom
 @contextlib.contextmanager
 def _pen(interactive: bool) -> Iterator[Pen | None]:
     """Start what draws before anything else is imported; None where Plotly draws in the reader's browser."""
-    from mpiio_ext.analytics.report.start import quick_start
-
     if interactive:
-        with quick_start():
-            yield None
+        yield None
         return
     from mpiio_ext.analytics.report.pen import Pen
 
-    with Pen() as pen, quick_start():
+    with Pen() as pen:
         yield pen
 
 

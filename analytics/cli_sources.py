@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save_text, show_table
-from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
@@ -101,7 +100,6 @@ def _end(records: Records, strict: bool) -> None:
 
 @connector.command("list", context_settings=HELP)
 @output_options
-@quick_start()
 def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """List the connectors: the built-in ones, and those of other packages."""
     import pyarrow as pa
@@ -126,7 +124,6 @@ def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
 @connector.command(context_settings=HELP)
 @click.argument("name")
 @output_options
-@quick_start()
 def columns(name: str, as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """List the columns of a source's tables: types, units, meanings."""
     import pyarrow as pa
@@ -197,7 +194,6 @@ def _print_summary(found: Mapping[str, Any], records: Records) -> None:
 @click.option("--table", metavar="NAME", help="Show this table, with all its columns that fit.")
 @_reading_options
 @output_options
-@quick_start()
 def show(
     file: Path, table: str | None, source: str | None, time_zone: str | None, strict: bool, as_json: bool,
     csv: Path | None, parquet: Path | None,
@@ -229,7 +225,6 @@ def show(
 @click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--own-form", is_flag=True, help="Write the form of the source, not JSON.")
 @_reading_options
-@quick_start()
 def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str | None, strict: bool) -> None:
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
     from mpiio_ext.analytics.connectors import sources

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
-from mpiio_ext.analytics.report.start import quick_start
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
@@ -82,7 +81,6 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
 @click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
-@quick_start()
 def summarize_job(
     logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
     edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, allow_missing: bool, entire: bool,

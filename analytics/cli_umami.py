@@ -95,20 +95,18 @@ def umami(**options: Any) -> None:
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.analytics.histories.metrics import alias
-    from mpiio_ext.analytics.report.start import quick_start
 
     output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
     if output is not None:
         check_suffix(output)
     metrics = tuple(alias(name) for name in options["metrics"])
     rules = rules_of(options)
-    with quick_start():
-        found = _found(_table(options, metrics, rules), options, metrics)
-        if len(found.times) == 1:
-            click.echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
-        if output is not None:
-            _write(found, output, theme)
-        _print(found, as_json, quiet=output is not None)
+    found = _found(_table(options, metrics, rules), options, metrics)
+    if len(found.times) == 1:
+        click.echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
+    if output is not None:
+        _write(found, output, theme)
+    _print(found, as_json, quiet=output is not None)
 
 
 def _why_alone(found: Umami, options: dict[str, Any]) -> str:

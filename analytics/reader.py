@@ -14,7 +14,6 @@ from typing import Any
 from mpiio_ext.analytics.connectors import sources
 from mpiio_ext.analytics.connectors.sources import Records
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.report.start import quick_start
 
 __all__ = ["main"]
 
@@ -29,7 +28,7 @@ def _read(path: str, source: str | None, time_zone: str, between: tuple[float, f
 
 def main(descriptor: int) -> None:
     """Read what is asked for, until nobody asks any more."""
-    with Connection(descriptor) as parent, quick_start():
+    with Connection(descriptor) as parent:
         while True:
             try:
                 request = parent.recv()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import types
 from typing import Any
 
@@ -175,24 +173,6 @@ def test_the_page_of_a_store_loads_each_table_once_and_asks_for_few_columns() ->
         store_page(source, pen, title="x")
     assert len(source.loads) == len(set(source.loads)) >= 2
     assert list(jobs_of(source, "darshan", ["app"]).columns) == ["app", "source"]
-
-
-def test_a_page_starts_without_pandas_and_pandas_still_works_afterwards() -> None:
-    """In a process of its own: this one has imported pandas long ago."""
-    code = (
-        "import sys, gc, pyarrow as pa\n"
-        "from mpiio_ext.analytics.report.start import quick_start\n"
-        "with quick_start():\n"
-        "    assert not gc.isenabled()\n"
-        "    table = pa.Table.from_pylist([{'a': 1, 'b': 'x'}])\n"
-        "    assert 'pandas' not in sys.modules\n"
-        "assert gc.isenabled()\n"
-        "import pandas as pd\n"
-        "assert table.to_pandas()['a'].tolist() == [1]\n"
-        "assert pa.array(pd.Series([1.0, None])).null_count == 1\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_page_of_a_store_of_many_jobs() -> None:

@@ -8,8 +8,6 @@ import json
 import pathlib
 import random
 import struct
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -448,27 +446,6 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
         assert run(each, *(part for path in outputs for part in ("-o", path))).exit_code == 0
     for path in outputs:
         assert [each["_jobid"] for each in files.read(path).rows()] == [42, 43]
-
-
-def test_the_commands_do_not_import_pandas(tmp_path: pathlib.Path) -> None:
-    """In a process of its own: this one may have imported it long ago."""
-    log, table = log_at(tmp_path / "one.darshan", RECORDS), tmp_path / "jobs.parquet"
-    series = tmp_path / "series.csv"
-    series.write_text("time,read [B/s]\n1517126400,5\n1517126405,6\n")
-    for command in (
-        ["summarize-job", str(log), "-o", str(table)],
-        ["summarize-job", str(log), "-o", str(table), "--json"],
-        ["connector", "show", str(series)],
-        ["connector", "convert", str(series), str(tmp_path / "series.json")],
-    ):
-        code = (
-            "import sys\n"
-            "from mpiio_ext.cli import main\n"
-            f"main({command!r}, standalone_mode=False)\n"
-            "assert 'pandas' not in sys.modules\n"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (command, done.stderr)
 
 
 def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
