@@ -2,15 +2,20 @@
 #
 # A checkout's are made in the build folder, by Python, and again when the table, the header or the generator is edited;
 # those of the Python modules need cffi. A source distribution, known by its PKG-INFO, carries them in generated/
-# (pyproject.toml), so that it needs neither.
+# (pyproject.toml), so that it needs neither; without that folder it does as a checkout.
 #
 # Gives: MPIOX_GENERATED, their folder; MPIOX_GENERATED_ENTRY and MPIOX_GENERATED_TRACER, sources of the library and of
 # the tracer; the target `generated`, after which all but the modules' sources are there.
 set(here ${CMAKE_CURRENT_SOURCE_DIR})
 set(generate -B ${here}/build.py --output) # no __pycache__ in the sources
 
+set(carried OFF)
+if(EXISTS ${here}/PKG-INFO AND EXISTS ${here}/generated) # a checkout's generated/ is left from packing, and may be old
+    set(carried ON)
+endif()
+
 if(SKBUILD_STATE STREQUAL "sdist")
-    if(NOT EXISTS ${here}/PKG-INFO)
+    if(NOT carried)
         file(REMOVE_RECURSE ${here}/generated)
         execute_process(COMMAND ${Python_EXECUTABLE} ${generate} ${here}/generated RESULT_VARIABLE failed)
         if(failed)
@@ -23,10 +28,9 @@ endif()
 set(names mpiox_any_mpi_names.h) # included by the compiler's command line
 set(entry mpiox_calls.c mpiox_calls_impl.h mpiox_fortran.c mpiox_wrappers.c)
 set(tracer mpiox_trace_fortran.c mpiox_trace_mpi_calls.c mpiox_trace_mpi_operations.h)
-if(EXISTS ${here}/PKG-INFO)
+set(MPIOX_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
+if(carried)
     set(MPIOX_GENERATED ${here}/generated)
-else()
-    set(MPIOX_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 endif()
 foreach(list names entry tracer)
     list(TRANSFORM ${list} PREPEND ${MPIOX_GENERATED}/ OUTPUT_VARIABLE ${list}_paths)
@@ -34,7 +38,7 @@ endforeach()
 set(MPIOX_GENERATED_ENTRY ${entry_paths})
 set(MPIOX_GENERATED_TRACER ${tracer_paths})
 add_custom_target(generated)
-if(EXISTS ${here}/PKG-INFO)
+if(carried)
     return()
 endif()
 
