@@ -63,11 +63,10 @@ test-every: build ## every test, under one MPI
 docs: build ## these documents as a site: build/docs/html/index.html, which needs no server
 	scripts/docs $(MPI)
 
-lint: build ## ruff, clang-format, mypy --strict, generated files, structure of the sources
+lint: build ## ruff, clang-format, mypy --strict, structure of the sources
 	$(BIN)/python -m ruff check .
 	scripts/format --check
 	scripts/typecheck
-	$(BIN)/python build.py --check
 	$(BIN)/python -m mpiio_ext.cli.manual --check docs/man
 	$(BIN)/python scripts/check_sources.py
 	$(BIN)/python scripts/check_imports.py

@@ -1,4 +1,5 @@
-# The C sources, by who loads them. A new file of csrc has its line here (`make lint` says so), and nowhere else.
+# The C sources, by who loads them. A new file of csrc has its line here (`make lint` says so), and nowhere else. What is
+# generated is listed in cmake/generated.cmake.
 
 # datatypes as strided descriptions, and the copy loops
 set(MPIOX_TYPEMAP_SOURCES
@@ -265,10 +266,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_nonblocking.c
     csrc/entry/mpi/mpiox_starter.c
     csrc/entry/mpi/mpiox_tools.c
-    csrc/entry/route/mpiox_route.c
-    csrc/generated/mpiox_calls.c
-    csrc/generated/mpiox_fortran.c
-    csrc/generated/mpiox_wrappers.c)
+    csrc/entry/route/mpiox_route.c)
 
 # the exact knapsack of the arbitration
 set(MPIOX_KNAPSACK_SOURCES
@@ -331,9 +329,7 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_trace_stdio.c
     csrc/tools/trace/mpiox_trace_streams.c
     csrc/tools/trace/mpiox_trace_system.c
-    csrc/tools/trace/mpiox_trace_view.c
-    csrc/generated/mpiox_trace_fortran.c
-    csrc/generated/mpiox_trace_mpi_calls.c)
+    csrc/tools/trace/mpiox_trace_view.c)
 
 # carries out workload paths, by calls of MPI-IO as any program makes them
 set(MPIOX_ENGINE_SOURCES

@@ -31,7 +31,7 @@ LAYERS = {
     "tools": frozenset({"core"}),
 }
 #: Folders of csrc whose files define MPI_* functions.
-ENTRY_POINTS = frozenset({"engine", "generated", "interpose", "mpi"})
+ENTRY_POINTS = frozenset({"engine", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True
@@ -112,7 +112,7 @@ def list_problems(csrc: Path) -> Iterator[str]:
     """Yield C files that are in no list of sources.cmake, or in several, and lines without a file."""
     text = (csrc / "sources.cmake").read_text(encoding="utf-8")
     listed = re.findall(r"^ +csrc/(\S+?\.c)\)?$", text, re.MULTILINE)
-    own = {"entry/api/mpiio_ext_delegate.c", "generated/_binding.c", "generated/_tools.c"}  # targets of one file
+    own = {"entry/api/mpiio_ext_delegate.c"}  # a target of one file
     there = {str(path.relative_to(csrc)) for path in csrc.rglob("*.c")} - own
     for name in sorted(there ^ set(listed)):
         yield f"csrc/sources.cmake: csrc/{name} " + ("is in no list" if name in there else "does not exist")
@@ -298,7 +298,7 @@ def source_files() -> Iterator[Path]:
     """Yield the hand-written C and Python files of the repository."""
     for folder in ("csrc", *PACKAGES, "tests", "scripts", "benchmarks"):
         for path in sorted((ROOT / folder).rglob("*")):
-            others = {"generated", "third_party", "__pycache__"} & set(path.parts)
+            others = {"third_party", "__pycache__"} & set(path.parts)
             if path.suffix in {".c", ".h", ".py"} and not others:
                 yield path
     yield ROOT / "build.py"

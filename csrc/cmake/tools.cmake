@@ -1,7 +1,7 @@
 # mpiio_ext/_tools: the Python module that holds the tools (csrc/tools) and what they need of csrc/core. It calls no MPI,
 # is linked to no library of this project, and nothing of it is in one. Asks for: root, MPIOX_MODULE (kind of module).
 find_package(Threads REQUIRED)
-Python_add_library(_tools MODULE ${MPIOX_MODULE} csrc/generated/_tools.c csrc/core/common/mpiox_error.c
+Python_add_library(_tools MODULE ${MPIOX_MODULE} ${MPIOX_GENERATED}/_tools.c csrc/core/common/mpiox_error.c
                    ${MPIOX_TOOLS_SOURCES})
 target_compile_definitions(_tools PRIVATE _GNU_SOURCE)
 target_include_directories(_tools PRIVATE ${tools_folders})

@@ -12,7 +12,7 @@ install(FILES csrc/entry/include/mpiio_ext.h csrc/tools/engine/mpiio_ext_engine.
 install(DIRECTORY docs/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 FILES_MATCHING PATTERN "*.1")
 
 find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
-Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 csrc/generated/_binding.c)
+Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 ${MPIOX_GENERATED}/_binding.c)
 target_compile_definitions(_binding PRIVATE Py_LIMITED_API=0x030A0000)
 target_include_directories(_binding PRIVATE csrc/entry/include)
 target_link_libraries(_binding PRIVATE ${MPIOX_WHEEL_PARTS}/${first}/mpiio_ext/lib/libmpiio_ext.so)

@@ -39,7 +39,8 @@ def copy_tree(folder: pathlib.Path) -> None:
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
     (folder / "mpiio_ext").mkdir(exist_ok=True)
     shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")
-    shutil.copy2(ROOT / "CMakeLists.txt", folder / "CMakeLists.txt")
+    for name in ("CMakeLists.txt", "build.py"):
+        shutil.copy2(ROOT / name, folder / name)
     for name in {mutant.file for mutant in MUTANTS}:  # an earlier run left its last mutant, which is newer
         for path in (folder / "csrc").rglob(name):
             path.touch()

@@ -41,44 +41,96 @@ def check() -> ModuleType:
 # ---- generated sources ----------------------------------------------------------------------------------------------
 
 
-def test_generated_files_are_what_build_py_writes(build: ModuleType) -> None:
-    drifted = [build.drift(path, text) for path, text in build.outputs().items()]
-    assert "".join(drifted) == ""
+def copy_of_the_sources(folder: Path) -> Path:
+    """Copy what the generators read, their script with it."""
+    shutil.copytree(ROOT / "csrc", folder / "csrc")
+    shutil.copy(ROOT / "build.py", folder)
+    return folder
 
 
-def test_every_file_of_generated_is_generated(build: ModuleType) -> None:
-    there = {path.relative_to(ROOT) for path in (ROOT / "csrc" / "generated").iterdir() if path.suffix in {".c", ".h"}}
-    assert there == {path for path in build.outputs() if path.parent.name == "generated"}
+def generate(root: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-B", root / "build.py", *words],
+        env=os.environ | environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
 
 
-def test_check_reports_a_drift(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    outputs = build.outputs()
-    shutil.copytree(ROOT / "csrc", tmp_path / "csrc")  # which calls of MPI the sources make decides, too
-    for path, text in outputs.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text)
-    monkeypatch.setattr(build, "ROOT", tmp_path)
-    assert build.main(["--check"]) == 0
+def test_cmake_asks_for_every_generated_file(build: ModuleType) -> None:
+    text = (ROOT / "csrc" / "cmake" / "generated.cmake").read_text(encoding="utf-8")
+    lines = re.findall(r"^(?:set|generate)\((?:(?!DEPENDS).)*", text, re.MULTILINE)
+    asked = re.findall(r"\b\w+\.[ch]\b", " ".join(lines))
+    assert sorted(asked) == sorted(build.outputs())
+    listed = dict(re.findall(r"^set\((names|entry|tracer) (.*?)\)", text, re.MULTILINE))
+    assert set(listed["entry"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[0]).outputs()) - {listed["names"]}
+    assert set(listed["tracer"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[1]).outputs())
 
-    # cffi's own support header is no drift, a declaration is.
-    for source in build.BINDINGS:
-        binding = tmp_path / source
-        binding.write_text("/* another release of cffi */\n" + binding.read_text())
-    assert build.main(["--check"]) == 0
-    for source, name in build.BINDINGS.items():
-        header = tmp_path / name
-        header.write_text(header.read_text().replace("/* cffi: end */", "int mpiio_ext_new(void);\n/* cffi: end */"))
-        capsys.readouterr()
-        assert build.main(["--check"]) == 1
-        assert f"{source} (committed)" in capsys.readouterr().out
+
+def test_the_same_sources_give_the_same_bytes(build: ModuleType, tmp_path: Path) -> None:
+    """Whatever the order of sets, and wherever the sources lie; a file that would not change is not written."""
+    root = copy_of_the_sources(tmp_path / "elsewhere")
+    for source, folder, seed in ((ROOT, "a", "1"), (root, "b", "2")):
+        done = generate(source, "--output", str(tmp_path / folder), PYTHONHASHSEED=seed)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "a").iterdir()}
+    assert texts == {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "b").iterdir()}
+    assert texts == build.outputs()
+
+    (tmp_path / "a" / "mpiox_calls.c").write_text("an older one")
+    for path in (tmp_path / "a").iterdir():
+        os.utime(path, (1, 1))
+    assert generate(ROOT, "--output", str(tmp_path / "a"), "mpiox_calls.c", "_tools.c").returncode == 0
+    assert [path.name for path in (tmp_path / "a").iterdir() if path.stat().st_mtime != 1] == ["mpiox_calls.c"]
+    assert (tmp_path / "a" / "mpiox_calls.c").read_text(encoding="utf-8") == texts["mpiox_calls.c"]
+
+
+def test_difference_to_a_commit(tmp_path: Path) -> None:
+    """What a reviewer sees: nothing, a declaration, a line of the table; commits that cannot be compared."""
+    root = copy_of_the_sources(tmp_path)
+    settings = ["-c", "user.name=A Person", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "before"]):
+        subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True)
+    done = generate(root, "--diff", "HEAD")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    header = root / "csrc/entry/include/mpiio_ext.h"
+    header.write_text(header.read_text().replace("/* cffi: end */", "int mpiio_ext_new(void);\n/* cffi: end */"))
+    table = root / "csrc/entry/mpi/mpi_file_functions.txt"
+    table.write_text(re.sub("^File_preallocate .*\n", "", table.read_text(), flags=re.MULTILINE))
+    done = generate(root, "--diff", "HEAD")
+    assert done.returncode == 1, done.stderr
+    changed = set(re.findall(r"^--- (\S+) \(HEAD\)\n\+\+\+ \1 \(working tree\)$", done.stdout, re.MULTILINE))
+    assert {"_binding.c", "mpiox_wrappers.c", "mpiox_fortran.c", "mpiox_trace_mpi_calls.c"} <= changed
+    assert "_tools.c" not in changed
+    assert re.search(r"^\+.*mpiio_ext_new", done.stdout, re.MULTILINE)
+    assert re.search(r"^-EXPORT int MPI_File_preallocate\(", done.stdout, re.MULTILINE)
+    assert generate(root, "--diff", "HEAD", "_tools.c").returncode == 0
+
+    for words, what in (
+        (["--diff", "no-such-commit"], "no-such-commit"),
+        (["--diff", "HEAD", "no_such_file.c"], "nothing generates no_such_file.c"),
+    ):
+        done = generate(root, *words)
+        assert done.returncode == 2 and what in done.stderr and "Traceback" not in done.stderr
+    (root / "build.py").write_text((root / "build.py").read_text().replace("def outputs(", "def other(", 1))
+    subprocess.run(["git", *settings, "commit", "-q", "-a", "-m", "no outputs"], cwd=root, check=True)
+    shutil.copy(ROOT / "build.py", root / "build.py")
+    done = generate(root, "--diff", "HEAD")
+    assert done.returncode == 2 and "the generators of HEAD" in done.stderr
+
+
+def test_without_cffi(tmp_path: Path) -> None:
+    """The entry points of MPI need none; for the modules it is said what is missing."""
+    (tmp_path / "cffi.py").write_text("raise ImportError('no cffi here')\n")
+    done = generate(ROOT, "--output", str(tmp_path / "made"), "mpiox_wrappers.c", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0 and (tmp_path / "made" / "mpiox_wrappers.c").is_file()
+    done = generate(ROOT, "--output", str(tmp_path / "made"), "_binding.c", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 2 and "pip install cffi" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.mpi
 def test_modules_have_every_declared_function(build: ModuleType) -> None:
     for source, header in build.BINDINGS.items():
-        module = importlib.import_module(f"mpiio_ext.{source.stem}")
+        module = importlib.import_module(f"mpiio_ext.{Path(source).stem}")
         text = re.sub(r"/\*.*?\*/", "", build.declarations(header), flags=re.DOTALL)
         declared = set(re.findall(r"\b(mpiio_ext_\w+)\s*\(", text))
         assert declared
@@ -254,10 +306,10 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
 
 
 @pytest.mark.mpi
-def test_wheel_has_what_the_engine_needs() -> None:
+def test_wheel_has_what_the_engine_needs(build: ModuleType) -> None:
     """Every function of MPI that the engine names is looked up at run time, and its header is in the wheel."""
     engine = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "csrc/tools/engine").glob("*.[ch]"))
-    table = (ROOT / "csrc/generated/mpiox_any_mpi_names.h").read_text(encoding="utf-8")
+    table = build.outputs(["mpiox_any_mpi_names.h"])["mpiox_any_mpi_names.h"]
     named = set(re.findall(r"\bMPI_[A-Z][a-z0-9]*_\w*[a-z0-9]\b", engine))
     assert "MPI_File_read" in named  # given to a macro that calls it
     assert {name for name in named if f"#define {name} " not in table} == set()

@@ -1,6 +1,6 @@
 """Generate the MPI wrappers of libmpiio_ext.so from the table ``mpi_file_functions.txt``.
 
-``outputs()`` maps repository-relative paths to texts; ``build.py`` writes them or checks them for drift.
+``outputs()`` maps the names of the files to their texts; ``build.py`` writes them for the build.
 
 ``mpiox_calls.c`` and ``mpiox_calls_impl.h`` hold the counters of calls. ``mpiox_wrappers.c`` holds one hidden function
 ``mpiox_wrap_NAME`` for every MPI function of the table, which counts the call and passes it to the library or to PMPI,
@@ -19,7 +19,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "mpi_file_functions.txt"
-GENERATED = Path("csrc/generated")
 COLUMNS = 120
 #: Kind of data access -> the function that may take it over.
 ACCESS_KINDS = {
@@ -527,18 +526,13 @@ def fold(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def outputs() -> dict[Path, str]:
-    """Repository-relative path of every generated file, with its text."""
+def outputs() -> dict[str, str]:
+    """Name of every generated file, with its text."""
     functions = parse(TABLE.read_text(encoding="utf-8"))
     return {
-        GENERATED / "mpiox_calls.c": calls(functions),
-        GENERATED / "mpiox_calls_impl.h": calls_header(functions),
-        GENERATED / "mpiox_wrappers.c": fold(wrappers(functions)),
-        GENERATED / "mpiox_fortran.c": fold(fortran(functions)),
-        GENERATED / "mpiox_any_mpi_names.h": any_mpi(functions),
+        "mpiox_calls.c": calls(functions),
+        "mpiox_calls_impl.h": calls_header(functions),
+        "mpiox_wrappers.c": fold(wrappers(functions)),
+        "mpiox_fortran.c": fold(fortran(functions)),
+        "mpiox_any_mpi_names.h": any_mpi(functions),
     }
-
-
-if __name__ == "__main__":
-    for path, text in outputs().items():
-        (HERE.parents[2] / path).write_text(text)

@@ -7,7 +7,7 @@
  *             tools of this package use the library where there is no MPI at all. A library that is linked to one of
  *             them can serve only that one.
  * Algorithm.  Every name of the MPI library that the sources use is a macro for a look into a table
- *             (csrc/generated/mpiox_any_mpi_names.h). An entry is looked up at its first use: where the program would
+ *             (mpiox_any_mpi_names.h, generated). An entry is looked up at its first use: where the program would
  *             find it, else in a library libmpi* that is in the process.
  * Guarantees. No MPI library is opened while one is in the process. A function that the library lacks says so once on
  *             stderr and returns MPI_ERR_UNSUPPORTED_OPERATION; MPIOX_HAS(name) asks beforehand.
