@@ -668,18 +668,18 @@ static void *_cffi_types[] = {
 /* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // mpiio_ext_layout * *
 /* 81 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_locks_system const *, mpiio_ext_locks_run const *, int64_t *, int64_t *, mpiio_ext_locks_totals *)
+/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_lock_model_system const *, mpiio_ext_lock_model_run const *, int64_t *, int64_t *, mpiio_ext_lock_model_totals *)
 /* 84 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 90 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_locks_system const *
-/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_locks_run const *
+/* 90 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_lock_model_system const *
+/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_lock_model_run const *
 /* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
 /* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_locks_totals *
+/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_lock_model_totals *
 /* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
 /* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
@@ -694,9 +694,9 @@ static void *_cffi_types[] = {
 /* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 314), // mpiio_ext_delegates * *
 /* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_locks_system *)
+/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_lock_model_system *)
 /* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_locks_system *
+/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_lock_model_system *
 /* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
 /* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
@@ -970,9 +970,9 @@ static void *_cffi_types[] = {
 /* 382 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
 /* 383 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
 /* 384 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_layout
-/* 385 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_locks_run
-/* 386 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_locks_system
-/* 387 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_locks_totals
+/* 385 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_lock_model_run
+/* 386 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_lock_model_system
+/* 387 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_lock_model_totals
 /* 388 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_plan
 /* 389 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_schedule
 /* 390 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_stats
@@ -2938,13 +2938,13 @@ _cffi_f_mpiio_ext_layout_value(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_layout_value _cffi_d_mpiio_ext_layout_value
 #endif
 
-static int _cffi_d_mpiio_ext_locks_simulate(char const * x0, int64_t x1, int64_t x2, int64_t x3, int32_t x4, int32_t x5, mpiio_ext_locks_system const * x6, mpiio_ext_locks_run const * x7, int64_t * x8, int64_t * x9, mpiio_ext_locks_totals * x10)
+static int _cffi_d_mpiio_ext_lock_model_simulate(char const * x0, int64_t x1, int64_t x2, int64_t x3, int32_t x4, int32_t x5, mpiio_ext_lock_model_system const * x6, mpiio_ext_lock_model_run const * x7, int64_t * x8, int64_t * x9, mpiio_ext_lock_model_totals * x10)
 {
-  return mpiio_ext_locks_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10);
+  return mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10);
 }
 #ifndef PYPY_VERSION
 static PyObject *
-_cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
+_cffi_f_mpiio_ext_lock_model_simulate(PyObject *self, PyObject *args)
 {
   char const * x0;
   int64_t x1;
@@ -2952,11 +2952,11 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   int64_t x3;
   int32_t x4;
   int32_t x5;
-  mpiio_ext_locks_system const * x6;
-  mpiio_ext_locks_run const * x7;
+  mpiio_ext_lock_model_system const * x6;
+  mpiio_ext_lock_model_run const * x7;
   int64_t * x8;
   int64_t * x9;
-  mpiio_ext_locks_totals * x10;
+  mpiio_ext_lock_model_totals * x10;
   Py_ssize_t datasize;
   struct _cffi_freeme_s *large_args_free = NULL;
   int result;
@@ -2973,7 +2973,7 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   PyObject *arg9;
   PyObject *arg10;
 
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_locks_simulate", 11, 11, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10))
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_lock_model_simulate", 11, 11, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10))
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
@@ -3008,7 +3008,7 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   datasize = _cffi_prepare_pointer_call_argument(
       _cffi_type(90), arg6, (char **)&x6);
   if (datasize != 0) {
-    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system const *)alloca((size_t)datasize) : NULL;
+    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_system const *)alloca((size_t)datasize) : NULL;
     if (_cffi_convert_array_argument(_cffi_type(90), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
@@ -3017,7 +3017,7 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   datasize = _cffi_prepare_pointer_call_argument(
       _cffi_type(91), arg7, (char **)&x7);
   if (datasize != 0) {
-    x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_run const *)alloca((size_t)datasize) : NULL;
+    x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_run const *)alloca((size_t)datasize) : NULL;
     if (_cffi_convert_array_argument(_cffi_type(91), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
@@ -3044,7 +3044,7 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   datasize = _cffi_prepare_pointer_call_argument(
       _cffi_type(94), arg10, (char **)&x10);
   if (datasize != 0) {
-    x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_totals *)alloca((size_t)datasize) : NULL;
+    x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_totals *)alloca((size_t)datasize) : NULL;
     if (_cffi_convert_array_argument(_cffi_type(94), arg10, (char **)&x10,
             datasize, &large_args_free) < 0)
       return NULL;
@@ -3052,7 +3052,7 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
 
   Py_BEGIN_ALLOW_THREADS
   _cffi_restore_errno();
-  { result = mpiio_ext_locks_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10); }
+  { result = mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10); }
   _cffi_save_errno();
   Py_END_ALLOW_THREADS
 
@@ -3062,19 +3062,19 @@ _cffi_f_mpiio_ext_locks_simulate(PyObject *self, PyObject *args)
   return pyresult;
 }
 #else
-#  define _cffi_f_mpiio_ext_locks_simulate _cffi_d_mpiio_ext_locks_simulate
+#  define _cffi_f_mpiio_ext_lock_model_simulate _cffi_d_mpiio_ext_lock_model_simulate
 #endif
 
-static int _cffi_d_mpiio_ext_locks_system_of(char const * x0, mpiio_ext_locks_system * x1)
+static int _cffi_d_mpiio_ext_lock_model_system_of(char const * x0, mpiio_ext_lock_model_system * x1)
 {
-  return mpiio_ext_locks_system_of(x0, x1);
+  return mpiio_ext_lock_model_system_of(x0, x1);
 }
 #ifndef PYPY_VERSION
 static PyObject *
-_cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
+_cffi_f_mpiio_ext_lock_model_system_of(PyObject *self, PyObject *args)
 {
   char const * x0;
-  mpiio_ext_locks_system * x1;
+  mpiio_ext_lock_model_system * x1;
   Py_ssize_t datasize;
   struct _cffi_freeme_s *large_args_free = NULL;
   int result;
@@ -3082,7 +3082,7 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
   PyObject *arg0;
   PyObject *arg1;
 
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_locks_system_of", 2, 2, &arg0, &arg1))
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_lock_model_system_of", 2, 2, &arg0, &arg1))
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
@@ -3097,7 +3097,7 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
   datasize = _cffi_prepare_pointer_call_argument(
       _cffi_type(111), arg1, (char **)&x1);
   if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_locks_system *)alloca((size_t)datasize) : NULL;
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_system *)alloca((size_t)datasize) : NULL;
     if (_cffi_convert_array_argument(_cffi_type(111), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
@@ -3105,7 +3105,7 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
 
   Py_BEGIN_ALLOW_THREADS
   _cffi_restore_errno();
-  { result = mpiio_ext_locks_system_of(x0, x1); }
+  { result = mpiio_ext_lock_model_system_of(x0, x1); }
   _cffi_save_errno();
   Py_END_ALLOW_THREADS
 
@@ -3115,7 +3115,7 @@ _cffi_f_mpiio_ext_locks_system_of(PyObject *self, PyObject *args)
   return pyresult;
 }
 #else
-#  define _cffi_f_mpiio_ext_locks_system_of _cffi_d_mpiio_ext_locks_system_of
+#  define _cffi_f_mpiio_ext_lock_model_system_of _cffi_d_mpiio_ext_lock_model_system_of
 #endif
 
 static char const * _cffi_d_mpiio_ext_mpi_family(void)
@@ -6949,33 +6949,33 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #endif
 
 _CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_locks_run(mpiio_ext_locks_run *p)
+static void _cffi_checkfld__mpiio_ext_lock_model_run(mpiio_ext_lock_model_run *p)
 {
   /* only to generate compile-time warnings or errors */
   (void)p;
-  (void)((p->window_bytes) | 0);  /* check that 'mpiio_ext_locks_run.window_bytes' is an integer */
-  (void)((p->stripe_size_io) | 0);  /* check that 'mpiio_ext_locks_run.stripe_size_io' is an integer */
-  (void)((p->reads) | 0);  /* check that 'mpiio_ext_locks_run.reads' is an integer */
-  (void)((p->synchronise) | 0);  /* check that 'mpiio_ext_locks_run.synchronise' is an integer */
-  (void)((p->collectives) | 0);  /* check that 'mpiio_ext_locks_run.collectives' is an integer */
-  (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_locks_run.shuffle' is an integer */
-  (void)((p->seed) | 0);  /* check that 'mpiio_ext_locks_run.seed' is an integer */
+  (void)((p->window_bytes) | 0);  /* check that 'mpiio_ext_lock_model_run.window_bytes' is an integer */
+  (void)((p->stripe_size_io) | 0);  /* check that 'mpiio_ext_lock_model_run.stripe_size_io' is an integer */
+  (void)((p->reads) | 0);  /* check that 'mpiio_ext_lock_model_run.reads' is an integer */
+  (void)((p->synchronise) | 0);  /* check that 'mpiio_ext_lock_model_run.synchronise' is an integer */
+  (void)((p->collectives) | 0);  /* check that 'mpiio_ext_lock_model_run.collectives' is an integer */
+  (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_lock_model_run.shuffle' is an integer */
+  (void)((p->seed) | 0);  /* check that 'mpiio_ext_lock_model_run.seed' is an integer */
   { int64_t const * *tmp = &p->stop; (void)tmp; }
   { int64_t * *tmp = &p->done_bytes; (void)tmp; }
 }
-struct _cffi_align__mpiio_ext_locks_run { char x; mpiio_ext_locks_run y; };
+struct _cffi_align__mpiio_ext_lock_model_run { char x; mpiio_ext_lock_model_run y; };
 
 _CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_locks_system(mpiio_ext_locks_system *p)
+static void _cffi_checkfld__mpiio_ext_lock_model_system(mpiio_ext_lock_model_system *p)
 {
   /* only to generate compile-time warnings or errors */
   (void)p;
-  (void)((p->protocol) | 0);  /* check that 'mpiio_ext_locks_system.protocol' is an integer */
-  (void)((p->growth_holders) | 0);  /* check that 'mpiio_ext_locks_system.growth_holders' is an integer */
-  (void)((p->forward_holders) | 0);  /* check that 'mpiio_ext_locks_system.forward_holders' is an integer */
-  (void)((p->granularity_bytes) | 0);  /* check that 'mpiio_ext_locks_system.granularity_bytes' is an integer */
-  (void)((p->growth_bytes) | 0);  /* check that 'mpiio_ext_locks_system.growth_bytes' is an integer */
-  (void)((p->rpc_bytes) | 0);  /* check that 'mpiio_ext_locks_system.rpc_bytes' is an integer */
+  (void)((p->protocol) | 0);  /* check that 'mpiio_ext_lock_model_system.protocol' is an integer */
+  (void)((p->growth_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_holders' is an integer */
+  (void)((p->forward_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.forward_holders' is an integer */
+  (void)((p->granularity_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.granularity_bytes' is an integer */
+  (void)((p->growth_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_bytes' is an integer */
+  (void)((p->rpc_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.rpc_bytes' is an integer */
   { double *tmp = &p->round_trip_s; (void)tmp; }
   { double *tmp = &p->enqueue_s; (void)tmp; }
   { double *tmp = &p->lock_service_s; (void)tmp; }
@@ -6983,22 +6983,22 @@ static void _cffi_checkfld__mpiio_ext_locks_system(mpiio_ext_locks_system *p)
   { double *tmp = &p->server_bandwidth_bytes_s; (void)tmp; }
   { double *tmp = &p->client_bandwidth_bytes_s; (void)tmp; }
   { double *tmp = &p->commit_s; (void)tmp; }
-  (void)((p->dirty_server_bytes) | 0);  /* check that 'mpiio_ext_locks_system.dirty_server_bytes' is an integer */
-  (void)((p->dirty_client_bytes) | 0);  /* check that 'mpiio_ext_locks_system.dirty_client_bytes' is an integer */
+  (void)((p->dirty_server_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_server_bytes' is an integer */
+  (void)((p->dirty_client_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_client_bytes' is an integer */
 }
-struct _cffi_align__mpiio_ext_locks_system { char x; mpiio_ext_locks_system y; };
+struct _cffi_align__mpiio_ext_lock_model_system { char x; mpiio_ext_lock_model_system y; };
 
 _CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_locks_totals(mpiio_ext_locks_totals *p)
+static void _cffi_checkfld__mpiio_ext_lock_model_totals(mpiio_ext_lock_model_totals *p)
 {
   /* only to generate compile-time warnings or errors */
   (void)p;
   { double *tmp = &p->time_s; (void)tmp; }
-  (void)((p->rounds) | 0);  /* check that 'mpiio_ext_locks_totals.rounds' is an integer */
-  (void)((p->steps) | 0);  /* check that 'mpiio_ext_locks_totals.steps' is an integer */
-  (void)((p->aggregators_used) | 0);  /* check that 'mpiio_ext_locks_totals.aggregators_used' is an integer */
+  (void)((p->rounds) | 0);  /* check that 'mpiio_ext_lock_model_totals.rounds' is an integer */
+  (void)((p->steps) | 0);  /* check that 'mpiio_ext_lock_model_totals.steps' is an integer */
+  (void)((p->aggregators_used) | 0);  /* check that 'mpiio_ext_lock_model_totals.aggregators_used' is an integer */
 }
-struct _cffi_align__mpiio_ext_locks_totals { char x; mpiio_ext_locks_totals y; };
+struct _cffi_align__mpiio_ext_lock_model_totals { char x; mpiio_ext_lock_model_totals y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_call_count },
@@ -7052,8 +7052,8 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_layout_value },
-  { "mpiio_ext_locks_simulate", (void *)_cffi_f_mpiio_ext_locks_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_locks_simulate },
-  { "mpiio_ext_locks_system_of", (void *)_cffi_f_mpiio_ext_locks_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_locks_system_of },
+  { "mpiio_ext_lock_model_simulate", (void *)_cffi_f_mpiio_ext_lock_model_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_lock_model_simulate },
+  { "mpiio_ext_lock_model_system_of", (void *)_cffi_f_mpiio_ext_lock_model_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_lock_model_system_of },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
   { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_partition_count },
@@ -7129,89 +7129,89 @@ static const struct _cffi_global_s _cffi_globals[] = {
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
-  { "window_bytes", offsetof(mpiio_ext_locks_run, window_bytes),
-                    sizeof(((mpiio_ext_locks_run *)0)->window_bytes),
+  { "window_bytes", offsetof(mpiio_ext_lock_model_run, window_bytes),
+                    sizeof(((mpiio_ext_lock_model_run *)0)->window_bytes),
                     _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "stripe_size_io", offsetof(mpiio_ext_locks_run, stripe_size_io),
-                      sizeof(((mpiio_ext_locks_run *)0)->stripe_size_io),
+  { "stripe_size_io", offsetof(mpiio_ext_lock_model_run, stripe_size_io),
+                      sizeof(((mpiio_ext_lock_model_run *)0)->stripe_size_io),
                       _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "reads", offsetof(mpiio_ext_locks_run, reads),
-             sizeof(((mpiio_ext_locks_run *)0)->reads),
+  { "reads", offsetof(mpiio_ext_lock_model_run, reads),
+             sizeof(((mpiio_ext_lock_model_run *)0)->reads),
              _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "synchronise", offsetof(mpiio_ext_locks_run, synchronise),
-                   sizeof(((mpiio_ext_locks_run *)0)->synchronise),
+  { "synchronise", offsetof(mpiio_ext_lock_model_run, synchronise),
+                   sizeof(((mpiio_ext_lock_model_run *)0)->synchronise),
                    _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "collectives", offsetof(mpiio_ext_locks_run, collectives),
-                   sizeof(((mpiio_ext_locks_run *)0)->collectives),
+  { "collectives", offsetof(mpiio_ext_lock_model_run, collectives),
+                   sizeof(((mpiio_ext_lock_model_run *)0)->collectives),
                    _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "shuffle", offsetof(mpiio_ext_locks_run, shuffle),
-               sizeof(((mpiio_ext_locks_run *)0)->shuffle),
+  { "shuffle", offsetof(mpiio_ext_lock_model_run, shuffle),
+               sizeof(((mpiio_ext_lock_model_run *)0)->shuffle),
                _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "seed", offsetof(mpiio_ext_locks_run, seed),
-            sizeof(((mpiio_ext_locks_run *)0)->seed),
+  { "seed", offsetof(mpiio_ext_lock_model_run, seed),
+            sizeof(((mpiio_ext_lock_model_run *)0)->seed),
             _CFFI_OP(_CFFI_OP_NOOP, 392) },
-  { "stop", offsetof(mpiio_ext_locks_run, stop),
-            sizeof(((mpiio_ext_locks_run *)0)->stop),
+  { "stop", offsetof(mpiio_ext_lock_model_run, stop),
+            sizeof(((mpiio_ext_lock_model_run *)0)->stop),
             _CFFI_OP(_CFFI_OP_NOOP, 72) },
-  { "done_bytes", offsetof(mpiio_ext_locks_run, done_bytes),
-                  sizeof(((mpiio_ext_locks_run *)0)->done_bytes),
+  { "done_bytes", offsetof(mpiio_ext_lock_model_run, done_bytes),
+                  sizeof(((mpiio_ext_lock_model_run *)0)->done_bytes),
                   _CFFI_OP(_CFFI_OP_NOOP, 65) },
-  { "protocol", offsetof(mpiio_ext_locks_system, protocol),
-                sizeof(((mpiio_ext_locks_system *)0)->protocol),
+  { "protocol", offsetof(mpiio_ext_lock_model_system, protocol),
+                sizeof(((mpiio_ext_lock_model_system *)0)->protocol),
                 _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "growth_holders", offsetof(mpiio_ext_locks_system, growth_holders),
-                      sizeof(((mpiio_ext_locks_system *)0)->growth_holders),
+  { "growth_holders", offsetof(mpiio_ext_lock_model_system, growth_holders),
+                      sizeof(((mpiio_ext_lock_model_system *)0)->growth_holders),
                       _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "forward_holders", offsetof(mpiio_ext_locks_system, forward_holders),
-                       sizeof(((mpiio_ext_locks_system *)0)->forward_holders),
+  { "forward_holders", offsetof(mpiio_ext_lock_model_system, forward_holders),
+                       sizeof(((mpiio_ext_lock_model_system *)0)->forward_holders),
                        _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "granularity_bytes", offsetof(mpiio_ext_locks_system, granularity_bytes),
-                         sizeof(((mpiio_ext_locks_system *)0)->granularity_bytes),
+  { "granularity_bytes", offsetof(mpiio_ext_lock_model_system, granularity_bytes),
+                         sizeof(((mpiio_ext_lock_model_system *)0)->granularity_bytes),
                          _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "growth_bytes", offsetof(mpiio_ext_locks_system, growth_bytes),
-                    sizeof(((mpiio_ext_locks_system *)0)->growth_bytes),
+  { "growth_bytes", offsetof(mpiio_ext_lock_model_system, growth_bytes),
+                    sizeof(((mpiio_ext_lock_model_system *)0)->growth_bytes),
                     _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "rpc_bytes", offsetof(mpiio_ext_locks_system, rpc_bytes),
-                 sizeof(((mpiio_ext_locks_system *)0)->rpc_bytes),
+  { "rpc_bytes", offsetof(mpiio_ext_lock_model_system, rpc_bytes),
+                 sizeof(((mpiio_ext_lock_model_system *)0)->rpc_bytes),
                  _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "round_trip_s", offsetof(mpiio_ext_locks_system, round_trip_s),
-                    sizeof(((mpiio_ext_locks_system *)0)->round_trip_s),
+  { "round_trip_s", offsetof(mpiio_ext_lock_model_system, round_trip_s),
+                    sizeof(((mpiio_ext_lock_model_system *)0)->round_trip_s),
                     _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "enqueue_s", offsetof(mpiio_ext_locks_system, enqueue_s),
-                 sizeof(((mpiio_ext_locks_system *)0)->enqueue_s),
+  { "enqueue_s", offsetof(mpiio_ext_lock_model_system, enqueue_s),
+                 sizeof(((mpiio_ext_lock_model_system *)0)->enqueue_s),
                  _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "lock_service_s", offsetof(mpiio_ext_locks_system, lock_service_s),
-                      sizeof(((mpiio_ext_locks_system *)0)->lock_service_s),
+  { "lock_service_s", offsetof(mpiio_ext_lock_model_system, lock_service_s),
+                      sizeof(((mpiio_ext_lock_model_system *)0)->lock_service_s),
                       _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "request_overhead_s", offsetof(mpiio_ext_locks_system, request_overhead_s),
-                          sizeof(((mpiio_ext_locks_system *)0)->request_overhead_s),
+  { "request_overhead_s", offsetof(mpiio_ext_lock_model_system, request_overhead_s),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->request_overhead_s),
                           _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "server_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, server_bandwidth_bytes_s),
-                                sizeof(((mpiio_ext_locks_system *)0)->server_bandwidth_bytes_s),
+  { "server_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, server_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_lock_model_system *)0)->server_bandwidth_bytes_s),
                                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "client_bandwidth_bytes_s", offsetof(mpiio_ext_locks_system, client_bandwidth_bytes_s),
-                                sizeof(((mpiio_ext_locks_system *)0)->client_bandwidth_bytes_s),
+  { "client_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, client_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_lock_model_system *)0)->client_bandwidth_bytes_s),
                                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "commit_s", offsetof(mpiio_ext_locks_system, commit_s),
-                sizeof(((mpiio_ext_locks_system *)0)->commit_s),
+  { "commit_s", offsetof(mpiio_ext_lock_model_system, commit_s),
+                sizeof(((mpiio_ext_lock_model_system *)0)->commit_s),
                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "dirty_server_bytes", offsetof(mpiio_ext_locks_system, dirty_server_bytes),
-                          sizeof(((mpiio_ext_locks_system *)0)->dirty_server_bytes),
+  { "dirty_server_bytes", offsetof(mpiio_ext_lock_model_system, dirty_server_bytes),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_server_bytes),
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "dirty_client_bytes", offsetof(mpiio_ext_locks_system, dirty_client_bytes),
-                          sizeof(((mpiio_ext_locks_system *)0)->dirty_client_bytes),
+  { "dirty_client_bytes", offsetof(mpiio_ext_lock_model_system, dirty_client_bytes),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_client_bytes),
                           _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "time_s", offsetof(mpiio_ext_locks_totals, time_s),
-              sizeof(((mpiio_ext_locks_totals *)0)->time_s),
+  { "time_s", offsetof(mpiio_ext_lock_model_totals, time_s),
+              sizeof(((mpiio_ext_lock_model_totals *)0)->time_s),
               _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "rounds", offsetof(mpiio_ext_locks_totals, rounds),
-              sizeof(((mpiio_ext_locks_totals *)0)->rounds),
+  { "rounds", offsetof(mpiio_ext_lock_model_totals, rounds),
+              sizeof(((mpiio_ext_lock_model_totals *)0)->rounds),
               _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "steps", offsetof(mpiio_ext_locks_totals, steps),
-             sizeof(((mpiio_ext_locks_totals *)0)->steps),
+  { "steps", offsetof(mpiio_ext_lock_model_totals, steps),
+             sizeof(((mpiio_ext_lock_model_totals *)0)->steps),
              _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "aggregators_used", offsetof(mpiio_ext_locks_totals, aggregators_used),
-                        sizeof(((mpiio_ext_locks_totals *)0)->aggregators_used),
+  { "aggregators_used", offsetof(mpiio_ext_lock_model_totals, aggregators_used),
+                        sizeof(((mpiio_ext_lock_model_totals *)0)->aggregators_used),
                         _CFFI_OP(_CFFI_OP_NOOP, 6) },
 };
 
@@ -7222,12 +7222,12 @@ static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_layout", 384, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_locks_run", 385, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_run), offsetof(struct _cffi_align__mpiio_ext_locks_run, y), 0, 9 },
-  { "mpiio_ext_locks_system", 386, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_system), offsetof(struct _cffi_align__mpiio_ext_locks_system, y), 9, 15 },
-  { "mpiio_ext_locks_totals", 387, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_locks_totals), offsetof(struct _cffi_align__mpiio_ext_locks_totals, y), 24, 4 },
+  { "mpiio_ext_lock_model_run", 385, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_run), offsetof(struct _cffi_align__mpiio_ext_lock_model_run, y), 0, 9 },
+  { "mpiio_ext_lock_model_system", 386, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_system), offsetof(struct _cffi_align__mpiio_ext_lock_model_system, y), 9, 15 },
+  { "mpiio_ext_lock_model_totals", 387, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_totals), offsetof(struct _cffi_align__mpiio_ext_lock_model_totals, y), 24, 4 },
   { "mpiio_ext_plan", 388, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_schedule", 389, _CFFI_F_OPAQUE,
@@ -7242,9 +7242,9 @@ static const struct _cffi_typename_s _cffi_typenames[] = {
   { "mpiio_ext_delegates", 382 },
   { "mpiio_ext_hints", 383 },
   { "mpiio_ext_layout", 384 },
-  { "mpiio_ext_locks_run", 385 },
-  { "mpiio_ext_locks_system", 386 },
-  { "mpiio_ext_locks_totals", 387 },
+  { "mpiio_ext_lock_model_run", 385 },
+  { "mpiio_ext_lock_model_system", 386 },
+  { "mpiio_ext_lock_model_totals", 387 },
   { "mpiio_ext_plan", 388 },
   { "mpiio_ext_schedule", 389 },
   { "mpiio_ext_stats", 390 },

@@ -597,7 +597,7 @@ static void *_cffi_types[] = {
 /*  9 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_darshan const *
 /* 10 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 11 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 12 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_rawtrace const *
+/* 12 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // mpiio_ext_rawtrace const *
 /* 13 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 13), // int64_t *
 /* 15 */ _CFFI_OP(_CFFI_OP_POINTER, 41), // char const * *
@@ -672,7 +672,7 @@ static void *_cffi_types[] = {
 /* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 87), // mpiio_ext_mckp * *
 /* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_mckp *
+/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_mckp *
 /* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 55), // int32_t *
 /* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 90 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
@@ -698,7 +698,7 @@ static void *_cffi_types[] = {
 /* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
 /* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_rawtrace *
+/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // mpiio_ext_rawtrace *
 /* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *)
 /* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
@@ -725,7 +725,7 @@ static void *_cffi_types[] = {
 /* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
 /* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // mpiio_ext_rawtrace_columns const *
+/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 232), // mpiio_ext_rawtrace_columns const *
 /* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
 /* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
@@ -747,34 +747,34 @@ static void *_cffi_types[] = {
 /* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_mckp const *
-/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 169 */ _CFFI_OP(_CFFI_OP_POINTER, 232), // mpiio_ext_rawtrace_row const * *
-/* 170 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
-/* 175 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_handle_resolver *, mpiio_ext_rows const *)
+/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_handle_resolver *
+/* 164 */ _CFFI_OP(_CFFI_OP_POINTER, 235), // mpiio_ext_rows const *
+/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_mckp const *
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 173 */ _CFFI_OP(_CFFI_OP_POINTER, 233), // mpiio_ext_rawtrace_row const * *
+/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
+/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
 /* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int)
 /* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
 /* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
-/* 181 */ _CFFI_OP(_CFFI_OP_POINTER, 63), // int64_t const * *
-/* 182 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
-/* 185 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
+/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
+/* 185 */ _CFFI_OP(_CFFI_OP_POINTER, 63), // int64_t const * *
 /* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_sanitizer *, mpiio_ext_rows const *)
-/* 188 */ _CFFI_OP(_CFFI_OP_POINTER, 235), // mpiio_ext_sanitizer *
-/* 189 */ _CFFI_OP(_CFFI_OP_POINTER, 234), // mpiio_ext_rows const *
+/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
+/* 189 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace *, int64_t)
 /* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 236), // mpiio_ext_trace *
@@ -783,9 +783,9 @@ static void *_cffi_types[] = {
 /* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace const *)
 /* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
 /* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 113), // mpiio_ext_rawtrace *()(void)
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 163), // mpiio_ext_handle_resolver *()(void)
 /* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 188), // mpiio_ext_sanitizer *()(void)
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 113), // mpiio_ext_rawtrace *()(void)
 /* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION, 144), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
 /* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 9),
@@ -795,14 +795,14 @@ static void *_cffi_types[] = {
 /* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_darshan *)
 /* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 155),
 /* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_mckp *)
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_handle_resolver *)
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
 /* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_rawtrace *)
-/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_mckp *)
+/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
 /* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_sanitizer *)
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 188),
+/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_rawtrace *)
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
 /* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_trace *)
 /* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
@@ -814,18 +814,121 @@ static void *_cffi_types[] = {
 /* 226 */ _CFFI_OP(_CFFI_OP_POINTER, 63), // int64_t const * const *
 /* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
 /* 228 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 229 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_mckp
-/* 230 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_rawtrace
-/* 231 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace_columns
-/* 232 */ _CFFI_OP(_CFFI_OP_POINTER, 233), // mpiio_ext_rawtrace_row const *
-/* 233 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_row
-/* 234 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rows
-/* 235 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_sanitizer
+/* 229 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_handle_resolver
+/* 230 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_mckp
+/* 231 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
+/* 232 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_columns
+/* 233 */ _CFFI_OP(_CFFI_OP_POINTER, 234), // mpiio_ext_rawtrace_row const *
+/* 234 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace_row
+/* 235 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rows
 /* 236 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_trace
 /* 237 */ _CFFI_OP(_CFFI_OP_POINTER, 238), // unsigned char const *
 /* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
 /* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
+
+static int _cffi_d_mpiio_ext_critical_path(int64_t const * x0, double const * x1, double const * x2, int64_t x3, double * x4, double * x5, int8_t * x6)
+{
+  return mpiio_ext_critical_path(x0, x1, x2, x3, x4, x5, x6);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_critical_path(PyObject *self, PyObject *args)
+{
+  int64_t const * x0;
+  double const * x1;
+  double const * x2;
+  int64_t x3;
+  double * x4;
+  double * x5;
+  int8_t * x6;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_critical_path", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(63), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(63), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(64), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(64), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(64), arg2, (char **)&x2);
+  if (datasize != 0) {
+    x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(64), arg2, (char **)&x2,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(67), arg4, (char **)&x4);
+  if (datasize != 0) {
+    x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(67), arg5, (char **)&x5);
+  if (datasize != 0) {
+    x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(67), arg5, (char **)&x5,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(69), arg6, (char **)&x6);
+  if (datasize != 0) {
+    x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(69), arg6, (char **)&x6,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_critical_path(x0, x1, x2, x3, x4, x5, x6); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_critical_path _cffi_d_mpiio_ext_critical_path
+#endif
 
 static void const * _cffi_d_mpiio_ext_darshan_buffer(mpiio_ext_darshan const * x0, int x1, int64_t * x2)
 {
@@ -1312,6 +1415,121 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
 #  define _cffi_f_mpiio_ext_diff _cffi_d_mpiio_ext_diff
 #endif
 
+static int64_t _cffi_d_mpiio_ext_handle_resolver_feed(mpiio_ext_handle_resolver * x0, mpiio_ext_rows const * x1)
+{
+  return mpiio_ext_handle_resolver_feed(x0, x1);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_handle_resolver_feed(PyObject *self, PyObject *args)
+{
+  mpiio_ext_handle_resolver * x0;
+  mpiio_ext_rows const * x1;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int64_t result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_handle_resolver_feed", 2, 2, &arg0, &arg1))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(163), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_handle_resolver *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(163), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(164), arg1, (char **)&x1);
+  if (datasize != 0) {
+    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(164), arg1, (char **)&x1,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_handle_resolver_feed(x0, x1); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int64_t);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_handle_resolver_feed _cffi_d_mpiio_ext_handle_resolver_feed
+#endif
+
+static void _cffi_d_mpiio_ext_handle_resolver_free(mpiio_ext_handle_resolver * x0)
+{
+  mpiio_ext_handle_resolver_free(x0);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_handle_resolver_free(PyObject *self, PyObject *arg0)
+{
+  mpiio_ext_handle_resolver * x0;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(163), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_handle_resolver *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(163), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { mpiio_ext_handle_resolver_free(x0); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  Py_INCREF(Py_None);
+  return Py_None;
+}
+#else
+#  define _cffi_f_mpiio_ext_handle_resolver_free _cffi_d_mpiio_ext_handle_resolver_free
+#endif
+
+static mpiio_ext_handle_resolver * _cffi_d_mpiio_ext_handle_resolver_new(void)
+{
+  return mpiio_ext_handle_resolver_new();
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_handle_resolver_new(PyObject *self, PyObject *noarg)
+{
+  mpiio_ext_handle_resolver * result;
+  PyObject *pyresult;
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_handle_resolver_new(); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  (void)noarg; /* unused */
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(163));
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_handle_resolver_new _cffi_d_mpiio_ext_handle_resolver_new
+#endif
+
 static int _cffi_d_mpiio_ext_mckp_add(mpiio_ext_mckp * x0, int64_t x1, int64_t x2, int32_t const * x3, double const * x4)
 {
   return mpiio_ext_mckp_add(x0, x1, x2, x3, x4);
@@ -1623,10 +1841,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg0, (char **)&x0);
+      _cffi_type(167), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2517,10 +2735,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(181), arg3, (char **)&x3);
+      _cffi_type(185), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(181), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(185), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2778,10 +2996,10 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(169), arg1, (char **)&x1);
+      _cffi_type(173), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(169), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(173), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2817,224 +3035,6 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
 }
 #else
 #  define _cffi_f_mpiio_ext_rawtrace_take _cffi_d_mpiio_ext_rawtrace_take
-#endif
-
-static int64_t _cffi_d_mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer * x0, mpiio_ext_rows const * x1)
-{
-  return mpiio_ext_sanitizer_feed(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_sanitizer_feed(PyObject *self, PyObject *args)
-{
-  mpiio_ext_sanitizer * x0;
-  mpiio_ext_rows const * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int64_t result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_sanitizer_feed", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(189), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(189), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_sanitizer_feed(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int64_t);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_sanitizer_feed _cffi_d_mpiio_ext_sanitizer_feed
-#endif
-
-static void _cffi_d_mpiio_ext_sanitizer_free(mpiio_ext_sanitizer * x0)
-{
-  mpiio_ext_sanitizer_free(x0);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_sanitizer_free(PyObject *self, PyObject *arg0)
-{
-  mpiio_ext_sanitizer * x0;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(188), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_sanitizer *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(188), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { mpiio_ext_sanitizer_free(x0); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  Py_INCREF(Py_None);
-  return Py_None;
-}
-#else
-#  define _cffi_f_mpiio_ext_sanitizer_free _cffi_d_mpiio_ext_sanitizer_free
-#endif
-
-static mpiio_ext_sanitizer * _cffi_d_mpiio_ext_sanitizer_new(void)
-{
-  return mpiio_ext_sanitizer_new();
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_sanitizer_new(PyObject *self, PyObject *noarg)
-{
-  mpiio_ext_sanitizer * result;
-  PyObject *pyresult;
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_sanitizer_new(); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(188));
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_sanitizer_new _cffi_d_mpiio_ext_sanitizer_new
-#endif
-
-static int _cffi_d_mpiio_ext_sweep(int64_t const * x0, double const * x1, double const * x2, int64_t x3, double * x4, double * x5, int8_t * x6)
-{
-  return mpiio_ext_sweep(x0, x1, x2, x3, x4, x5, x6);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_sweep(PyObject *self, PyObject *args)
-{
-  int64_t const * x0;
-  double const * x1;
-  double const * x2;
-  int64_t x3;
-  double * x4;
-  double * x5;
-  int8_t * x6;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-  PyObject *arg6;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_sweep", 7, 7, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg2, (char **)&x2);
-  if (datasize != 0) {
-    x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg2, (char **)&x2,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg4, (char **)&x4);
-  if (datasize != 0) {
-    x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg5, (char **)&x5);
-  if (datasize != 0) {
-    x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg5, (char **)&x5,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg6, (char **)&x6);
-  if (datasize != 0) {
-    x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg6, (char **)&x6,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_sweep(x0, x1, x2, x3, x4, x5, x6); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_sweep _cffi_d_mpiio_ext_sweep
 #endif
 
 static char const * _cffi_d_mpiio_ext_tools_error_name(int x0)
@@ -3947,6 +3947,7 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
+  { "mpiio_ext_critical_path", (void *)_cffi_f_mpiio_ext_critical_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_critical_path },
   { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 202), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 0), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 3), (void *)_cffi_d_mpiio_ext_darshan_column },
@@ -3955,35 +3956,34 @@ static const struct _cffi_global_s _cffi_globals[] = {
   { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 154), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 8), (void *)_cffi_d_mpiio_ext_darshan_version },
   { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 50), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_handle_resolver_feed", (void *)_cffi_f_mpiio_ext_handle_resolver_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 162), (void *)_cffi_d_mpiio_ext_handle_resolver_feed },
+  { "mpiio_ext_handle_resolver_free", (void *)_cffi_f_mpiio_ext_handle_resolver_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_handle_resolver_free },
+  { "mpiio_ext_handle_resolver_new", (void *)_cffi_f_mpiio_ext_handle_resolver_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 198), (void *)_cffi_d_mpiio_ext_handle_resolver_new },
   { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_mckp_add },
   { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 97), (void *)_cffi_d_mpiio_ext_mckp_add_all },
   { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 82), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 162), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 213), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 213), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 166), (void *)_cffi_d_mpiio_ext_mckp_keys },
   { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_mckp_profiles },
   { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_mckp_remove },
   { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
   { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_mckp_solve },
   { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 115), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 183), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 187), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
   { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 126), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 198), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 200), (void *)_cffi_d_mpiio_ext_rawtrace_create },
   { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
   { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 119), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
   { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 112), (void *)_cffi_d_mpiio_ext_rawtrace_end },
   { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 213), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 216), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 18), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 11), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
   { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_rawtrace_take },
-  { "mpiio_ext_sanitizer_feed", (void *)_cffi_f_mpiio_ext_sanitizer_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 187), (void *)_cffi_d_mpiio_ext_sanitizer_feed },
-  { "mpiio_ext_sanitizer_free", (void *)_cffi_f_mpiio_ext_sanitizer_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 216), (void *)_cffi_d_mpiio_ext_sanitizer_free },
-  { "mpiio_ext_sanitizer_new", (void *)_cffi_f_mpiio_ext_sanitizer_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 200), (void *)_cffi_d_mpiio_ext_sanitizer_new },
-  { "mpiio_ext_sweep", (void *)_cffi_f_mpiio_ext_sweep, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_sweep },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 171), (void *)_cffi_d_mpiio_ext_rawtrace_take },
   { "mpiio_ext_tools_error_name", (void *)_cffi_f_mpiio_ext_tools_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 0), (void *)_cffi_d_mpiio_ext_tools_error_name },
   { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 219), (void *)_cffi_d_mpiio_ext_trace_close },
   { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_trace_column },
@@ -4144,30 +4144,30 @@ static const struct _cffi_field_s _cffi_fields[] = {
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
   { "mpiio_ext_darshan", 228, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_mckp", 229, _CFFI_F_OPAQUE,
+  { "mpiio_ext_handle_resolver", 229, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 230, _CFFI_F_OPAQUE,
+  { "mpiio_ext_mckp", 230, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 231, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace", 231, _CFFI_F_OPAQUE,
+    (size_t)-1, -1, -1, 0 /* opaque */ },
+  { "mpiio_ext_rawtrace_columns", 232, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 0, 9 },
-  { "mpiio_ext_rawtrace_row", 233, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rawtrace_row", 234, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
-  { "mpiio_ext_rows", 234, _CFFI_F_CHECK_FIELDS,
+  { "mpiio_ext_rows", 235, _CFFI_F_CHECK_FIELDS,
     sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
-  { "mpiio_ext_sanitizer", 235, _CFFI_F_OPAQUE,
-    (size_t)-1, -1, -1, 0 /* opaque */ },
   { "mpiio_ext_trace", 236, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
   { "mpiio_ext_darshan", 228 },
-  { "mpiio_ext_mckp", 229 },
-  { "mpiio_ext_rawtrace", 230 },
-  { "mpiio_ext_rawtrace_columns", 231 },
-  { "mpiio_ext_rawtrace_row", 233 },
-  { "mpiio_ext_rows", 234 },
-  { "mpiio_ext_sanitizer", 235 },
+  { "mpiio_ext_handle_resolver", 229 },
+  { "mpiio_ext_mckp", 230 },
+  { "mpiio_ext_rawtrace", 231 },
+  { "mpiio_ext_rawtrace_columns", 232 },
+  { "mpiio_ext_rawtrace_row", 234 },
+  { "mpiio_ext_rows", 235 },
   { "mpiio_ext_trace", 236 },
 };
 
