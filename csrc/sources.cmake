@@ -96,11 +96,11 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/buffers/mpiox_slots.c
     csrc/mpiio/buffers/mpiox_window_io.c
     csrc/mpiio/buffers/mpiox_windows.c
-    csrc/mpiio/choice/mpiox_partition_auto.c
-    csrc/mpiio/choice/mpiox_partition_cost.c
-    csrc/mpiio/choice/mpiox_partition_explain.c
-    csrc/mpiio/choice/mpiox_partition_rules.c
-    csrc/mpiio/choice/mpiox_partition_trial.c
+    csrc/mpiio/auto_select/mpiox_auto_select.c
+    csrc/mpiio/auto_select/mpiox_auto_cost.c
+    csrc/mpiio/auto_select/mpiox_auto_explain.c
+    csrc/mpiio/auto_select/mpiox_auto_rules.c
+    csrc/mpiio/auto_select/mpiox_auto_trial.c
     csrc/mpiio/collective/mpiox_aggregators.c
     csrc/mpiio/collective/mpiox_choose.c
     csrc/mpiio/collective/mpiox_collective_call.c
@@ -118,14 +118,14 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/file/mpiox_independent_methods.c
     csrc/mpiio/file/mpiox_overlap.c
     csrc/mpiio/file/mpiox_shared_pointer.c
-    csrc/mpiio/locks/mpiox_locks.c
-    csrc/mpiio/locks/mpiox_locks_cache.c
-    csrc/mpiio/locks/mpiox_locks_data.c
-    csrc/mpiio/locks/mpiox_locks_server.c
-    csrc/mpiio/locks/mpiox_locks_static.c
-    csrc/mpiio/locks/mpiox_locks_systems.c
-    csrc/mpiio/locks/mpiox_locks_token.c
-    csrc/mpiio/locks/mpiox_lockset.c
+    csrc/mpiio/lock_model/mpiox_lock_model.c
+    csrc/mpiio/lock_model/mpiox_lock_model_cache.c
+    csrc/mpiio/lock_model/mpiox_lock_model_data.c
+    csrc/mpiio/lock_model/mpiox_lock_model_server.c
+    csrc/mpiio/lock_model/mpiox_lock_model_static.c
+    csrc/mpiio/lock_model/mpiox_lock_model_systems.c
+    csrc/mpiio/lock_model/mpiox_lock_model_token.c
+    csrc/mpiio/lock_model/mpiox_lockset.c
     csrc/mpiio/transport/mpiox_message_entries.c
     csrc/mpiio/transport/mpiox_message_inbox.c
     csrc/mpiio/transport/mpiox_message_sends.c
@@ -237,7 +237,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/api/mpiio_ext_hints.c
     csrc/entry/api/mpiio_ext_layout.c
     csrc/entry/api/mpiio_ext_library.c
-    csrc/entry/api/mpiio_ext_locks.c
+    csrc/entry/api/mpiio_ext_lock_model.c
     csrc/entry/api/mpiio_ext_partition.c
     csrc/entry/api/mpiio_ext_schedule.c
     csrc/entry/api/mpiio_ext_stats.c
@@ -285,12 +285,12 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/analytics/mpiox_darshan_log.c
     csrc/tools/analytics/mpiox_darshan_rows.c
     csrc/tools/analytics/mpiox_darshan_summary.c
-    csrc/tools/analytics/mpiox_sweep.c
+    csrc/tools/analytics/mpiox_critical_path.c
     csrc/tools/binding/mpiio_ext_arbitration.c
     csrc/tools/binding/mpiio_ext_darshan.c
     csrc/tools/binding/mpiio_ext_pioneer.c
     csrc/tools/binding/mpiio_ext_rawtrace.c
-    csrc/tools/binding/mpiio_ext_sweep.c
+    csrc/tools/binding/mpiio_ext_critical_path.c
     csrc/tools/binding/mpiio_ext_tools.c
     csrc/tools/binding/mpiio_ext_trace.c
     csrc/tools/pioneer/mpiox_diff.c
@@ -302,9 +302,9 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/pioneer/mpiox_rawtrace_recorder.c
     csrc/tools/pioneer/mpiox_rawtrace_rows.c
     csrc/tools/pioneer/mpiox_rawtrace_text.c
-    csrc/tools/pioneer/mpiox_sanitize.c
-    csrc/tools/pioneer/mpiox_sanitize_extra.c
-    csrc/tools/pioneer/mpiox_sanitize_handles.c
+    csrc/tools/pioneer/mpiox_handle_resolution.c
+    csrc/tools/pioneer/mpiox_handle_resolution_extra.c
+    csrc/tools/pioneer/mpiox_handle_resolution_handles.c
     csrc/tools/pioneer/mpiox_tracefile.c
     csrc/tools/pioneer/mpiox_tracefile_reader.c
     csrc/tools/pioneer/mpiox_tracefile_texts.c)

@@ -3,7 +3,8 @@
 Problem. The time from a job's first access to its last one holds pauses, and files whose accesses overlap: neither the
 span nor the sum of the files' times is the time that the job spends on I/O.
 
-Algorithm. In C, ``csrc/tools/analytics/mpiox_sweep.h``: sorted intervals are gone along once; where the current file
+Algorithm. In C, ``csrc/tools/analytics/mpiox_critical_path.h``: sorted intervals are gone along once; where the
+current file
 ends, the line goes on with the open file that ends last. Ties are settled there, so that an answer does not depend on
 the order of the input. O(n log m) for n intervals in groups of m.
 
@@ -93,7 +94,7 @@ def _call(group: Any, start: Any, end: Any, segments: bool) -> Sweep:
     def pointer(array: Any, kind: str) -> Any:
         return ffi.NULL if array is None else ffi.cast(kind, array.ctypes.data)
 
-    code = lib.mpiio_ext_sweep(
+    code = lib.mpiio_ext_critical_path(
         pointer(group, "int64_t *"),
         pointer(start, "double *"),
         pointer(end, "double *"),

@@ -36,7 +36,7 @@ def _system(file_system: FileSystem) -> object:
     if not isinstance(file_system, FileSystem):
         raise ArgumentError(f"file_system is lustre(), gpfs() or another FileSystem, not {file_system!r}")
     return ffi.new(
-        "mpiio_ext_locks_system *",
+        "mpiio_ext_lock_model_system *",
         {
             "protocol": PROTOCOLS.index(file_system.protocol),
             **{
@@ -109,13 +109,13 @@ def _run(
     """Call the model; return the fields of `Outcome` that it sets."""
     counts = np.zeros((geometry.servers, len(COUNTERS)), np.int64)
     sizes = np.zeros(_SIZES, np.int64)
-    totals = ffi.new("mpiio_ext_locks_totals *")
+    totals = ffi.new("mpiio_ext_lock_model_totals *")
     watch = np.zeros(2, np.int64)
     system, seen = _system(file_system), ffi.cast("int64_t *", watch.ctypes.data)
-    how = ffi.new("mpiio_ext_locks_run *", {**run, "stop": seen, "done_bytes": seen + 1})
+    how = ffi.new("mpiio_ext_lock_model_run *", {**run, "stop": seen, "done_bytes": seen + 1})
     rc = _stoppable(
         lambda: int(
-            lib.mpiio_ext_locks_simulate(
+            lib.mpiio_ext_lock_model_simulate(
                 method.encode(), *_numbers(geometry), system, how, _pointer(counts), _pointer(sizes), totals
             )
         ),

@@ -3,7 +3,8 @@
 Problem.   A raw trace names descriptors, lacks offsets, and has the POSIX calls of MPI-IO beside the application's.
            Tracers of system calls have the names of the kernel's calls, `openat` for an `open`.
 Algorithm. Each batch becomes columns of numbers, which the state machine of its rank goes over in C
-           (csrc/tools/pioneer/mpiox_sanitize.h). A rank's rows that wait for those behind them are given to it again.
+           (csrc/tools/pioneer/mpiox_handle_resolution.h). A rank's rows that wait for those behind them are given to
+           it again.
 Result.    The same rows, with `file` and `offset` filled in and three columns more: why an operation is masked, the
            line of the call that it belongs to, and which open of its rank its handle comes from. Nothing is dropped.
 """
@@ -286,7 +287,7 @@ class _Sanitizers:
     def _machine(self, rank: int) -> Any:
         machine = self._of_rank.get(rank)
         if machine is None:
-            machine = ffi.gc(lib.mpiio_ext_sanitizer_new(), lib.mpiio_ext_sanitizer_free)
+            machine = ffi.gc(lib.mpiio_ext_handle_resolver_new(), lib.mpiio_ext_handle_resolver_free)
             if machine == ffi.NULL:
                 raise MemoryError("sanitizing a trace")
             self._of_rank[rank] = machine
@@ -299,7 +300,7 @@ class _Sanitizers:
         columns = _columns_of(batch, self._names)
         is_system = bytes(self._names.is_system)  # has to live as long as the view
         view = columns.view(is_system, final=final or batch.num_rows > MOST_WAITING)
-        taken = lib.mpiio_ext_sanitizer_feed(self._machine(rank), view)
+        taken = lib.mpiio_ext_handle_resolver_feed(self._machine(rank), view)
         if taken < 0:
             raise MemoryError("sanitizing a trace")
         if taken < batch.num_rows:

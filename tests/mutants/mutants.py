@@ -305,7 +305,7 @@ MUTANTS = (
     Mutant(
         name="lock_growth",
         what="locks of Lustre grow downwards however many clients meet",
-        file="mpiox_locks_server.c",
+        file="mpiox_lock_model_server.c",
         old="    if (most > system->forward_holders)\n        grown->low = range->first;",
         new="    (void)range;",
         tests=BRUTE_FORCE,
@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant(
         name="token_place",
         what="a holder that is at the requested unit itself keeps its token",
-        file="mpiox_locks_token.c",
+        file="mpiox_lock_model_token.c",
         old="if (first == place || lock->start >= first)\n            *free_at",
         new="if (lock->start >= first)\n            *free_at",
         tests=BRUTE_FORCE,
@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         name="token_pass_over",
         what="a token ends where the client's own next one begins",
-        file="mpiox_locks_token.c",
+        file="mpiox_lock_model_token.c",
         old="lock != NULL ? lock->start : INT64_MAX;",
         new="lock != NULL ? lock->start : last;",
         tests=BRUTE_FORCE,
@@ -329,7 +329,7 @@ MUTANTS = (
     Mutant(
         name="auto_parts_of_blocks",
         what="two clients' caches may share a block where nobody locks",
-        file="mpiox_partition_auto.c",
+        file="mpiox_auto_select.c",
         old="return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;",
         new="return true;",
         tests=AUTO,
@@ -337,7 +337,7 @@ MUTANTS = (
     Mutant(
         name="auto_trial",
         what="the lock model's first round stands for all",
-        file="mpiox_partition_trial.c",
+        file="mpiox_auto_trial.c",
         old="requests = requests > few ? requests : few;",
         new="requests = 1;",
         tests=AUTO,
@@ -345,7 +345,7 @@ MUTANTS = (
     Mutant(
         name="auto_cut",
         what="the rules' method is left out of the trial as any other",
-        file="mpiox_partition_trial.c",
+        file="mpiox_auto_trial.c",
         old="while (out > 0 && candidates[out].keep)",
         new="while (out > 0 && false)",
         tests=(f"{DECISIONS}::test_the_rules_method_is_never_cut_off",),
@@ -353,7 +353,7 @@ MUTANTS = (
     Mutant(
         name="auto_blocks",
         what="the fastest method is taken though it is `even`",
-        file="mpiox_partition_auto.c",
+        file="mpiox_auto_select.c",
         old="if (blocks != NULL && clearly * blocks->time <= best->time)",
         new="if (false)",
         tests=(f"{DECISIONS}::test_even_is_passed_over_for_blocks",),
@@ -361,7 +361,7 @@ MUTANTS = (
     Mutant(
         name="auto_estimate",
         what="candidates that are estimated at the lowest time alone are tried",
-        file="mpiox_partition_rules.c",
+        file="mpiox_auto_rules.c",
         old=".within = 3,",
         new=".within = 1,",
         tests=AUTO,

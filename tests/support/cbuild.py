@@ -19,7 +19,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
-    "common", "typemap", "layout", "domains", "locks", "choice", "storage", "cache", "network", "schedule", "server",
+    "common", "typemap", "layout", "domains", "lock_model", "auto_select", "storage", "cache", "network", "schedule",
+    "server",
     "pioneer", "analytics", "arbitration", "arbiter", "stats",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none

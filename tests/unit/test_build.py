@@ -148,7 +148,7 @@ def test_nothing_of_the_tools_is_in_the_library() -> None:
     assert "csrc/tools" not in loaded and "TOOLS" not in loaded and "KNAPSACK" not in loaded
     assert {name for name in tools if f"/{name}" not in lists["TOOLS"] + lists["KNAPSACK"]} == set()
     symbols = mpiio_ext.get_library().read_bytes()
-    for name in (b"mpiox_mckp", b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_sanitize", b"mpiio_ext_mckp"):
+    for name in (b"mpiox_mckp", b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_handle_resolution", b"mpiio_ext_mckp"):
         assert name not in symbols
 
 

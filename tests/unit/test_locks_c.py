@@ -9,7 +9,7 @@ from support import cbuild
 
 def test_locks_under_sanitizers() -> None:
     out = cbuild.check(
-        cbuild.program("locks/test_locks.c", "locks", "domains"),
+        cbuild.program("lock_model/test_lock_model.c", "lock_model", "domains"),
         os.environ.get("MPIOX_TEST_SEED", "20081115"),
         timeout=300,
     )

@@ -271,12 +271,12 @@ def test_never_worse_by_more_than_a_tenth_with_other_seeds(seed: int) -> None:
 def test_the_model_of_a_decision_is_that_of_python() -> None:
     """One set of numbers for every protocol: what `auto` runs is what lustre(), gpfs() and unlocked() return."""
     for lock, file_system in FILE_SYSTEMS.items():
-        found = ffi.new("mpiio_ext_locks_system *")
-        assert lib.mpiio_ext_locks_system_of(lock.encode(), found) == 0
+        found = ffi.new("mpiio_ext_lock_model_system *")
+        assert lib.mpiio_ext_lock_model_system_of(lock.encode(), found) == 0
         expected = _system(file_system)
-        names = [name for name, _ in ffi.typeof("mpiio_ext_locks_system").fields]
+        names = [name for name, _ in ffi.typeof("mpiio_ext_lock_model_system").fields]
         assert {n: getattr(found, n) for n in names} == {n: getattr(expected, n) for n in names}
-    assert lib.mpiio_ext_locks_system_of(b"local", ffi.new("mpiio_ext_locks_system *")) != 0
+    assert lib.mpiio_ext_lock_model_system_of(b"local", ffi.new("mpiio_ext_lock_model_system *")) != 0
 
 
 def test_says_that_the_lock_model_found_it_faster() -> None:

@@ -46,5 +46,5 @@ def test_coverage_guided_fuzzing(tmp_path: pathlib.Path) -> None:
 
 def test_sanitization_of_rows_of_any_kind() -> None:
     """The same at once and in pieces, also where a nameless open waits for rows to come."""
-    path = cbuild.program("pioneer/fuzz_sanitize.c", *MODULES)
+    path = cbuild.program("pioneer/fuzz_handle_resolution.c", *MODULES)
     assert cbuild.check(path, "3000", SEED, timeout=300) == "3000 cases passed\n"

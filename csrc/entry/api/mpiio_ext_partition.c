@@ -10,8 +10,8 @@
 #include "mpiio_ext.h"
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
-#include "mpiox_partition_auto.h"
-#include "mpiox_partition_rules.h"
+#include "mpiox_auto_select.h"
+#include "mpiox_auto_rules.h"
 
 _Static_assert(sizeof(mpiox_stripe_set) == 4 * sizeof(int64_t), "a row of four numbers");
 _Static_assert(sizeof(mpiox_extent) == 2 * sizeof(int64_t), "a row of two numbers");
@@ -47,13 +47,13 @@ const char *mpiio_ext_partition_description(int index)
 const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
                                        int32_t servers, int32_t aggregators, const char **reason)
 {
-    mpiox_partition_facts facts = {
-        .start = start, .end = end, .aggregators = aggregators, .write = true, .stripe_size_io = MPIOX_PARTITION_OPEN};
-    mpiox_partition_decision decision;
+    mpiox_auto_facts facts = {
+        .start = start, .end = end, .aggregators = aggregators, .write = true, .stripe_size_io = MPIOX_AUTO_OPEN};
+    mpiox_auto_decision decision;
     facts.layout = (mpiox_layout){
         .stripe_size = stripe_size, .servers = servers, .stripe_known = true, .coherent = coherent != 0};
     if (mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK ||
-        mpiox_partition_decide(&facts, &decision) != MPIOX_OK)
+        mpiox_auto_decide(&facts, &decision) != MPIOX_OK)
         return NULL;
     if (reason != NULL)
         *reason = decision.reason;
@@ -66,25 +66,25 @@ int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known,
                                const char *held, int64_t held_bytes, int64_t *numbers, const char **texts, char *reason,
                                int64_t reason_bytes)
 {
-    mpiox_partition_facts facts = {.start = start,
-                                   .end = end,
-                                   .write = write != 0,
-                                   .aggregators = aggregators,
-                                   .nodes = nodes,
-                                   .aggregators_asked = aggregators_asked,
-                                   .window_asked = window_bytes,
-                                   .method = mpiox_partition_find(method),
-                                   .held = mpiox_partition_find(held),
-                                   .held_bytes = held_bytes};
-    mpiox_partition_decision decision;
+    mpiox_auto_facts facts = {.start = start,
+                              .end = end,
+                              .write = write != 0,
+                              .aggregators = aggregators,
+                              .nodes = nodes,
+                              .aggregators_asked = aggregators_asked,
+                              .window_asked = window_bytes,
+                              .method = mpiox_partition_find(method),
+                              .held = mpiox_partition_find(held),
+                              .held_bytes = held_bytes};
+    mpiox_auto_decision decision;
     facts.layout = (mpiox_layout){
         .stripe_size = stripe_size, .servers = servers, .stripe_known = stripe_known != 0, .coherent = coherent != 0};
     if ((method != NULL && facts.method == NULL) || (held != NULL && facts.held == NULL) ||
-        stripe_size_io < MPIOX_PARTITION_NO || stripe_size_io > MPIOX_PARTITION_OPEN ||
+        stripe_size_io < MPIOX_AUTO_NO || stripe_size_io > MPIOX_AUTO_OPEN ||
         mpiox_layout_lock_find(lock, &facts.layout.lock) != MPIOX_OK)
         return MPIOX_E_ARG;
-    facts.stripe_size_io = (mpiox_partition_wish)stripe_size_io;
-    const int code = mpiox_partition_decide(&facts, &decision);
+    facts.stripe_size_io = (mpiox_auto_wish)stripe_size_io;
+    const int code = mpiox_auto_decide(&facts, &decision);
     if (code != MPIOX_OK)
         return code;
     numbers[0] = decision.aggregators;
@@ -94,19 +94,19 @@ int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known,
     numbers[4] = decision.stripe_size_io;
     texts[0] = decision.method->name;
     texts[1] = decision.source;
-    mpiox_partition_explain(&decision, reason, reason_bytes);
+    mpiox_auto_explain(&decision, reason, reason_bytes);
     return MPIOX_OK;
 }
 
 int mpiio_ext_partition_rule_count(void)
 {
-    return mpiox_partition_rule_count();
+    return mpiox_auto_rule_count();
 }
 
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source)
 {
-    mpiox_partition_rule_text rule;
-    if (mpiox_partition_rule_describe(index, &rule) != MPIOX_OK)
+    mpiox_auto_rule_text rule;
+    if (mpiox_auto_rule_describe(index, &rule) != MPIOX_OK)
         return MPIOX_E_ARG;
     snprintf(text, (size_t)text_bytes, "%s\n%s\n%s", rule.topic, rule.when, rule.takes);
     *reason = rule.reason;

@@ -170,54 +170,54 @@ static int grow_scratch(mpiox_buffers *b)
 }
 
 /* What the hints say of `auto`'s decisions. */
-static mpiox_partition_facts facts_of(const mpiox_buffers *b)
+static mpiox_auto_facts facts_of(const mpiox_buffers *b)
 {
-    _Static_assert((int)MPIOX_PARTITION_NO == MPIOX_OFF && (int)MPIOX_PARTITION_YES == MPIOX_ON &&
-                       (int)MPIOX_PARTITION_OPEN == MPIOX_AUTO,
+    _Static_assert((int)MPIOX_AUTO_NO == MPIOX_OFF && (int)MPIOX_AUTO_YES == MPIOX_ON &&
+                       (int)MPIOX_AUTO_OPEN == MPIOX_AUTO,
                    "a wish is a switch");
     const mpiox_hints *hints = &b->file->hints;
-    return (mpiox_partition_facts){.layout = b->file->layout,
-                                   .aggregators_asked = hints->cb_nodes,
-                                   .stripe_size_io = (mpiox_partition_wish)hints->stripe_size_io};
+    return (mpiox_auto_facts){.layout = b->file->layout,
+                              .aggregators_asked = hints->cb_nodes,
+                              .stripe_size_io = (mpiox_auto_wish)hints->stripe_size_io};
 }
 
 int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregators)
 {
-    mpiox_partition_facts facts = facts_of(b);
-    mpiox_partition_decision decision;
+    mpiox_auto_facts facts = facts_of(b);
+    mpiox_auto_decision decision;
     facts.aggregators = capacity;
     facts.nodes = b->file->topology->n_nodes;
     facts.window_asked = b->window_bytes;
-    const int code = mpiox_partition_decide(&facts, &decision);
+    const int code = mpiox_auto_decide(&facts, &decision);
     b->window_bytes = decision.window_bytes;
     *aggregators = decision.aggregators;
     return code;
 }
 
-static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_partition_decision *decision)
+static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_auto_decision *decision)
 {
-    mpiox_partition_facts facts = facts_of(call->b);
+    mpiox_auto_facts facts = facts_of(call->b);
     facts.start = call->summary.start;
     facts.end = call->summary.end;
     facts.write = call->write;
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
     facts.method = collective->forced;
-    mpiox_partition_tell_held(&collective->held, &facts);
-    const int code = mpiox_partition_decide_again(&collective->decisions, &facts, decision);
+    mpiox_auto_tell_held(&collective->held, &facts);
+    const int code = mpiox_auto_decide_again(&collective->decisions, &facts, decision);
     if (code == MPIOX_OK)
-        mpiox_partition_hold(&collective->held, &facts, decision->method);
+        mpiox_auto_hold(&collective->held, &facts, decision->method);
     return code;
 }
 
 /* Into the statistics: why two-phase, which is there already, and why this method. */
-static void explain(mpiox_stats *stats, bool write, const mpiox_partition_decision *decision, bool forced)
+static void explain(mpiox_stats *stats, bool write, const mpiox_auto_decision *decision, bool forced)
 {
     char reason[sizeof stats->reason];
     const size_t used = (size_t)snprintf(reason, sizeof reason, "%s", stats->reason), left = sizeof reason - used;
     if (!forced && left > 2) {
         memcpy(reason + used, "; ", 3);
-        mpiox_partition_explain(decision, reason + used + 2, (int64_t)left - 2);
+        mpiox_auto_explain(decision, reason + used + 2, (int64_t)left - 2);
     }
     mpiox_stats_say(stats, write, decision->method->name, decision->stripe_size_io, reason);
 }
@@ -228,7 +228,7 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
     const mpiox_summary *s = &call->summary;
     const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
                                      b->n_aggregators};
-    mpiox_partition_decision decision;
+    mpiox_auto_decision decision;
     int code = decide(collective, call, &decision);
     if (code != MPIOX_OK)
         return code;

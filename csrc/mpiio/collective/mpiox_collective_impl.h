@@ -4,7 +4,7 @@
 
 #include "mpiox_buffers.h"
 #include "mpiox_collective.h"
-#include "mpiox_partition_auto.h"
+#include "mpiox_auto_select.h"
 #include "mpiox_transport.h"
 
 struct mpiox_collective {
@@ -12,8 +12,8 @@ struct mpiox_collective {
     mpiox_transport *transport;
     const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
-    mpiox_partition_memory decisions;          /* of `auto` */
-    mpiox_partition_held held;                 /* locks and pages, for its next decision */
+    mpiox_auto_memory decisions;               /* of `auto` */
+    mpiox_auto_held held;                      /* locks and pages, for its next decision */
     mpiox_summary *summaries; /* [n_nodes] scratch of the rank that closes the posts; NULL on ranks that never do */
     int *order;               /* [n_aggregators] aggregators as chosen first; NULL until needed */
     mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */

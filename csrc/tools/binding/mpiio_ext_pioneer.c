@@ -1,7 +1,7 @@
 /* mpiio_ext_pioneer.c - what the phases of PIONEER do in C, for Python; everything here only passes on. */
 #include "mpiio_ext_tools.h"
 #include "mpiox_diff.h"
-#include "mpiox_sanitize.h"
+#include "mpiox_handle_resolution.h"
 
 int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int32_t symbols, int32_t effort,
                    unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal)
@@ -9,17 +9,17 @@ int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int
     return mpiox_diff(a, n, b, m, symbols, effort, common_a, common_b, distance, minimal);
 }
 
-static mpiox_sanitizer *inner(mpiio_ext_sanitizer *sanitizer)
+static mpiox_handle_resolver *inner(mpiio_ext_handle_resolver *sanitizer)
 {
-    return (mpiox_sanitizer *)(void *)sanitizer;
+    return (mpiox_handle_resolver *)(void *)sanitizer;
 }
 
-mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void)
+mpiio_ext_handle_resolver *mpiio_ext_handle_resolver_new(void)
 {
-    return (mpiio_ext_sanitizer *)(void *)mpiox_sanitizer_new();
+    return (mpiio_ext_handle_resolver *)(void *)mpiox_handle_resolver_new();
 }
 
-int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows)
+int64_t mpiio_ext_handle_resolver_feed(mpiio_ext_handle_resolver *sanitizer, const mpiio_ext_rows *rows)
 {
     const mpiox_rows inside = {.count = rows->count,
                                .step = rows->step,
@@ -43,10 +43,10 @@ int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext
                                .mask = rows->mask,
                                .parent = rows->parent,
                                .session = rows->session};
-    return mpiox_sanitizer_feed(inner(sanitizer), &inside);
+    return mpiox_handle_resolver_feed(inner(sanitizer), &inside);
 }
 
-void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer)
+void mpiio_ext_handle_resolver_free(mpiio_ext_handle_resolver *sanitizer)
 {
-    mpiox_sanitizer_free(inner(sanitizer));
+    mpiox_handle_resolver_free(inner(sanitizer));
 }

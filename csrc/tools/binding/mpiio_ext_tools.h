@@ -28,7 +28,8 @@ int mpiio_ext_diff(const int32_t *a, int64_t n, const int32_t *b, int64_t m, int
                    unsigned char *common_a, unsigned char *common_b, int64_t *distance, int *minimal);
 
 /* One pass over the operations of one rank: names for handles, offsets for file pointers, marks for what MPI-IO has
- * made itself. See csrc/tools/pioneer/mpiox_sanitize.h, which has the meaning of every column; all have `count`
+ * made itself. See csrc/tools/pioneer/mpiox_handle_resolution.h, which has the meaning of every column; all have
+ * `count`
  * elements, but extra_at one more, and is_system one for each file. */
 typedef struct mpiio_ext_rows {
     int64_t count;
@@ -46,14 +47,14 @@ typedef struct mpiio_ext_rows {
     int64_t *parent;
     int64_t *session;
 } mpiio_ext_rows;
-typedef struct mpiio_ext_sanitizer mpiio_ext_sanitizer;
+typedef struct mpiio_ext_handle_resolver mpiio_ext_handle_resolver;
 
-/* NULL: no memory. Free with mpiio_ext_sanitizer_free() (NULL-safe). */
-mpiio_ext_sanitizer *mpiio_ext_sanitizer_new(void);
+/* NULL: no memory. Free with mpiio_ext_handle_resolver_free() (NULL-safe). */
+mpiio_ext_handle_resolver *mpiio_ext_handle_resolver_new(void);
 /* The rank's next rows. How many were taken: the others have to be given again with those that follow, never where
  * `final` is set. MPIOX_E_NOMEM (-1). */
-int64_t mpiio_ext_sanitizer_feed(mpiio_ext_sanitizer *sanitizer, const mpiio_ext_rows *rows);
-void mpiio_ext_sanitizer_free(mpiio_ext_sanitizer *sanitizer);
+int64_t mpiio_ext_handle_resolver_feed(mpiio_ext_handle_resolver *sanitizer, const mpiio_ext_rows *rows);
+void mpiio_ext_handle_resolver_free(mpiio_ext_handle_resolver *sanitizer);
 
 /* ---- raw traces ---- */
 
@@ -185,9 +186,9 @@ const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index,
  * for one). state[i]: 0 covered by others, 1 critical, 2 empty, 3 unknown (NaN), 4 ends before it starts, 5 infinite;
  * only 0 and 1 are counted. exclusive[i]: seconds, 0 unless critical. since[i] (since may be NULL): where that part
  * begins, NaN unless critical; it goes to end[i]. 0, MPIOX_E_NOMEM (-1). Pure, reentrant;
- * csrc/tools/analytics/mpiox_sweep.h. */
-int mpiio_ext_sweep(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
-                    double *since, int8_t *state);
+ * csrc/tools/analytics/mpiox_critical_path.h. */
+int mpiio_ext_critical_path(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
+                            double *since, int8_t *state);
 
 /* ---- arbitration ---- */
 

@@ -1,0 +1,199 @@
+/*
+ * mpiox_auto_rules.c - the rules of `auto`, as data: when, what, why, and where that comes from.
+ *
+ * Problem.    What is best depends on who grants locks and on how aggregators, servers and stripes match: nothing is
+ *             best everywhere ([SDCI], [SC08] in mpiox_partition.h).
+ * Algorithm.  A table, read from above: the first rule of a topic that holds counts. docs/partitioning.md prints it, a
+ *             test compares.
+ * Sources.    CephFS: its documentation of file layouts. SDCI: the project's page, text and Figure 2. SC08: Liao and
+ *             Choudhary. model: the lock model of mpiio_ext.partitioning.locks. measured: docs/performance.md.
+ */
+#include "mpiox_auto_rules.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpiox_partition_methods.h"
+
+#define BIT(name) (UINT32_C(1) << MPIOX_CASE_##name)
+
+#define RULE(of, cases, taken, why, from)                                                                              \
+    .topic = MPIOX_TOPIC_##of, .when = cases, .take = taken, .reason = why, .source = from
+#define AGGREGATORS(when, what, why, from) {RULE(AGGREGATORS, when, MPIOX_TAKE_##what, why, from)}
+#define WINDOW(when, what, why, from) {RULE(WINDOW, when, MPIOX_TAKE_##what, why, from)}
+#define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
+#define AGAIN(when, what, why, from) {RULE(AGAIN, when, MPIOX_TAKE_##what, why, from)}
+#define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
+#define ESTIMATE(when, what, why, from, locks)                                                                         \
+    {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = MPIOX_LOCK_MODEL_##locks}
+#define TRIAL(when, what, why, from, ...)                                                                              \
+    {                                                                                                                  \
+        RULE(TRIAL, when, MPIOX_TAKE_##what, why, from), .budget = {__VA_ARGS__}                                       \
+    }
+
+static const mpiox_auto_rule rules[] = {
+    AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
+    AGGREGATORS(BIT(ONE_SERVER), TWO_A_NODE, "no stripes to match", "measured"),
+    AGGREGATORS(BIT(SERVERS_FIT), SERVERS, "a multiple of the servers, spread over the nodes", "SDCI"),
+    AGGREGATORS(BIT(SERVER) | BIT(NEAR), LOWERED, "a factor of the servers: each server serves one aggregator", "SDCI"),
+    AGGREGATORS(0, ALL, "as many as there are, up to the servers", "SDCI"),
+
+    WINDOW(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED) | BIT(UNKNOWN) | BIT(LARGE_STRIPES), STRIPE,
+           "a whole stripe a request", "SC08"),
+    WINDOW(0, MEBIBYTE, "large enough for the file system, small enough for the caches", "measured"),
+
+    METHOD(BIT(SERVER) | BIT(FEW_STRIPES), static_cyclic,
+           "server locks, fewer stripes than aggregators: each stripe keeps its owner between collectives", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(FACTOR), static_cyclic,
+           "server locks, aggregators divide servers: every server serves one aggregator", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(MULTIPLE), group_cyclic,
+           "server locks, servers divide aggregators: one sub-region per group, one server per aggregator", "SDCI"),
+    METHOD(BIT(SERVER) | BIT(NEAR), group_cyclic,
+           "server locks, few aggregators too many: idle ones cost less than lock conflicts", "SDCI"),
+    METHOD(BIT(SERVER), transpose,
+           "server locks, aggregators and servers do not match: balanced, about one change of owner per server",
+           "SDCI"),
+    METHOD(BIT(TOKEN), aligned, "distributed tokens: contiguous whole blocks need one token per aggregator", "SC08"),
+    METHOD(BIT(UNLOCKED), aligned, "no client locks: whole blocks, so that no cached page is shared by two aggregators",
+           "SDCI"),
+    METHOD(BIT(LOCAL) | BIT(FEW_STRIPES), even,
+           "one page cache, fewer blocks than aggregators: equal parts keep all of them busy", "measured"),
+    METHOD(BIT(LOCAL), aligned, "one page cache, no lock traffic: contiguous whole blocks", "measured"),
+    METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
+
+    AGAIN(BIT(SERVER) | BIT(HELD), KEPT,
+          "server locks: the owners before have locks and cached pages, which others would have called back", "SDCI"),
+    AGAIN(BIT(TOKEN) | BIT(HELD), KEPT,
+          "distributed tokens: the owners before have tokens and cached pages, which others would have called back",
+          "SC08"),
+    AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
+
+    ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NONE),
+    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", NONE),
+    ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",
+             SERVER),
+    ESTIMATE(BIT(TOKEN), FASTEST, "distributed tokens: least time by busiest servers, links and token requests",
+             "model", TOKEN),
+    ESTIMATE(BIT(UNLOCKED), FASTEST,
+             "no client locks: least time by busiest servers and links, but no parts of a block", "model", NONE),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", NONE),
+
+    TRIAL(BIT(HASHED), ESTIMATED, "nobody can say which server has which stripe", "CephFS", .within = 1),
+    TRIAL(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), TRIED,
+          "the estimate errs where ends cut stripes, rounds are few and tokens move", "model", .within = 3,
+          .requests = 2048, .each_aggregator = 10, .share = 0.025, .rate = 10e6, .requests_max = 500000, .times = 4),
+    TRIAL(0, ESTIMATED, "nothing is known of servers", "measured", .within = 1),
+
+    REQUESTS(BIT(HASHED), WHOLE, "nobody can say which server has which stripe", "CephFS"),
+    REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
+             "model"),
+    REQUESTS(0, WHOLE, "as large as the window", "measured"),
+};
+
+#define RULES ((int)(sizeof rules / sizeof rules[0]))
+
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method",  "again",
+                                                      "estimate",    "trial",  "requests"};
+static const char *const take_names[MPIOX_TAKES] = {
+    "two a node",
+    "S, doubled as often as the nodes carry it",
+    "A, lowered to a factor of S",
+    "A",
+    "1 MiB",
+    "a stripe, 16 MiB at most",
+    "whole windows",
+    "writes: stripe-size I/O, if 3 % faster; 10 % where nothing is tried",
+    "the rule's method",
+    ("the method of the collective before in place of the rule's; charged to others: message and answer and a lock "
+     "for each aggregator that one server or the token manager calls back, and writing what of the region that method "
+     "wrote"),
+    "the rule's method, at no charge",
+    "the method of the lowest estimated time, if 10 % below that of the rule's",
+    "the method that is fastest in the lock model, if 3 % below the rule's",
+    "what is estimated",
+};
+
+#define CASE_QUESTION(name, question, text) MPIOX_QUESTION_##question,
+#define CASE_TEXT(name, question, text) text,
+static const mpiox_auto_question questions[MPIOX_CASES] = {MPIOX_AUTO_CASES(CASE_QUESTION)};
+static const char *const case_texts[MPIOX_CASES] = {MPIOX_AUTO_CASES(CASE_TEXT)};
+
+const mpiox_auto_rule *mpiox_auto_rule_find(mpiox_auto_topic topic, uint32_t cases)
+{
+    uint32_t asked[MPIOX_QUESTIONS] = {0}; /* the cases of each question */
+    for (int i = 0; i < MPIOX_CASES; i++)
+        asked[questions[i]] |= UINT32_C(1) << i;
+    for (int i = 0; i < RULES; i++) {
+        const uint32_t when = rules[i].when;
+        bool holds = rules[i].topic == topic;
+        for (int q = 0; holds && q < MPIOX_QUESTIONS; q++)
+            holds = (when & asked[q]) == 0 || (when & asked[q] & cases) != 0;
+        if (holds)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+const char *mpiox_auto_case_text(mpiox_auto_case which)
+{
+    return case_texts[which];
+}
+
+int mpiox_auto_rule_count(void)
+{
+    return RULES;
+}
+
+/* "locks by each server, A divides S or S divides A" */
+static void describe_when(uint32_t when, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    int last = -1;
+    text[0] = '\0';
+    for (int i = 0; i < MPIOX_CASES; i++) {
+        if (!(when >> i & 1))
+            continue;
+        const char *join = last < 0 ? "" : questions[last] == questions[i] ? " or " : "; ";
+        used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", join, case_texts[i]);
+        if (used >= text_bytes)
+            return;
+        last = i;
+    }
+    if (last < 0)
+        snprintf(text, text_bytes, "otherwise");
+}
+
+/* The numbers of a rule that has some. */
+static void describe_numbers(const mpiox_auto_rule *rule, char *text, size_t text_bytes)
+{
+    if (rule->take == MPIOX_TAKE_FASTEST) {
+        const mpiox_lock_model_system *system = mpiox_lock_model_system_of(rule->system);
+        snprintf(text, text_bytes,
+                 "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
+                 1e6 * system->round_trip, rule->system == MPIOX_LOCK_MODEL_NONE ? 0 : 1e6 * system->lock_service,
+                 1e6 * system->request_overhead, system->server_bandwidth / 1e6, system->client_bandwidth / 1e6);
+    } else if (rule->take == MPIOX_TAKE_TRIED) {
+        const mpiox_auto_budget *budget = &rule->budget;
+        snprintf(
+            text, text_bytes,
+            "; of all methods where the region is small, else of those estimated at up to %g times the lowest; it runs "
+            "%lld requests, or %lld for each aggregator, or as many as take %g %% of the lowest estimate at %g million "
+            "a second, %lld at most; %lld times as many for six rounds of each or the whole region",
+            budget->within, (long long)budget->requests, (long long)budget->each_aggregator, 100 * budget->share,
+            budget->rate / 1e6, (long long)budget->requests_max, (long long)budget->times);
+    }
+}
+
+int mpiox_auto_rule_describe(int index, mpiox_auto_rule_text *out)
+{
+    if (index < 0 || index >= RULES)
+        return MPIOX_E_ARG;
+    const mpiox_auto_rule *rule = &rules[index];
+    *out = (mpiox_auto_rule_text){.reason = rule->reason, .source = rule->source};
+    snprintf(out->topic, sizeof out->topic, "%s", topic_names[rule->topic]);
+    snprintf(out->takes, sizeof out->takes, "%s", rule->method != NULL ? rule->method->name : take_names[rule->take]);
+    describe_when(rule->when, out->when, sizeof out->when);
+    describe_numbers(rule, out->takes + strlen(out->takes), sizeof out->takes - strlen(out->takes));
+    return MPIOX_OK;
+}

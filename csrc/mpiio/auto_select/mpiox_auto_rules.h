@@ -1,0 +1,121 @@
+/*
+ * mpiox_auto_rules.h - the form of the rules of `auto`. To decide by them: mpiox_auto_select.h.
+ *
+ * A rule says when it holds and what it takes. When: a set of cases, each one bit. Cases come in questions; facts
+ * answer every question with one case. A rule holds where each of its questions is answered by a case that it names.
+ */
+#ifndef MPIOX_AUTO_RULES_H
+#define MPIOX_AUTO_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_lock_model_systems.h"
+#include "mpiox_partition.h"
+
+typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it is decided */
+                                MPIOX_TOPIC_AGGREGATORS = 0,
+                                MPIOX_TOPIC_WINDOW,
+                                MPIOX_TOPIC_METHOD,
+                                MPIOX_TOPIC_AGAIN,
+                                MPIOX_TOPIC_ESTIMATE,
+                                MPIOX_TOPIC_TRIAL,
+                                MPIOX_TOPIC_REQUESTS,
+                                MPIOX_TOPICS
+} mpiox_auto_topic;
+
+/* X(case, question, text). S: servers, A: aggregators; before their number is decided, as many as there may be. */
+#define MPIOX_AUTO_CASES(X)                                                                                            \
+    X(LOCAL, LOCKS, "one page cache")                                                                                  \
+    X(SERVER, LOCKS, "locks by each server")                                                                           \
+    X(TOKEN, LOCKS, "tokens")                                                                                          \
+    X(UNLOCKED, LOCKS, "no client locks")                                                                              \
+    X(UNKNOWN, LOCKS, "unknown locking")                                                                               \
+    X(ONE_SERVER, SERVERS, "S = 1")                                                                                    \
+    X(SERVERS_FIT, SERVERS, "1 < S <= A")                                                                              \
+    X(MORE_SERVERS, SERVERS, "S > A")                                                                                  \
+    X(FACTOR, MATCH, "A divides S")                                                                                    \
+    X(MULTIPLE, MATCH, "S divides A")                                                                                  \
+    X(NEAR, MATCH, "lowering A to a factor or multiple of S idles one in eight or less")                               \
+    X(APART, MATCH, "lowering A to a factor or multiple of S idles more than one in eight")                            \
+    X(FEW_STRIPES, STRIPES, "fewer stripes than A")                                                                    \
+    X(ENOUGH_STRIPES, STRIPES, "at least A stripes")                                                                   \
+    X(LARGE_STRIPES, STRIPE_SIZE, "stripes known, larger than 1 MiB")                                                  \
+    X(OTHER_STRIPES, STRIPE_SIZE, "stripes unknown, or of 1 MiB or less")                                              \
+    X(HASHED, PLACES, "stripes placed by a hash")                                                                      \
+    X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")                                                               \
+    X(HELD, HISTORY, "not the first collective with file domains since the file was opened")                           \
+    X(FIRST, HISTORY, "the first collective with file domains since the file was opened")
+
+typedef enum mpiox_auto_question {
+    MPIOX_QUESTION_LOCKS,
+    MPIOX_QUESTION_SERVERS,
+    MPIOX_QUESTION_MATCH,
+    MPIOX_QUESTION_STRIPES,
+    MPIOX_QUESTION_STRIPE_SIZE,
+    MPIOX_QUESTION_PLACES,
+    MPIOX_QUESTION_HISTORY,
+    MPIOX_QUESTIONS
+} mpiox_auto_question;
+
+#define MPIOX_AUTO_CASE(name, question, text) MPIOX_CASE_##name,
+typedef enum mpiox_auto_case { MPIOX_AUTO_CASES(MPIOX_AUTO_CASE) MPIOX_CASES } mpiox_auto_case;
+
+/* What a rule of another topic than "method" takes. */
+typedef enum mpiox_auto_take {
+    MPIOX_TAKE_TWO_A_NODE,
+    MPIOX_TAKE_SERVERS,
+    MPIOX_TAKE_LOWERED,
+    MPIOX_TAKE_ALL,
+    MPIOX_TAKE_MEBIBYTE,
+    MPIOX_TAKE_STRIPE,
+    MPIOX_TAKE_WHOLE,
+    MPIOX_TAKE_STRIPES,
+    MPIOX_TAKE_RULE,
+    MPIOX_TAKE_KEPT,
+    MPIOX_TAKE_ANEW,
+    MPIOX_TAKE_FASTEST,
+    MPIOX_TAKE_TRIED,
+    MPIOX_TAKE_ESTIMATED,
+    MPIOX_TAKES
+} mpiox_auto_take;
+
+/* How much of the lock model a decision may run. Requests are data requests of all candidates together, the measure
+ * of its work that is the same everywhere: a decision must never depend on a clock. */
+typedef struct mpiox_auto_budget {
+    double within;           /* candidates, where not all of them fit: estimated at so many times the lowest, or less */
+    int64_t requests;        /* so many, or */
+    int64_t each_aggregator; /* so many for each aggregator, or */
+    double share;            /* as many as the model gets through in this share of the lowest estimate, */
+    double rate;             /* at so many a second, */
+    int64_t requests_max;    /* these at most; */
+    int64_t times;           /* so many times that where it takes the model through six rounds or the whole region */
+} mpiox_auto_budget;
+
+typedef struct mpiox_auto_rule {
+    mpiox_auto_topic topic;
+    uint32_t when;                        /* 1 << case */
+    const mpiox_partition_method *method; /* topic "method" */
+    mpiox_auto_take take;                 /* other topics */
+    const char *reason, *source;
+    mpiox_lock_model_protocol system; /* "estimate": speeds are those of mpiox_lock_model_system_of() */
+    mpiox_auto_budget budget;         /* TRIED */
+} mpiox_auto_rule;
+
+/* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
+const mpiox_auto_rule *mpiox_auto_rule_find(mpiox_auto_topic topic, uint32_t cases);
+
+/* The text of a case; static. */
+const char *mpiox_auto_case_text(mpiox_auto_case which);
+
+/* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
+ * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
+typedef struct mpiox_auto_rule_text {
+    char topic[32], when[192], takes[384];
+    const char *reason, *source; /* static */
+} mpiox_auto_rule_text;
+
+int mpiox_auto_rule_count(void);
+int mpiox_auto_rule_describe(int index, mpiox_auto_rule_text *out);
+
+#endif

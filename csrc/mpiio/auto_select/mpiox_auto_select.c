@@ -1,0 +1,440 @@
+/*
+ * mpiox_auto_select.c - from facts to a decision, by the rules of mpiox_auto_rules.c.
+ *
+ * Problem.    Four things have to be decided: how many aggregators, how large their windows, which file domains, and
+ *             whether a request may span stripes. The first two are settled when a file is opened, the others for each
+ *             collective.
+ * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that holds, in an order in
+ *             which a decision only needs those before it. What a hint says is never decided. Method and requests of a
+ *             collective are decided together: of all ways the closed-form estimate leaves those that it cannot tell
+ *             apart from the fastest, and the lock model is run on these, as far as a budget allows.
+ * Guarantee.  Pure: the same facts, the same decision, on every rank. The budget is counted in requests, never in time.
+ *             A region and the same one further on, by as much as everything repeats after, are decided alike.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "mpiox_auto_select.h"
+#include "mpiox_partition_methods.h"
+#include "mpiox_auto_rules.h"
+#include "mpiox_auto_trial.h"
+
+/* One in so many aggregators may idle for the sake of a number that matches the servers. */
+#define IDLE_TOLERATED 8
+
+/* What is clearly faster takes at most this share of the other's time: in the lock model, and by the estimate alone,
+ * which errs by more. */
+#define CLEARLY 0.97
+#define CLEARLY_ESTIMATED 0.9
+
+#define COUNT(name) +1
+enum { MOST_CANDIDATES = 2 * (MPIOX_PARTITION_METHODS(COUNT)) }; /* each method, with stripe-size I/O and without */
+
+#define MEBIBYTE (INT64_C(1) << 20)
+#define LARGEST_WINDOW (16 * MEBIBYTE)
+
+static mpiox_geometry geometry_of(const mpiox_auto_facts *facts, int32_t aggregators)
+{
+    return (mpiox_geometry){.start = facts->start,
+                            .end = facts->end,
+                            .stripe_size = facts->layout.stripe_size,
+                            .servers = facts->layout.servers,
+                            .aggregators = aggregators};
+}
+
+static mpiox_auto_case locks_of(const mpiox_layout *layout)
+{
+    switch (layout->lock) {
+    case MPIOX_LOCK_SERVER:
+        return MPIOX_CASE_SERVER;
+    case MPIOX_LOCK_TOKEN:
+        return MPIOX_CASE_TOKEN;
+    case MPIOX_LOCK_NONE:
+        return MPIOX_CASE_UNLOCKED;
+    case MPIOX_LOCK_LOCAL:
+        break;
+    }
+    return layout->coherent ? MPIOX_CASE_LOCAL : MPIOX_CASE_UNKNOWN;
+}
+
+static mpiox_auto_case match_of(const mpiox_geometry *geometry)
+{
+    const int64_t servers = geometry->servers, aggregators = geometry->aggregators;
+    if (servers % aggregators == 0)
+        return MPIOX_CASE_FACTOR;
+    if (aggregators % servers == 0)
+        return MPIOX_CASE_MULTIPLE;
+    const int64_t idle = aggregators - mpiox_partition_group_cyclic.adjust(geometry);
+    return idle * IDLE_TOLERATED <= aggregators ? MPIOX_CASE_NEAR : MPIOX_CASE_APART;
+}
+
+/* The answers to all questions, with so many aggregators. */
+static uint32_t cases_of(const mpiox_auto_facts *facts, int32_t aggregators)
+{
+    const mpiox_geometry g = geometry_of(facts, aggregators);
+    const mpiox_layout *layout = &facts->layout;
+    int64_t stripes = 0;
+    if (g.start < g.end)
+        stripes = mpiox_auto_stripes(&g);
+    const bool large = layout->stripe_known && layout->stripe_size > MEBIBYTE;
+    const mpiox_auto_case answers[] = {
+        locks_of(layout),
+        g.servers == 1             ? MPIOX_CASE_ONE_SERVER
+        : g.servers <= aggregators ? MPIOX_CASE_SERVERS_FIT
+                                   : MPIOX_CASE_MORE_SERVERS,
+        match_of(&g),
+        stripes < aggregators ? MPIOX_CASE_FEW_STRIPES : MPIOX_CASE_ENOUGH_STRIPES,
+        large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
+        layout->hashed ? MPIOX_CASE_HASHED : MPIOX_CASE_ROUND_ROBIN,
+        facts->held != NULL ? MPIOX_CASE_HELD : MPIOX_CASE_FIRST,
+    };
+    uint32_t cases = 0;
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)
+        cases |= UINT32_C(1) << answers[i];
+    return cases;
+}
+
+/* As many as the servers, doubled as long as every aggregator has a node of its own. */
+static int32_t multiple_of_servers(int32_t servers, int32_t nodes)
+{
+    int32_t number = servers;
+    while (number <= nodes / 2)
+        number *= 2;
+    return number;
+}
+
+static int32_t number_of_aggregators(const mpiox_auto_facts *facts)
+{
+    const int32_t most = facts->aggregators;
+    if (facts->nodes == 0)
+        return most;
+    int64_t wanted = facts->aggregators_asked;
+    if (wanted == 0) {
+        const mpiox_geometry offered = geometry_of(facts, most);
+        switch (mpiox_auto_rule_find(MPIOX_TOPIC_AGGREGATORS, cases_of(facts, most))->take) {
+        case MPIOX_TAKE_TWO_A_NODE:
+            wanted = 2 * (int64_t)facts->nodes;
+            break;
+        case MPIOX_TAKE_SERVERS:
+            wanted = multiple_of_servers(facts->layout.servers, facts->nodes);
+            break;
+        case MPIOX_TAKE_LOWERED:
+            wanted = mpiox_partition_group_cyclic.adjust(&offered);
+            break;
+        default:
+            wanted = most;
+        }
+    }
+    return wanted < most ? (int32_t)wanted : most;
+}
+
+static int64_t window_of(const mpiox_auto_facts *facts, uint32_t cases)
+{
+    if (facts->window_asked > 0)
+        return facts->window_asked;
+    if (mpiox_auto_rule_find(MPIOX_TOPIC_WINDOW, cases)->take == MPIOX_TAKE_MEBIBYTE)
+        return MEBIBYTE;
+    return facts->layout.stripe_size < LARGEST_WINDOW ? facts->layout.stripe_size : LARGEST_WINDOW;
+}
+
+/* The least common multiple, or 0 where that is beyond the limits of offsets. */
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    const int64_t times = b / mpiox_auto_common_divisor(a, b);
+    return a > MPIOX_PARTITION_MAX_OFFSET / times ? 0 : a * times;
+}
+
+/* The region as far down in the file as it is the same for servers, cyclic domains and windows. */
+static void move_down(mpiox_geometry *geometry, int64_t window_bytes)
+{
+    const int64_t stripes = common_multiple(geometry->servers, geometry->aggregators);
+    if (stripes > MPIOX_PARTITION_MAX_OFFSET / geometry->stripe_size)
+        return;
+    const int64_t period = common_multiple(stripes * geometry->stripe_size, window_bytes);
+    const int64_t by = period > 0 ? geometry->start / period * period : 0;
+    geometry->start -= by;
+    geometry->end -= by;
+}
+
+typedef struct choice { /* of a collective's file domains and requests */
+    const mpiox_auto_facts *facts;
+    mpiox_geometry geometry;
+    const mpiox_auto_rule *rule, *again, *estimate, *trial, *requests;
+    const mpiox_partition_method *preferred;
+    double change; /* from the owners before to others */
+    mpiox_auto_cost_case cost;
+    mpiox_auto_candidate candidates[MOST_CANDIDATES];
+    int n, found; /* those whose times have one origin, and at first */
+    bool tried;
+} choice;
+
+/* May this method be taken, and does it differ from those that may? Parts of a block belong to several clients' caches,
+ * which must not be where nobody locks. */
+static bool is_open(const choice *c, const mpiox_partition_method *method)
+{
+    const mpiox_geometry *g = &c->geometry;
+    if (method == c->preferred)
+        return true;
+    if (c->facts->method != NULL || c->estimate->take != MPIOX_TAKE_FASTEST || g->aggregators == 1)
+        return false;
+    if (method == &mpiox_partition_group_cyclic) /* with all of no more aggregators than servers: static-cyclic */
+        return g->aggregators > g->servers || method->adjust(g) < g->aggregators;
+    return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;
+}
+
+/* May requests of one stripe each be worth it? Contiguous ones that are written, where a window goes to some server
+ * more than once, so that its stripes there are one request of several. */
+static bool stripes_are_open(const choice *c, const mpiox_partition_method *method)
+{
+    return c->facts->stripe_size_io == MPIOX_AUTO_OPEN && c->requests->take == MPIOX_TAKE_STRIPES && c->facts->write &&
+           c->facts->layout.stripe_known && mpiox_auto_is_contiguous(method, &c->geometry) &&
+           c->cost.window_bytes / c->geometry.stripe_size > c->geometry.servers;
+}
+
+static void add_candidate(choice *c, const mpiox_partition_method *method, bool stripe_size_io)
+{
+    const double change = method == c->preferred ? 0 : c->change;
+    const bool whole = !stripe_size_io || c->facts->stripe_size_io == MPIOX_AUTO_YES;
+    const mpiox_auto_candidate new = {.method = method,
+                                      .stripe_size_io = stripe_size_io,
+                                      .keep = method == c->preferred && whole,
+                                      .time = mpiox_auto_cost(&c->cost, method, stripe_size_io) + change,
+                                      .change = change};
+    int at = c->n++;
+    for (; at > 0 && c->candidates[at - 1].time > new.time; at--) /* ascending, equal ones as they come */
+        c->candidates[at] = c->candidates[at - 1];
+    c->candidates[at] = new;
+}
+
+static void find_candidates(choice *c)
+{
+    for (int i = 0; i < mpiox_partition_count(); i++) {
+        const mpiox_partition_method *method = mpiox_partition_get(i);
+        if (!is_open(c, method))
+            continue;
+        add_candidate(c, method, c->facts->stripe_size_io == MPIOX_AUTO_YES);
+        if (stripes_are_open(c, method))
+            add_candidate(c, method, true);
+    }
+}
+
+/* Leave out candidates that take longer by the estimate, but for the one that the others are compared with. */
+static void leave_out(choice *c, double longest)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_auto_candidate candidate = c->candidates[i];
+        if (!candidate.keep && candidate.time > longest)
+            continue;
+        c->candidates[i] = c->candidates[n]; /* none is lost: where nothing is tried, all count */
+        c->candidates[n++] = candidate;
+    }
+    c->n = n;
+}
+
+/* Run the lock model on the candidates that the estimate cannot tell from the fastest. 0 or MPIOX_E_NOMEM. */
+static int try_candidates(choice *c)
+{
+    const mpiox_auto_budget *budget = &c->trial->budget;
+    const double lowest = c->candidates[0].time, most = (double)budget->requests_max;
+    if (c->trial->take != MPIOX_TAKE_TRIED)
+        return MPIOX_OK;
+    const double asked = fmax((double)budget->requests, (double)budget->each_aggregator * c->geometry.aggregators);
+    const double requests = fmin(most, fmax(asked, budget->share * lowest * budget->rate));
+    /* Of a small region all are run: there the estimate errs most, by several times where ends cut stripes. */
+    if (mpiox_auto_first_rounds(&c->cost, c->candidates, c->n) > (int64_t)requests)
+        leave_out(c, budget->within * lowest);
+    const int64_t few_rounds = budget->times * (int64_t)requests;
+    const int n = mpiox_auto_try(&c->cost, (int64_t)requests, few_rounds, c->candidates, c->n);
+    if (n < 0)
+        return n;
+    c->tried = n > 1;
+    c->n = c->tried ? n : c->found;
+    return MPIOX_OK;
+}
+
+/* The fastest candidate; but whole blocks unless they are clearly slower than that; but the rule's method, with whole
+ * requests or else of one stripe each, unless it is clearly slower than these: what is slightly slower by a model of
+ * another machine may well be faster here. */
+static const mpiox_auto_candidate *best_of(const choice *c)
+{
+    const double clearly = c->tried ? CLEARLY : CLEARLY_ESTIMATED;
+    const mpiox_auto_candidate *best = &c->candidates[0], *blocks = NULL;
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_auto_candidate *candidate = &c->candidates[i];
+        best = candidate->time < best->time ? candidate : best;
+        if (candidate->method != &mpiox_partition_even && (blocks == NULL || candidate->time < blocks->time))
+            blocks = candidate;
+    }
+    if (blocks != NULL && clearly * blocks->time <= best->time)
+        best = blocks;
+    for (int i = 0; i < c->n; i++)
+        if (c->candidates[i].keep && clearly * c->candidates[i].time <= best->time)
+            return &c->candidates[i];
+    for (int i = 0; i < c->n; i++)
+        if (c->candidates[i].method == c->preferred && clearly * c->candidates[i].time <= best->time)
+            return &c->candidates[i];
+    return best;
+}
+
+/* What the best one is compared with: what the rules say, or else the fastest other method of those whose times have
+ * one origin; NULL: there is none. */
+static const mpiox_auto_candidate *other_of(const choice *c, const mpiox_auto_candidate *best)
+{
+    const mpiox_auto_candidate *other = NULL;
+    for (int i = 0; i < c->n; i++) {
+        const mpiox_auto_candidate *candidate = &c->candidates[i];
+        if (candidate->method == best->method)
+            continue;
+        if (candidate->method == c->preferred)
+            return candidate;
+        other = other == NULL || candidate->time < other->time ? candidate : other;
+    }
+    return other;
+}
+
+static void take(const choice *c, const mpiox_auto_candidate *best, mpiox_auto_decision *out)
+{
+    const mpiox_auto_candidate *other = other_of(c, best);
+    out->method = best->method;
+    out->stripe_size_io = best->stripe_size_io;
+    out->tried = c->tried;
+    out->changes = c->change > 0;
+    if (c->found > 1 || c->estimate->take == MPIOX_TAKE_FASTEST)
+        out->time = best->time;
+    if (other != NULL) {
+        out->other = other->method;
+        out->other_time = other->time;
+        out->whole = best->whole && other->whole;
+    }
+    if (best->method != c->preferred) {
+        out->instead_of = c->preferred;
+        out->instead_of_held = c->facts->method == NULL && c->again->take == MPIOX_TAKE_KEPT;
+    }
+    if (c->facts->method != NULL || best->method == c->rule->method)
+        return;
+    out->reason = out->instead_of == NULL ? c->again->reason : c->estimate->reason;
+    out->source = out->instead_of == NULL ? c->again->source : c->tried ? c->trial->source : c->estimate->source;
+}
+
+/* Domains and requests of a collective: the rules' method, or one that is found clearly faster. */
+static int choose(const mpiox_auto_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
+                  mpiox_auto_decision *out)
+{
+    choice c = {.facts = facts,
+                .geometry = *geometry,
+                .rule = mpiox_auto_rule_find(MPIOX_TOPIC_METHOD, cases),
+                .again = mpiox_auto_rule_find(MPIOX_TOPIC_AGAIN, cases),
+                .estimate = mpiox_auto_rule_find(MPIOX_TOPIC_ESTIMATE, cases),
+                .trial = mpiox_auto_rule_find(MPIOX_TOPIC_TRIAL, cases),
+                .requests = mpiox_auto_rule_find(MPIOX_TOPIC_REQUESTS, cases)};
+    const bool kept = facts->method == NULL && c.again->take == MPIOX_TAKE_KEPT && geometry->start < geometry->end;
+    c.cost = (mpiox_auto_cost_case){.geometry = &c.geometry,
+                                    .system = mpiox_lock_model_system_of(c.estimate->system),
+                                    .window_bytes = out->window_bytes,
+                                    .write = facts->write};
+    c.preferred = facts->method != NULL ? facts->method : kept ? facts->held : c.rule->method;
+    out->method = c.preferred;
+    out->stripe_size_io = facts->stripe_size_io == MPIOX_AUTO_YES;
+    if (facts->method == NULL) {
+        out->reason = c.rule->reason;
+        out->source = c.rule->source;
+    }
+    if (geometry->start == geometry->end)
+        return MPIOX_OK;
+    move_down(&c.geometry, out->window_bytes);
+    if (kept)
+        c.change = mpiox_auto_cost_of_change(&c.cost, facts->held, facts->held_bytes);
+    find_candidates(&c);
+    c.found = c.n;
+    if (c.n > 1 && try_candidates(&c) != MPIOX_OK)
+        return MPIOX_E_NOMEM;
+    take(&c, best_of(&c), out);
+    return MPIOX_OK;
+}
+
+int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out)
+{
+    mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
+    *out = (mpiox_auto_decision){.reason = "asked for by hint",
+                                 .source = "hint",
+                                 .layout = facts->layout,
+                                 .locks = mpiox_auto_case_text(locks_of(&facts->layout))};
+    if (!mpiox_geometry_is_valid(&geometry) || facts->nodes < 0 || facts->aggregators_asked < 0 ||
+        facts->window_asked < 0 || facts->window_asked > MPIOX_PARTITION_MAX_OFFSET || facts->held_bytes < 0)
+        return MPIOX_E_ARG;
+    geometry.aggregators = out->aggregators = number_of_aggregators(facts);
+    const uint32_t cases = cases_of(facts, out->aggregators);
+    out->window_bytes = window_of(facts, cases);
+    const int code = choose(facts, &geometry, cases, out);
+    if (code != MPIOX_OK)
+        return code;
+    out->aggregators_use = out->method->adjust != NULL ? out->method->adjust(&geometry) : out->aggregators;
+    out->alignment_bytes = out->method == &mpiox_partition_even ? 1 : geometry.stripe_size;
+    return MPIOX_OK;
+}
+
+static bool same_facts(const mpiox_auto_facts *a, const mpiox_auto_facts *b)
+{
+    return a->start == b->start && a->end == b->end && a->write == b->write && a->aggregators == b->aggregators &&
+           a->nodes == b->nodes && a->aggregators_asked == b->aggregators_asked && a->window_asked == b->window_asked &&
+           a->method == b->method && a->stripe_size_io == b->stripe_size_io && a->layout.lock == b->layout.lock &&
+           a->held == b->held && a->held_bytes == b->held_bytes && a->layout.coherent == b->layout.coherent &&
+           a->layout.stripe_known == b->layout.stripe_known && a->layout.stripe_size == b->layout.stripe_size &&
+           a->layout.servers == b->layout.servers;
+}
+
+int mpiox_auto_decide_again(mpiox_auto_memory *memory, const mpiox_auto_facts *facts, mpiox_auto_decision *out)
+{
+    mpiox_auto_facts asked = *facts;
+    mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
+    if (mpiox_geometry_is_valid(&geometry) && facts->nodes == 0 && facts->window_asked > 0) {
+        move_down(&geometry, facts->window_asked);
+        asked.start = geometry.start;
+        asked.end = geometry.end;
+    }
+    for (int32_t i = 0; i < memory->n; i++)
+        if (same_facts(&memory->facts[i], &asked)) {
+            *out = memory->decisions[i];
+            return MPIOX_OK;
+        }
+    const int code = mpiox_auto_decide(&asked, out);
+    if (code != MPIOX_OK)
+        return code;
+    const int32_t at = memory->n < MPIOX_AUTO_KEPT ? memory->n++ : memory->oldest;
+    memory->oldest = (at + 1) % MPIOX_AUTO_KEPT;
+    memory->facts[at] = asked;
+    memory->decisions[at] = *out;
+    return MPIOX_OK;
+}
+
+static int64_t greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const mpiox_partition_method *method)
+{
+    if (held->method != method)
+        *held = (mpiox_auto_held){.method = method};
+    if (!facts->write || facts->start >= facts->end)
+        return;
+    if (held->start < held->end) {
+        held->start = lesser(held->start, facts->start);
+        held->end = greater(held->end, facts->end);
+    } else {
+        held->start = facts->start;
+        held->end = facts->end;
+    }
+}
+
+void mpiox_auto_tell_held(const mpiox_auto_held *held, mpiox_auto_facts *facts)
+{
+    facts->held = held->method;
+    facts->held_bytes = greater(0, lesser(held->end, facts->end) - greater(held->start, facts->start));
+}

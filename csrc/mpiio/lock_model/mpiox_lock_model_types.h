@@ -1,0 +1,87 @@
+/*
+ * mpiox_lock_model_types.h - what the lock model is told and what it returns. Plain data; times are seconds, sizes
+ * bytes.
+ */
+#ifndef MPIOX_LOCK_MODEL_TYPES_H
+#define MPIOX_LOCK_MODEL_TYPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_error.h"
+
+typedef enum mpiox_lock_model_protocol {
+    MPIOX_LOCK_MODEL_NONE = 0, /* no locks: what bandwidth and latency alone allow */
+    MPIOX_LOCK_MODEL_SERVER,   /* Lustre: each server grants the extent locks of its object */
+    MPIOX_LOCK_MODEL_TOKEN     /* GPFS: one space of byte-range tokens for the file, negotiated between clients */
+} mpiox_lock_model_protocol;
+
+typedef struct mpiox_lock_model_system { /* a file system; all times and rates finite, rates > 0 */
+    int32_t protocol;
+    int64_t granularity;     /* bytes of a lock unit; 0: the stripe size */
+    int64_t growth_bytes;    /* SERVER: how far a lock may grow where many meet; 0: as far as it gets */
+    int32_t growth_holders;  /* SERVER: ... that is, where more locks or requests than this are at the object */
+    int32_t forward_holders; /* SERVER: with more than this a lock does not grow downwards */
+    int64_t rpc_bytes;       /* largest data request on the wire, >= 1 */
+    double round_trip;       /* of a small message, client to server or client to client */
+    double enqueue;          /* client: to send one lock request */
+    double lock_service;     /* server or token manager: to handle one lock request or one cancel */
+    double request_overhead; /* server: for one data request of at most rpc_bytes */
+    double server_bandwidth; /* bytes per second of one server */
+    double client_bandwidth; /* bytes per second of one aggregator */
+    double commit;           /* server: from a write's transfer to its answer, in which others may be served */
+    int64_t dirty_server;    /* a client's written data that is not on one server yet, bytes; 0: no such limit */
+    int64_t dirty_client;    /* ... on all servers; both 0: no cache, a round ends when its data is on the servers */
+} mpiox_lock_model_system;
+
+typedef struct mpiox_lock_model_run {
+    int64_t window_bytes; /* collective buffer, 1 .. MPIOX_PARTITION_MAX_OFFSET */
+    bool stripe_size_io;  /* no request larger than a stripe or across a stripe boundary */
+    bool reads;           /* shared locks; else writes */
+    bool synchronise;     /* aggregators wait for each other at the end of each round */
+    int32_t collectives;  /* >= 1; each accesses the region behind the one before; locks stay */
+    bool shuffle;         /* random order of the aggregators, another one in each step */
+    uint64_t seed;        /* ... by this */
+    /* 0: all. Else each collective ends behind the round in which so many data requests have been made in all, and
+     * owner changes are not counted. */
+    int64_t requests_max;
+    const int64_t *stop; /* NULL; or another thread sets it to end the run early, with MPIOX_E_STOPPED */
+    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
+} mpiox_lock_model_run;
+
+typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests and tokens that begin there */
+    int64_t lock_requests;               /* locks asked for at the server or token manager */
+    int64_t grants;                      /* locks granted: one for each request */
+    int64_t matches;                     /* accesses under a lock that their aggregator held already */
+    int64_t conflicts;                   /* lock requests that met another aggregator's lock in their required range */
+    int64_t revocations;                 /* locks cancelled (SERVER) or cut (TOKEN) for such a request */
+    int64_t shared_units;                /* lock units that more than one aggregator writes: false sharing */
+    int64_t data_requests;               /* parts of file-system requests that this server serves */
+    int64_t data_bytes;
+    int64_t owner_changes; /* static: stripes' owners in file order on this server, each change one; all collectives */
+    int64_t aggregators;   /* distinct aggregators that access this server */
+    int64_t smallest, largest; /* of its data requests, bytes; 0: it has none */
+} mpiox_lock_model_counts;
+
+#define MPIOX_LOCK_MODEL_SIZES 64
+
+/* How far a run was behind the first round in which half of requests_max was reached, unless it ended there: then
+ * behind its first round; zeros: that was the only one. */
+typedef struct mpiox_lock_model_half {
+    int64_t rounds, requests, bytes;
+    double time;
+} mpiox_lock_model_half;
+
+typedef struct mpiox_lock_model_outcome {
+    mpiox_lock_model_counts *servers;      /* the caller's: geometry.servers of them, set by the simulation */
+    int64_t sizes[MPIOX_LOCK_MODEL_SIZES]; /* file-system requests of [2^i, 2^(i+1)) bytes */
+    int64_t rounds, steps;
+    int32_t aggregators_used;
+    double time;                /* when the last aggregator has finished */
+    int64_t rounds_wanted;      /* of whole collectives: more than `rounds` where requests_max cut them off */
+    int64_t data_requests;      /* of all servers */
+    int64_t bytes;              /* accessed */
+    mpiox_lock_model_half half; /* with requests_max */
+} mpiox_lock_model_outcome;
+
+#endif

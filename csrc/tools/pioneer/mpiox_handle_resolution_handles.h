@@ -1,0 +1,55 @@
+/*
+ * mpiox_handle_resolution_handles.h - what the handles of a rank stand for: descriptors, streams, files of MPI,
+ * requests.
+ *
+ * Algorithm. Open addressing in a table whose room is a power of two; duplicates of a handle share one description.
+ * Guarantee. Memory grows with the handles that are open at a time.
+ */
+#ifndef MPIOX_HANDLE_RESOLUTION_HANDLES_H
+#define MPIOX_HANDLE_RESOLUTION_HANDLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Kinds of handles: the layers' own (enum mpiox_trace_layer), and these. */
+enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST, MPIOX_SPACE_MAPPING };
+
+/* What a handle stands for. Duplicates share it. */
+typedef struct mpiox_description {
+    int32_t file;     /* -1: not known */
+    int32_t handles;  /* that stand for it */
+    int64_t position; /* bytes, MPIOX_UNKNOWN */
+    int64_t etype;
+    int64_t session;     /* number of its open, MPIOX_UNKNOWN: nobody has opened it */
+    int64_t bound;       /* of a file of MPI that was opened without its handle being told: the handle; of a stream its
+                            descriptor, which it closes; MPIOX_UNKNOWN */
+    bool appends, owned; /* owned: opened inside of MPI-IO */
+    bool object;         /* no file: a pipe, a socket */
+    bool unbound;        /* its handle is not known yet */
+} mpiox_description;
+
+typedef struct mpiox_named_handle {
+    int64_t handle;
+    mpiox_description *is; /* NULL: free */
+    uint8_t space;
+} mpiox_named_handle;
+
+typedef struct mpiox_handles {
+    mpiox_named_handle *entries;
+    int64_t room, used;
+} mpiox_handles;
+
+bool mpiox_handles_make(mpiox_handles *handles); /* false: no memory */
+void mpiox_handles_free(mpiox_handles *handles);
+
+/* Its place, or the free one where it would be. */
+mpiox_named_handle *mpiox_handles_find(const mpiox_handles *handles, uint8_t space, int64_t handle);
+
+/* The handle stands for this from now on, in place of what it stood for before: a trace may lack a close. false: no
+ * memory, and nothing has changed. */
+bool mpiox_handles_put(mpiox_handles *handles, uint8_t space, int64_t handle, mpiox_description *is);
+
+/* It is closed. */
+void mpiox_handles_take_out(mpiox_handles *handles, mpiox_named_handle *gone);
+
+#endif
