@@ -113,7 +113,7 @@ typedef struct mpiox_hints {
     int32_t delegate_report;       /* mpiox_delegate_report: seconds a rank waits for one before it says so; 0: never */
     mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: which request is served next */
     int64_t delegate_quantum;                /* mpiox_delegate_quantum: bytes of a turn of a file or flow */
-    int32_t delegate_window;                 /* mpiox_delegate_window: microseconds of a time window */
+    int32_t delegate_time_slice;             /* mpiox_delegate_time_slice: microseconds */
     int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
     int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
     char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
@@ -136,7 +136,7 @@ typedef struct mpiox_hint_spec {
 
 int mpiox_hints_count(void);
 const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */
-int mpiox_hints_find(const char *name);             /* registry index, or -1 */
+int mpiox_hints_find(const char *name);             /* registry index, also of an alias, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
 

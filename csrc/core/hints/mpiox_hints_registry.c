@@ -211,7 +211,7 @@ INTEGER(delegate_timeout, 1, 3600)
 INTEGER(delegate_report, 0, 1000000)
 INTEGER(delegate_owners, 0, MAX_DELEGATES)
 CHOICE(delegate_scheduler, order_words)
-INTEGER(delegate_window, 0, 1000000)
+INTEGER(delegate_time_slice, 0, 1000000)
 INTEGER(delegate_patience, 0, 3600000)
 INTEGER(delegate_weight, 1, 1000)
 
@@ -440,9 +440,9 @@ static const mpiox_hint_spec specs[] = {
     {"mpiox_delegate_quantum", "bytes", "1 or more bytes up to 1t, with k, m, g, t for powers of 1024", "4194304",
      "bytes that a file (aioli, mlf, hbrr) or a flow (wfq) is served before another has its turn",
      parse_delegate_quantum, format_delegate_quantum},
-    {"mpiox_delegate_window", "integer", "0 .. 1000000", "1000",
-     "microseconds: of a server's time window (twins), or to wait for requests in between (aioli)",
-     parse_delegate_window, format_delegate_window},
+    {"mpiox_delegate_time_slice", "integer", "0 .. 1000000", "1000",
+     "microseconds: of a server's time slice (twins), or to wait for requests in between (aioli)",
+     parse_delegate_time_slice, format_delegate_time_slice},
     {"mpiox_delegate_patience", "integer", "0 .. 3600000", "1000",
      "milliseconds after which a request is overdue: of 8 batches one is the oldest such request's; 0: never",
      parse_delegate_patience, format_delegate_patience},
@@ -464,7 +464,14 @@ static const mpiox_hint_spec specs[] = {
      parse_arbiter_name, format_arbiter_name},
 };
 
-enum { SPECS = (int)(sizeof specs / sizeof specs[0]) };
+/* Names that hints had before. */
+static const struct {
+    const char *old, *name;
+} aliases[] = {
+    {"mpiox_delegate_window", "mpiox_delegate_time_slice"}, /* alias */
+};
+
+enum { SPECS = (int)(sizeof specs / sizeof specs[0]), ALIASES = (int)(sizeof aliases / sizeof aliases[0]) };
 
 _Static_assert((size_t)SPECS <= sizeof(((mpiox_hints *)0)->source), "mpiox_hints.source is too short");
 
@@ -492,6 +499,8 @@ const mpiox_hint_spec *mpiox_hints_spec(int index)
 
 int mpiox_hints_find(const char *name)
 {
+    for (int i = 0; i < ALIASES; i++)
+        name = strcmp(aliases[i].old, name) == 0 ? aliases[i].name : name;
     for (int i = 0; i < SPECS; i++) {
         if (strcmp(specs[i].name, name) == 0)
             return i;

@@ -7,10 +7,10 @@
 enum { VALUE_BYTES = 512 };
 
 /* What is settled when the group starts. The level, the bypass and write-behind are each file's own. */
-static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",      "mpiox_delegate_cache",
-                                      "mpiox_delegate_page",    "mpiox_delegate_threads",   "mpiox_delegate_prefetch",
-                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface", "mpiox_delegate_scheduler",
-                                      "mpiox_delegate_quantum", "mpiox_delegate_window",    "mpiox_delegate_patience"};
+static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",       "mpiox_delegate_cache",
+                                      "mpiox_delegate_page",    "mpiox_delegate_threads",    "mpiox_delegate_prefetch",
+                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface",  "mpiox_delegate_scheduler",
+                                      "mpiox_delegate_quantum", "mpiox_delegate_time_slice", "mpiox_delegate_patience"};
 
 enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 

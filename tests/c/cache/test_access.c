@@ -89,7 +89,7 @@ static bool access_pages(const worker *self, bool write, int64_t position, int64
         access.origin = self->index * UNIT;
         access.position = position + done;
         access.length = part;
-        access.memory = (mpiox_side){.base = buffer, .position = done};
+        access.memory = (mpiox_memory_layout){.base = buffer, .position = done};
         const int code = mpiox_cache_access_page(&the.cache, &access, true, &known, &error);
         if (code == MPIOX_PAGE_GONE)
             return false;
