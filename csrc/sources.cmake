@@ -46,6 +46,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/hints/mpiox_hints_resolve.c
     csrc/core/hints/mpiox_hints_romio.c
     csrc/core/hints/mpiox_hints_text.c
+    csrc/core/hints/mpiox_hints_value.c
     csrc/core/layout/mpiox_layout_ceph.c
     csrc/core/layout/mpiox_layout_create.c
     csrc/core/layout/mpiox_layout_detect.c

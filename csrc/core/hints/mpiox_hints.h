@@ -17,6 +17,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "mpiox_error.h"
@@ -124,15 +125,26 @@ typedef struct mpiox_hints {
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
+typedef struct mpiox_hint_word { /* the last one of a list: NULL */
+    const char *word;
+    int value;
+} mpiox_hint_word;
+
 typedef struct mpiox_hint_spec {
     const char *name;
-    const char *type;                                   /* "boolean", "integer", "bytes", "choice", "text" */
-    const char *values;                                 /* for people: "auto | even | ..." or "1 .. 2147483647" */
-    const char *default_value;                          /* as text */
-    const char *description;                            /* one line */
-    int (*parse)(const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
-    void (*format)(const mpiox_hints *hints, char *text, int64_t text_bytes); /* value in force as text */
+    const char *type;                  /* "boolean", "integer", "bytes", "choice", "text" */
+    const char *values;                /* for people: "auto | even | ..." or "1 .. 2147483647" */
+    const char *default_value;         /* as text */
+    const char *description;           /* one line */
+    size_t offset, bytes;              /* of its field in mpiox_hints */
+    const mpiox_hint_word *words;      /* flags and choices; the first word of a value is written */
+    int64_t least, most;               /* integers and sizes; most > 0 */
+    bool (*accepts)(const char *text); /* texts that have a form, else NULL */
 } mpiox_hint_spec;
+
+int mpiox_hint_parse(const mpiox_hint_spec *spec, const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
+/* The value in force as text. */
+void mpiox_hint_format(const mpiox_hint_spec *spec, const mpiox_hints *hints, char *text, int64_t text_bytes);
 
 int mpiox_hints_count(void);
 const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */

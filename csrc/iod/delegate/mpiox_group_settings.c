@@ -22,8 +22,8 @@ static bool differs(const mpiox_group *group, const mpiox_hints *hints, const ch
 
     if (spec == NULL || hints->source[index] == MPIOX_HINT_DEFAULT)
         return false;
-    spec->format(hints, value, VALUE_BYTES);
-    spec->format(&group->hints, asked, VALUE_BYTES);
+    mpiox_hint_format(spec, hints, value, VALUE_BYTES);
+    mpiox_hint_format(spec, &group->hints, asked, VALUE_BYTES);
     return strcmp(value, asked) != 0;
 }
 
@@ -61,7 +61,7 @@ void mpiox_group_settings_to_info(const mpiox_group *group, MPI_Info info)
     for (int i = FIRST_OF_ORDER; i < SETTLED; i++) {
         char value[VALUE_BYTES];
 
-        mpiox_hints_spec(mpiox_hints_find(settled[i]))->format(&group->hints, value, VALUE_BYTES);
+        mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(settled[i])), &group->hints, value, VALUE_BYTES);
         PMPI_Info_set(info, settled[i], value);
     }
     if (group->hints.delegate_hosts[0] != '\0')
