@@ -2,8 +2,8 @@
  * copy_loops.c - how fast the copy loops move the data of described accesses.
  *
  * copy_loops [MiB [seconds]]: data per copy (default 1, which stays in the caches) and time per line. Each line is
- * one typemap pattern: gather (strided to contiguous), scatter (contiguous to strided) and both sides strided, in GB/s
- * of data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
+ * one typemap pattern: gather (strided to contiguous), scatter (contiguous to strided) and both layouts strided, in
+ * GB/s of data moved (10^9 bytes; each byte counts once), the best copy of each. No MPI.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,10 +43,11 @@ static mpiox_typemap *strided(int64_t length, int64_t stride)
     return tile;
 }
 
-/* A quarter (half by half) of a 3-D array of doubles, `side`^3 items. */
-static mpiox_typemap *box(int64_t side)
+/* A quarter (half by half) of a 3-D array of doubles, `layout`^3 items. */
+static mpiox_typemap *box(int64_t layout)
 {
-    const int64_t sizes[3] = {side, side, side}, parts[3] = {side, side / 2, side / 2}, starts[3] = {0, side / 2, 0};
+    const int64_t sizes[3] = {layout, layout, layout}, parts[3] = {layout, layout / 2, layout / 2},
+                  starts[3] = {0, layout / 2, 0};
     mpiox_typemap *item = NULL, *array = NULL;
     check(mpiox_typemap_block(8, &item));
     check(mpiox_typemap_subarray(3, sizes, parts, starts, false, item, &array));
@@ -83,7 +84,8 @@ static mpiox_typemap *random_pieces(int64_t n, int64_t length, bool vary, bool o
 }
 
 /* The best of several batches of copies, in processor time: what the code can do, whatever else the machine does. */
-static double measure(const mpiox_side *target, const mpiox_side *source, int64_t bytes, double seconds)
+static double measure(const mpiox_memory_layout *target, const mpiox_memory_layout *source, int64_t bytes,
+                      double seconds)
 {
     double best = 1e30, spent = 0;
     int64_t copies = 1;
@@ -115,7 +117,7 @@ static void report(const pattern *p, int64_t bytes, double seconds)
     memset(area, 1, (size_t)reach);
     memset(other, 2, (size_t)reach);
     memset(flat, 3, (size_t)bytes);
-    const mpiox_side a = {area, p->typemap, 0, 0}, b = {other, p->typemap, 0, 0}, f = {flat, NULL, 0, 0};
+    const mpiox_memory_layout a = {area, p->typemap, 0, 0}, b = {other, p->typemap, 0, 0}, f = {flat, NULL, 0, 0};
     const double gather = measure(&f, &a, bytes, seconds);
     const double scatter = measure(&a, &f, bytes, seconds);
     const double both = measure(&b, &a, bytes, seconds);

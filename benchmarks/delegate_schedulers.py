@@ -123,7 +123,7 @@ def launch(options: argparse.Namespace, case: str, scheduler: str, slow: Path) -
         common = (f"mpiox_delegates=1:mpiox_delegate_mode={options.mode}:mpiox_delegate_page={PAGE}:"
                   f"mpiox_delegate_cache={options.cache}:mpiox_delegate_prefetch=0:mpiox_delegate_bypass=0:"
                   f"mpiox_delegate_scheduler={scheduler}:mpiox_delegate_quantum={options.quantum}:"
-                  f"mpiox_delegate_window={options.window}:striping_unit={PAGE}:striping_factor=4")
+                  f"mpiox_delegate_time_slice={options.window}:striping_unit={PAGE}:striping_factor=4")
         environment = os.environ | {
             "MPIOX_HINTS": f"*:{common},*weight4*:mpiox_delegate_weight=4",
             "LD_PRELOAD": str(slow), "SLOW_STORAGE_PATH": folder, "SLOW_STORAGE_US": str(options.latency_us),

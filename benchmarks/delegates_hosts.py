@@ -50,7 +50,7 @@ def launch(cluster: hosts.Cluster, options: argparse.Namespace, way: str, patter
     program = [find_installations()[0].program, "--file", cluster.folder / "file", "--bytes", str(options.bytes)]
     program += ["--pattern", kind, "--block", block, "--access", access, "--calls", calls, "--repeats", "1"]
     hints = f"*:mpiox_delegates={options.delegates}" if way == DELEGATES else ""
-    start = cluster.starter(options.hosts * options.ranks_per_host, options.ranks_per_host)
+    start = cluster.launcher(options.hosts * options.ranks_per_host, options.ranks_per_host)
     words = list(map(os.fspath, program)) if way.startswith("native") else cluster.program(program)
     done = run_bounded([*start, *words], env=base_environment() | {"MPIOX_HINTS": hints}, timeout_s=options.limit,
                        cwd=cluster.folder, check=False)

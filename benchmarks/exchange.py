@@ -171,13 +171,13 @@ def scaled_row(name: str, machine: Machine, title: str, nodes: int, exchanges: d
 
 
 def memory_row(title: str, nodes: int, rank_bytes: int) -> dict[str, Any]:
-    """Return memory by term of a leader, with pools and with areas for each node, and of a native aggregator."""
+    """Return memory by term of a leader, with pools and with destinations for each node, and of a native aggregator."""
     pattern = pattern_of(SCALED[title], nodes, RANKS_PER_NODE, nodes * RANKS_PER_NODE * rank_bytes)
     largest = largest_messages_bytes(Exchange(pattern, 2, WINDOW_BYTES))
     return {
         "pattern": title, "nodes": nodes, "ranks": nodes * RANKS_PER_NODE,
         "ours": leader_bytes(nodes, RANKS_PER_NODE, Hints()),
-        "each": leader_bytes(nodes, RANKS_PER_NODE, Hints(areas="each"), largest),
+        "each": leader_bytes(nodes, RANKS_PER_NODE, Hints(destinations="each"), largest),
         "native": native_bytes(nodes, RANKS_PER_NODE, nodes, rank_bytes, pattern.piece_bytes, Hints()),
     }
 
@@ -263,7 +263,7 @@ def print_tables(rows: list[dict[str, Any]], memory: list[dict[str, Any]], targe
         cells = [f"{one[way]['seconds']:.3g}" if way != "gain" else f"{one['gain']:.1f}"
                  for one in (write, read) for way in ("ours", "native", "gain")]
         print(f"| {write['machine']} | {write['pattern']} | {write['nodes']:,} | {' | '.join(cells)} |")
-    print("\n| pattern | nodes | leader MiB | with areas for each node | native aggregator MiB |")
+    print("\n| pattern | nodes | leader MiB | with destinations for each node | native aggregator MiB |")
     print("|---|---|---|---|---|")
     for row in [*memory, *target]:
         cells = [f"{sum(row[way].values()) / 2**20:,.1f}" for way in ("ours", "each", "native")]

@@ -13,7 +13,8 @@ __all__ = ["draw"]
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
 _MARKERS = "osD^v"
 _STYLES = {"ours": "-", "native": "--"}
-_TERMS = {"windows": "collective buffers", "areas": "message areas, data of a round", "views": "views, lists of pieces",
+_TERMS = {"windows": "collective buffers", "destinations": "message destinations, data of a round",
+          "views": "views, lists of pieces",
           "ranges": "ranges, ranks, nodes"}
 
 

@@ -5,7 +5,7 @@ compiler); each formula names the code that it follows. Those of the MPI library
 `ad_aggregate.c` of MPICH): lists of an offset and a length for each piece, as it makes them for its own accesses and
 as its aggregators receive them.
 
-`Hints.areas` is how the message areas are bounded, which is where implementations differ:
+`Hints.destinations` is how the message destinations are bounded, which is where implementations differ:
 
 pool    two halves of a pool for what a node sends, and a message and its answers for each aggregator: buffers by hint,
         whatever the number of nodes (csrc/mpiio/transport)
@@ -23,19 +23,19 @@ __all__ = ["BLOCK_BYTES", "RANK_ACCESS_BYTES", "STRUCTS", "VIEW_BLOB_BYTES", "Hi
 #: sizeof, in bytes, on 64-bit machines.
 STRUCTS = {
     "mpiox_message_entry": 24,
-    "mpiox_area": 64,
+    "mpiox_destination_buffer": 64,
     "mpiox_interval": 16,
     "mpiox_known_view": 16,
-    "mpiox_item": 40,
+    "mpiox_exchange_entry": 40,
     "mpiox_due": 40,
     "mpiox_node_access": 24,
     "mpiox_buffer_slot": 64,
-    "mpiox_post": 1240,
-    "mpiox_summary": 1248,
+    "mpiox_contribution": 1240,
+    "mpiox_reduction": 1248,
     "mpiox_error": 144,
 }
 _POINTER, _INT, _REQUEST, _OFFSET = 8, 4, 8, 8
-_PAGE, _TURNS, _STORE_BYTES = 4096, 5, 1 << 20
+_PAGE, _EXCHANGE_ROUNDS, _STORE_BYTES = 4096, 5, 1 << 20
 _SHARE_BYTES, _SHARE_LEAST, _TOLD_BYTES, _VIEW_SLOTS = 4 << 20, 4096, 16, 8192
 #: What most nodes tell of their ranks' views, and what the first form kept of every rank's access.
 BLOCK_BYTES, RANK_ACCESS_BYTES = 2048, 40
@@ -52,14 +52,14 @@ class Hints:
     window_bytes : `cb_buffer_size` of this library
     buffers : `mpiox_buffers`, collective buffers of an aggregator
     aggregators : on a node
-    areas : "pool" or "each"; see above
+    destinations : "pool" or "each"; see above
     native_buffer_bytes : `cb_buffer_size` of the MPI library
     """
 
     window_bytes: int = 1 << 20
     buffers: int = 2
     aggregators: int = 2
-    areas: str = "pool"
+    destinations: str = "pool"
     native_buffer_bytes: int = 16 << 20
 
 
@@ -71,35 +71,36 @@ def leader_bytes(nodes: int, ranks_per_node: int, hints: Hints,
     ----------
     nodes, ranks_per_node : of the job
     hints : in force
-    largest_messages_bytes : of areas "each": the largest message to each other node, summed over nodes
+    largest_messages_bytes : of destinations "each": the largest message to each other node, summed over nodes
 
     Notes
     -----
-    Collective buffers, coverage maps, posts, slots: ``mpiox_buffers_attach``. Areas, halves of the pool, the store of
-    views: ``lay_out`` of the transport; inboxes: ``mpiox_inbox``; spreading of views, with two hash tables: ``renew``
-    of ``mpiox_message_views.c``. Summaries: ``mpiox_topology_gather_nodes``. The plan: a stripe set for each
-    aggregator, and its first window. Owners: ranks in three orders, and what all nodes access
+    Collective buffers, coverage maps, contributions, slots: ``mpiox_buffers_attach``. Destination buffers, halves of
+    the pool, the store of views: ``lay_out`` of the transport; inboxes: ``mpiox_inbox``; spreading of views, with two
+    hash tables: ``renew`` of ``mpiox_message_views.c``. Reductions: ``mpiox_topology_gather_nodes``. The plan: a
+    stripe set for each aggregator, and its first window. Owners: ranks in three orders, and what all nodes access
     (``mpiox_owners_choose``).
     """
     size, aggregators = nodes * ranks_per_node, nodes * hints.aggregators
     slots = hints.aggregators * hints.buffers
     topology = size * 3 * _INT + nodes * _INT
     plan = aggregators * (5 * _OFFSET + 2 * _POINTER + STRUCTS["mpiox_interval"] + 3 * _INT)
-    agreed = nodes * (2 * STRUCTS["mpiox_node_access"] + STRUCTS["mpiox_summary"] + 2 * _INT)
+    agreed = nodes * (2 * STRUCTS["mpiox_node_access"] + STRUCTS["mpiox_reduction"] + 2 * _INT)
     windows = slots * (2 * hints.window_bytes + STRUCTS["mpiox_buffer_slot"])
-    posts = ranks_per_node * STRUCTS["mpiox_post"] + STRUCTS["mpiox_summary"]
-    terms = {"windows": float(windows), "ranges": float(topology + plan + agreed + posts)}
-    if hints.areas == "each":
-        heads = 2 * nodes * STRUCTS["mpiox_area"] + nodes * (2 * _POINTER + _REQUEST + 2 * _INT)
-        terms["areas"] = heads + 3 * largest_messages_bytes
+    contributions = ranks_per_node * STRUCTS["mpiox_contribution"] + STRUCTS["mpiox_reduction"]
+    terms = {"windows": float(windows), "ranges": float(topology + plan + agreed + contributions)}
+    if hints.destinations == "each":
+        heads = 2 * nodes * STRUCTS["mpiox_destination_buffer"] + nodes * (2 * _POINTER + _REQUEST + 2 * _INT)
+        terms["destinations"] = heads + 3 * largest_messages_bytes
         spreading = size * (VIEW_BLOB_BYTES + _INT) + ranks_per_node * VIEW_BLOB_BYTES
         terms["views"] = float(size * (VIEW_TREE_BYTES + _POINTER) + spreading)
         terms["ranges"] += size * (2 * RANK_ACCESS_BYTES + _INT)
         return terms
     half = hints.aggregators * hints.window_bytes + hints.window_bytes // 2 + 2 * _PAGE
     inboxes = hints.aggregators * (2 * half + nodes * 2 * _OFFSET)
-    waiting = aggregators * (_TURNS * (STRUCTS["mpiox_area"] + STRUCTS["mpiox_item"]) + STRUCTS["mpiox_due"])
-    terms["areas"] = float(2 * half + inboxes + waiting)
+    each_round = STRUCTS["mpiox_destination_buffer"] + STRUCTS["mpiox_exchange_entry"]
+    waiting = aggregators * (_EXCHANGE_ROUNDS * each_round + STRUCTS["mpiox_due"])
+    terms["destinations"] = float(2 * half + inboxes + waiting)
     told = view_message_bytes(nodes, ranks_per_node) + BLOCK_BYTES + _OFFSET + 2 * _INT
     mine = ranks_per_node * _TOLD_BYTES + max(_SHARE_BYTES // nodes, _SHARE_LEAST) + 2 * _VIEW_SLOTS * _OFFSET
     terms["views"] = float(size * STRUCTS["mpiox_known_view"] + _STORE_BYTES + nodes * told + mine)
@@ -139,7 +140,7 @@ def native_bytes(nodes: int, ranks_per_node: int, aggregators: int, rank_bytes: 
     in_round = min(hints.native_buffer_bytes, domain) / piece_bytes
     return {
         "windows": float(min(hints.native_buffer_bytes, domain)),
-        "areas": min(rank_bytes, rank_bytes * hints.native_buffer_bytes / domain),
+        "destinations": min(rank_bytes, rank_bytes * hints.native_buffer_bytes / domain),
         "views": own * 2 * _OFFSET + in_domain * 3 * _OFFSET,
         "ranges": size * (2 * 40.0 + 10 * _INT + 2 * _REQUEST) + in_round * (2 * _OFFSET + _INT),
     }

@@ -41,7 +41,7 @@ __all__ = ["PHASES", "Engine", "Outcome", "largest_messages_bytes", "simulate_na
 
 PHASES = ("description", "control", "pack", "send", "wire", "place", "store")
 #: Seconds of a rank to count what it has for a window that its node's range meets, and to lay that out (measured with
-#: the functions of mpiox_message_turns.c on one core: 40 + 3 ns for 64, 157 and 1,024 nodes; that other cores use the
+#: the functions of mpiox_exchange_rounds.c on one core: 40 + 3 ns for 64, 157 and 1,024 nodes; that other cores use the
 #: same words is not in it). Of the first form: to compare a node with a window (measured: 2.55 microseconds for 64
 #: nodes and as many windows). And of a step of a meeting inside a node.
 LOOK_S, COMPARE_S, STEP_S = 43e-9, 0.62e-9, 0.1e-6
@@ -64,7 +64,7 @@ class Engine:
     leaders : one rank of each node sends, receives and places all that is its node's, one message for a pair of nodes;
         else all ranks send, a message for each aggregator, and aggregators receive and place
     buffers : collective buffers of an aggregator, and halves of the pool
-    credits : rounds that a sender may be ahead of a receiver that has emptied its areas
+    credits : rounds that a sender may be ahead of a receiver that has emptied its destinations
     ends : a node writes to all windows that its range meets, with data there or without (the form before); else the
         end of its messages says when it sends again, and rounds without data cost none
     in_step : a node's messages of a round wait until its own aggregators have placed the round before
@@ -82,7 +82,7 @@ class Engine:
 
     @staticmethod
     def of_leaders() -> Engine:
-        """Return the first form: leaders that do all, and areas for every other node without credits."""
+        """Return the first form: leaders that do all, and destinations for every other node without credits."""
         return Engine(leaders=True, credits=10**9, in_step=False, eager_bytes=65536, all_pairs=True)
 
 
@@ -283,7 +283,7 @@ class _Ours:
         return done[before][node] >= number and ((node, number) in self.came or not self.rounds[number].sources[node])
 
     def has_credit(self, node: int, number: int) -> bool:
-        """Tell whether all receivers of a node's messages have emptied the areas of long enough ago."""
+        """Tell whether all receivers of a node's messages have emptied the destinations of long enough ago."""
         if number < self.engine.credits or not len(self.rounds[number].targets[node]):
             return True
         self.expect_credits(number)
@@ -296,7 +296,7 @@ class _Ours:
             self.credit_s[number] = np.zeros(self.nodes)
 
     def give_credits(self, node: int, number: int) -> None:
-        """A node has emptied its areas of a round: those who will send to it may do so after a latency."""
+        """A node has emptied its destinations of a round: those who will send to it may do so after a latency."""
         later = number + self.engine.credits
         if later >= self.rounds.count:
             return
@@ -388,7 +388,7 @@ class _Ours:
         self.advance(node)
 
     def begin_emptied(self, node: int, number: int) -> None:
-        """Empty the areas: place a write's data in the windows, or have a read's ranks copy theirs."""
+        """Empty the destinations: place a write's data in the windows, or have a read's ranks copy theirs."""
         data, machine = self.rounds[number], self.machine
         self.came.discard((node, number))
         work = data.in_messages[node] * machine.receive_overhead_s + data.in_bytes[node] * machine.receive_byte_s
@@ -436,7 +436,7 @@ def simulate_ours(exchange: Exchange, machine: Machine, engine: Engine, *, write
         spread += _gather_all_s(machine, nodes, BLOCK_BYTES)
         ranges = exchange.count * (DUE_S + (nodes * PLACE_S if exchange.placed else 0.0))
     outcome = STRUCTS["mpiox_error"] + 8
-    agreeing = _gather_all_s(machine, nodes, STRUCTS["mpiox_summary"]) + _gather_all_s(machine, nodes, outcome)
+    agreeing = _gather_all_s(machine, nodes, STRUCTS["mpiox_reduction"]) + _gather_all_s(machine, nodes, outcome)
     begin = spread + ranges + agreeing + machine.call_s * nodes * ranks
     state.on.busy_s["description"] += begin
     for node in range(nodes):

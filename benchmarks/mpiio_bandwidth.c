@@ -87,7 +87,7 @@ static _Noreturn void refuse(const char *what)
 {
     if (rank == 0)
         fprintf(stderr, "mpiio_bandwidth: %s\n", what);
-    MPI_Barrier(MPI_COMM_WORLD); /* a starter ends the others as soon as one has ended with an error */
+    MPI_Barrier(MPI_COMM_WORLD); /* a launcher ends the others as soon as one has ended with an error */
     MPI_Finalize();
     exit(2);
 }

@@ -139,7 +139,7 @@ def _renamed(table: pa.Table, below: str) -> pa.Table:
 
 
 def _kernel_words(name: str, files: Path, *, slow: bool = False) -> list[Any]:
-    """Return the command that runs a kernel once, without the MPI starter; slow: what traces it slows it down."""
+    """Return the command that runs a kernel once, without the MPI launcher; slow: what traces it slows it down."""
     interface, given = KERNELS.get(name, ("mpiio", ()))
     given = tuple(item.replace("nobj=1000", "nobj=100") for item in given) if slow else given
     parameters = [word for item in given for word in ("-P", item)]

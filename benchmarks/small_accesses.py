@@ -25,7 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from support.launch import base_environment, mpi_family, preload_environment, run_bounded, starter  # noqa: E402
+from support.launch import base_environment, launcher, mpi_family, preload_environment, run_bounded  # noqa: E402
 
 CALLS = ("write_at", "read_at", "write", "read", "write_at_all", "read_at_all", "write_all", "read_all")
 OTHERS = ("strided_write", "strided_read", "strided_write_at", "strided_read_at", "open_close")
@@ -44,7 +44,7 @@ def compile_programs(folder: pathlib.Path) -> tuple[str, str]:
 
 def measure(words: list[str], arguments: argparse.Namespace, preload: list[str], env: dict[str, str]) -> float:
     """Run the program once; return microseconds per call."""
-    command = [starter() or "mpiexec", "-n", str(arguments.ranks)]
+    command = [launcher() or "mpiexec", "-n", str(arguments.ranks)]
     if arguments.ranks == 1 and shutil.which("taskset"):
         command += ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
     command += ["env", f"LD_PRELOAD={':'.join(preload)}", *words]

@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from mpiio_ext._load import get_tracer  # noqa: E402
-from support.launch import base_environment, mpi_family, starter  # noqa: E402
+from support.launch import base_environment, launcher, mpi_family  # noqa: E402
 
 TIMEOUT_S = 300
 TARGET_CALL_NS, TARGET_RATIO = 300, 1.05
@@ -141,7 +141,7 @@ def calls(arguments: argparse.Namespace, program: pathlib.Path) -> dict[str, Any
 
 def programs(arguments: argparse.Namespace, begun_s: float) -> dict[str, Any]:
     """Print and return what programs take with and without the tracer, s."""
-    mpiexec = starter()
+    mpiexec = launcher()
     assert mpiexec is not None
     found: dict[str, Any] = {}
     print(f"{'program':26s} {'what':10s} {'without, s':>11s} {'with, s':>9s}   ratio (quartiles)")

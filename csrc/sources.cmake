@@ -47,6 +47,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/hints/mpiox_hints_resolve.c
     csrc/core/hints/mpiox_hints_romio.c
     csrc/core/hints/mpiox_hints_text.c
+    csrc/core/hints/mpiox_hints_value.c
     csrc/core/layout/mpiox_layout_ceph.c
     csrc/core/layout/mpiox_layout_create.c
     csrc/core/layout/mpiox_layout_detect.c
@@ -55,7 +56,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_gluster.c
     csrc/core/layout/mpiox_layout_inspect.c
     csrc/core/layout/mpiox_layout_library.c
-    csrc/core/layout/mpiox_layout_lov.c
+    csrc/core/layout/mpiox_layout_lustre.c
     csrc/core/layout/mpiox_layout_mounts.c
     csrc/core/layout/mpiox_layout_probe_beegfs.c
     csrc/core/layout/mpiox_layout_probe_ceph.c
@@ -105,10 +106,10 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/collective/mpiox_choose.c
     csrc/mpiio/collective/mpiox_collective_call.c
     csrc/mpiio/collective/mpiox_owners.c
-    csrc/mpiio/collective/mpiox_post.c
+    csrc/mpiio/collective/mpiox_contribution.c
     csrc/mpiio/collective/mpiox_rounds.c
     csrc/mpiio/collective/mpiox_rounds_used.c
-    csrc/mpiio/collective/mpiox_summary.c
+    csrc/mpiio/collective/mpiox_reduction.c
     csrc/mpiio/file/mpiox_file_abort.c
     csrc/mpiio/file/mpiox_file_fence.c
     csrc/mpiio/file/mpiox_file_open.c
@@ -129,7 +130,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/transport/mpiox_message_entries.c
     csrc/mpiio/transport/mpiox_message_inbox.c
     csrc/mpiio/transport/mpiox_message_sends.c
-    csrc/mpiio/transport/mpiox_message_turns.c
+    csrc/mpiio/transport/mpiox_exchange_rounds.c
     csrc/mpiio/transport/mpiox_message_views.c
     csrc/mpiio/transport/mpiox_message_wait.c
     csrc/mpiio/transport/mpiox_messages_read.c
@@ -248,7 +249,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_finalize.c
     csrc/entry/mpi/mpiox_fortran_convert.c
     csrc/entry/mpi/mpiox_handle.c
-    csrc/entry/mpi/mpiox_members.c
+    csrc/entry/mpi/mpiox_preload_check.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
     csrc/entry/mpi/mpiox_mpi_error.c
@@ -264,7 +265,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c
-    csrc/entry/mpi/mpiox_starter.c
+    csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_tools.c
     csrc/entry/route/mpiox_route.c)
 

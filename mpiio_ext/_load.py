@@ -65,7 +65,7 @@ def select(command: Sequence[str]) -> str:
 
     Parameters
     ----------
-    command : program or starter, with arguments; empty for what `import mpiio_ext` takes.
+    command : program or launcher, with arguments; empty for what `import mpiio_ext` takes.
 
     Returns
     -------
@@ -78,12 +78,12 @@ def select(command: Sequence[str]) -> str:
         The program uses an MPI library that the wheel has no library for.
     """
     global _selected
-    from mpiio_ext.launchers import starter_family
+    from mpiio_ext.launchers import launcher_family
 
     if not abi.installed(_folder()):
         return ""
-    starter = starter_family(command[0], "unknown") if command else None
-    found, why = abi.chosen(command, starter, os.environ)
+    launcher = launcher_family(command[0], "unknown") if command else None
+    found, why = abi.chosen(command, launcher, os.environ)
     _selected = found or _ANY
     return why if found else ""
 

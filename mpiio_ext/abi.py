@@ -10,7 +10,7 @@ Algorithm. For a command (``mpiio-ext run``), in this order:
 1. the variable ``MPIIO_EXT_ABI``;
 2. the first word of the command that is an executable which needs an MPI library, itself or through others; for
    the Python of this environment, what mpi4py will use;
-3. the starter, if its family is certain (``mpirun.openmpi``, Hydra), or what started this process;
+3. the launcher, if its family is certain (``mpirun.openmpi``, Hydra), or what started this process;
 4. what mpi4py of this environment uses.
 
 For ``import mpiio_ext``: the variable, then mpi4py. mpi4py's wheels look for a library themselves when they are
@@ -172,19 +172,19 @@ def _interpreter(path: str) -> str:
     return words[0] if words else ""
 
 
-def of_command(command: Sequence[str], starter: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the ABI for a program or starter with its arguments; parameters and errors of `chosen`."""
-    return chosen(command, starter, environment)[0]
+def of_command(command: Sequence[str], launcher: str | None, environment: Mapping[str, str]) -> str | None:
+    """Return the ABI for a program or launcher with its arguments; parameters and errors of `chosen`."""
+    return chosen(command, launcher, environment)[0]
 
 
-def chosen(command: Sequence[str], starter: str | None, environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the ABI for a program or starter with its arguments, and by what it was chosen, in words.
+def chosen(command: Sequence[str], launcher: str | None, environment: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the ABI for a program or launcher with its arguments, and by what it was chosen, in words.
 
     Parameters
     ----------
-    command : program or starter, with arguments; empty for what `import mpiio_ext` takes.
-    starter : what its first word is: "openmpi", "hydra", "slurm", "unknown" (mpirun, of either), or None: a program.
-    environment : of this process; a starter of ranks leaves its marks there.
+    command : program or launcher, with arguments; empty for what `import mpiio_ext` takes.
+    launcher : what its first word is: "openmpi", "hydra", "slurm", "unknown" (mpirun, of either), or None: a program.
+    environment : of this process; a launcher of ranks leaves its marks there.
 
     Raises
     ------
@@ -197,16 +197,16 @@ def chosen(command: Sequence[str], starter: str | None, environment: Mapping[str
     own = None if command else of_mpi4py()
     if own is not None:
         return own, "mpi4py uses it"
-    for word in command if starter is None else command[1:]:
+    for word in command if launcher is None else command[1:]:
         abi = None if word.startswith("-") else _of_word(word)
         if abi is not None:
             return abi, f"{word} uses it"
-    by_starter = "the starter is of it"
-    if starter == "openmpi" or (starter is None and "OMPI_COMM_WORLD_SIZE" in environment):
-        return "openmpi", by_starter
-    if starter == "hydra" or (starter is None and "HYDI_CONTROL_FD" in environment):
+    by_launcher = "the launcher is of it"
+    if launcher == "openmpi" or (launcher is None and "OMPI_COMM_WORLD_SIZE" in environment):
+        return "openmpi", by_launcher
+    if launcher == "hydra" or (launcher is None and "HYDI_CONTROL_FD" in environment):
         own = of_mpi4py()
-        return (own if own in ("mpich", "mpiabi") else "mpich"), by_starter
+        return (own if own in ("mpich", "mpiabi") else "mpich"), by_launcher
     return of_mpi4py(), "mpi4py uses it"
 
 

@@ -242,7 +242,7 @@ class Hints:
     delegate_scheduler : which request a delegate serves next: "elevator", "fifo", "sjf", "to_agg", "aioli", "mlf",
         "hbrr", "twins" or "wfq".
     delegate_quantum : bytes of a turn of a file or flow, or text with a suffix.
-    delegate_window : microseconds of a time window.
+    delegate_time_slice : microseconds.
     delegate_patience : milliseconds that a request waits at most before it is next; 0: any time.
     delegate_weight : share of this file's requests under "wfq".
     delegate_hosts : hosts for spawned delegates.
@@ -303,7 +303,7 @@ class Hints:
     delegate_report: int | None = None
     delegate_scheduler: str | None = None
     delegate_quantum: int | str | None = None
-    delegate_window: int | None = None
+    delegate_time_slice: int | None = None
     delegate_patience: int | None = None
     delegate_weight: int | None = None
     delegate_hosts: str | None = None

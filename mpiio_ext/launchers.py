@@ -2,9 +2,9 @@
 
 ``mpiexec -n 4 mpiio-ext run -- ./app``: each rank runs ``mpiio-ext``, which sets the variables and becomes ``./app``.
 
-``mpiio-ext run -- mpiexec -n 4 ./app``: the starter must hand the variables on to ranks that may live on other nodes,
+``mpiio-ext run -- mpiexec -n 4 ./app``: the launcher must hand the variables on to ranks that may live on other nodes,
 and should not itself run with the library preloaded, which would map an MPI library into it and into every daemon. So
-LD_PRELOAD is not put into the starter's environment but into its options, in front of the user's own:
+LD_PRELOAD is not put into the launcher's environment but into its options, in front of the user's own:
 
 - Open MPI (mpirun, mpiexec, orterun, prterun): ``-x LD_PRELOAD=… -x MPIOX_…``, repeated behind every ``:`` of a
   command line of several programs, because ``-x`` holds for one of them. When ``OMPI_MCA_mca_base_env_list`` is set,
@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FORWARDED", "RANK_VARIABLES", "Launch", "launched_rank", "let_rank_0_speak", "plan", "starter_family"]
+__all__ = ["FORWARDED", "RANK_VARIABLES", "Launch", "launched_rank", "launcher_family", "let_rank_0_speak", "plan"]
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
@@ -39,7 +39,7 @@ _EITHER = frozenset({"mpirun", "mpiexec"})
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
-#: Variables of other libraries that this one honours and that starters of Open MPI do not forward by themselves.
+#: Variables of other libraries that this one honours and that launchers of Open MPI do not forward by themselves.
 FORWARDED = (
     "MPICH_MPIIO_HINTS",
     "MPICH_MPIIO_HINTS_DISPLAY",
@@ -49,7 +49,7 @@ FORWARDED = (
 )
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
-#: In which starters tell a process its rank.
+#: In which launchers tell a process its rank.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
@@ -68,21 +68,21 @@ class Launch:
 
 
 def launched_rank(environment: Mapping[str, str]) -> int:
-    """Return the rank that a starter has given this process; 0 where none has."""
+    """Return the rank that a launcher has given this process; 0 where none has."""
     values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
     return int(next(values, "0"))
 
 
 def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
-    """Return whether this process is to say what all ranks have found; the others wait, lest a starter end it first."""
+    """Return whether this process is to say what all ranks have found; the others wait, lest a launcher ends it."""
     if launched_rank(environment) == 0:
         return True
     time.sleep(_SPEAKING_S)
     return False
 
 
-def starter_family(program: str, default: str) -> str | None:
-    """Return which kind of starter ``program`` is: "openmpi", "hydra", "slurm", or None for anything else.
+def launcher_family(program: str, default: str) -> str | None:
+    """Return which kind of launcher ``program`` is: "openmpi", "hydra", "slurm", or None for anything else.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def _preloaded(library: str, environment: Mapping[str, str]) -> str:
 
 
 def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[str]]:
-    """Take what the user's options of a starter preload out of them; return the other words, and those libraries."""
+    """Take what the user's options of a launcher preload out of them; return the other words, and those libraries."""
     left: list[str] = []
     libraries: list[str] = []
     index = 0
@@ -136,7 +136,7 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
 
 
 def _handed_on(words: Sequence[str]) -> set[str]:
-    """Return the variables that options of Open MPI's starters hand on: ``-x NAME`` and ``-x NAME=VALUE``."""
+    """Return the variables that options of Open MPI's launchers hand on: ``-x NAME`` and ``-x NAME=VALUE``."""
     return {after.partition("=")[0] for word, after in itertools.pairwise(words) if word in ("-x", "--x")}
 
 
@@ -147,21 +147,21 @@ def plan(
 
     Parameters
     ----------
-    command : program or starter, with arguments; not empty.
+    command : program or launcher, with arguments; not empty.
     library : path of libmpiio_ext.so, of the tracer, or of both with ":" between them.
     settings : MPIOX_* variables to set.
     family : MPI family of the library, "openmpi" or "mpich".
     environment : the present environment.
     """
     result = {**environment, **settings}
-    kind = starter_family(command[0], family)
+    kind = launcher_family(command[0], family)
     if kind is None:
         return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": _preloaded(library, environment)})
-    starter = command[0]
+    launcher = command[0]
     rest, libraries = _without_preloads(command[1:], kind)
     preload = _preloaded(":".join([library, *libraries]), environment)
     if kind == "hydra":
-        return Launch(arguments=(starter, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
+        return Launch(arguments=(launcher, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
     options: list[str] = []
     if kind == "slurm":
         options = [f"--export=ALL,LD_PRELOAD={preload}"]
@@ -174,7 +174,7 @@ def plan(
             result[_ENV_LIST] = ";".join([environment[_ENV_LIST], *exported])
         else:
             options = [word for name in exported for word in ("-x", name)]
-    arguments = [starter, *options]
+    arguments = [launcher, *options]
     for word in rest:
         arguments += [word, *options] if word == ":" else [word]
     return Launch(arguments=tuple(arguments), environment=result)

@@ -73,7 +73,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
 @click.option("--spin-us", type=click.IntRange(min=0), metavar="US", help="As of `pioneer replay`.")
-@click.option("--launcher", metavar="WORDS", help="Starter of MPI programs with options; -n N is put behind it.  "
+@click.option("--launcher", metavar="WORDS", help="Launcher of MPI programs with options; -n N is put behind it.  "
               "[default: mpiexec of this environment]")
 @click.option("--limit", type=click.FloatRange(min=0, min_open=True), metavar="S",
               help="End the replay after S seconds.  [default: 10 times its planned time, and 10 minutes]")

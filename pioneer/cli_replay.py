@@ -300,4 +300,4 @@ def _once(comm: Any, plan: Plan, settings: dict[str, Any]) -> int:
         raise
     _say_outcome(comm, plan, outcome)
     failed = _say_failed(comm, plan, outcome)
-    return CALLS_FAILED if failed and comm.rank == 0 else 0  # one of them is enough for the starter
+    return CALLS_FAILED if failed and comm.rank == 0 else 0  # one of them is enough for the launcher

@@ -88,7 +88,7 @@ class StepError(MpiioExtError, RuntimeError):
 
 
 def default_launcher() -> list[str]:
-    """Return the starter of MPI programs of this Python's environment, else the first one on PATH.
+    """Return the launcher of MPI programs of this Python's environment, else the first one on PATH.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def default_launcher() -> list[str]:
             return [str(beside)]
     found = shutil.which("mpiexec") or shutil.which("mpirun")
     if found is None:
-        raise StepError("there is neither mpiexec nor mpirun: name the starter of MPI programs by --launcher")
+        raise StepError("there is neither mpiexec nor mpirun: name the launcher of MPI programs by --launcher")
     return [found]
 
 

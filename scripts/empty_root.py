@@ -73,7 +73,7 @@ class Kind:
 
     Attributes
     ----------
-    packages : of Debian, that bring the MPI library and its starter.
+    packages : of Debian, that bring the MPI library and its launcher.
     mpicc : compiler wrapper of the machine, for the program in C.
     development : package that has it.
     before_c, before_python : lines that docs/install.md tells the user for this MPI.

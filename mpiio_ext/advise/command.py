@@ -33,7 +33,7 @@ from mpiio_ext.cli.synthetic import CALLS_TIME, replay_command
 from mpiio_ext.cli.tune import _check_library, _finish, _Job, _metric, _ranks_in, _tune
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.launchers import Launch, starter_family
+from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
 from mpiio_ext.tune.evidence import least_pairs
@@ -60,16 +60,16 @@ _CONFIDENCE = 0.95
 
 
 def split_command(command: Sequence[str], family: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the starter with its options, and the program with its arguments. Without a starter the former is empty.
+    """Return the launcher with its options, and the program with its arguments. Without a launcher the former is empty.
 
-    The program is the first word behind the starter that can be executed.
+    The program is the first word behind the launcher that can be executed.
 
     Raises
     ------
     click.UsageError
         There is no such word, or there are several programs.
     """
-    if starter_family(command[0], family) is None:
+    if launcher_family(command[0], family) is None:
         return (), tuple(command)
     if ":" in command:
         raise click.UsageError("several programs, with ':' between them, cannot be carried out as one")
@@ -273,7 +273,7 @@ class _Asked:
     """What the options say."""
 
     command: tuple[str, ...]
-    starter: tuple[str, ...]
+    launcher: tuple[str, ...]
     budget_s: float
     trace_limit_s: float
     trials: int | None
@@ -298,7 +298,7 @@ def _before(asked: _Asked) -> float:
     TuneError
         It cannot hold a decision, however short the program is.
     """
-    ranks = _ranks_in(asked.starter) if asked.starter else 1
+    ranks = _ranks_in(asked.launcher) if asked.launcher else 1
     start_s = start_seconds(ranks)
     costs = Costs(start_s=start_s, run_s=_SHORTEST_RUN_S, io_s=_SHORTEST_RUN_S)
     found = choose_runs(asked.budget_s, costs, asked.confidence, may_fall=asked.may_fall)
@@ -343,7 +343,7 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
         path, runs = _work(asked, path, costs, left_s)
         share *= runs.share
         path.save(file)
-        words = replay_command(asked.starter, file, folder, time_scale=asked.time_scale if runs.pauses else 0.0)
+        words = replay_command(asked.launcher, file, folder, time_scale=asked.time_scale if runs.pauses else 0.0)
         part = "" if share == 1 else f" (the first {share:.1%} of its accesses)"
         pauses = "" if runs.pauses else " without its pauses"
         about = ("", f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
@@ -455,12 +455,12 @@ def advise(
     metric = _metric("elapsed", pattern, lower_is_better)
     try:
         select_library(command)
-        starter, _ = split_command(command, family())
-        plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
+        launcher, _ = split_command(command, family())
+        plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         os.environ.update(_settings((_NATIVE,), None, None))
         hints, folder, json_path = _prepare(output, log, json_file)
         failures = _advise(_Asked(
-            command=command, starter=starter, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
+            command=command, launcher=launcher, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
             time_scale=time_scale, output=hints, scratch=scratch, before=before, log=folder, json_file=json_path,
             check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric, confidence=confidence or _CONFIDENCE,
             may_fall=confidence is None, seed=seed,

@@ -34,7 +34,7 @@ _COUNT, _MODE = "{delegates}", "{delegate_mode}"
 OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_page",
               "mpiox_delegate_threads", "mpiox_delegate_prefetch", "mpiox_delegate_hosts",
               "mpiox_delegate_interface",
-              "mpiox_delegate_scheduler", "mpiox_delegate_quantum", "mpiox_delegate_window",
+              "mpiox_delegate_scheduler", "mpiox_delegate_quantum", "mpiox_delegate_time_slice",
               "mpiox_delegate_patience")
 
 

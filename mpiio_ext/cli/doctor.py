@@ -52,10 +52,10 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
     from mpiio_ext.errors import LoadError
 
     environment, limit_s = dict(os.environ), wish.timeout_s
-    words, starter = program.program_of(wish.command)
+    words, launcher = program.program_of(wish.command)
     try:
         try:
-            why = select([starter, *words] if starter else words)
+            why = select([launcher, *words] if launcher else words)
         except LoadError as error:  # no library of the wheel is for the program's MPI
             yield bad("program.mpi", str(error), "docs/install.md, from source", abi=None)
             why, wish = select(()), replace(wish, command=())
@@ -69,7 +69,7 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
     examined = list(program.examine(wish.command, library, environment, limit_s)) if wish.command else []
     theirs = _mpi_of_program(examined)  # two installations may have libraries of one name
     gets = theirs.path if theirs is not None else own.mpi
-    yield mpi.starter(own.family, environment, limit_s, starter, bool(own.part), gets)
+    yield mpi.launcher(own.family, environment, limit_s, launcher, bool(own.part), gets)
     yield from software.variables(environment)
     yield program.preloaded(environment)
     yield software.hints(environment, limit_s)
@@ -90,7 +90,7 @@ def _of_job(
     answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
     if job.rank == 0:
         return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart, program)
-    if answer.trouble:  # the starter may end the job when this rank leaves: rank 0 has to speak first
+    if answer.trouble:  # the launcher may end the job when this rank leaves: rank 0 has to speak first
         pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
 
@@ -122,7 +122,7 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
                 say(item)
         return
     except JobEnded:
-        last = bad("job.ended", "the starter has ended the job", "its own messages say why")
+        last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
     except Exception as error:  # what is known counts more than the failure of one check
         text = f"{type(error).__name__}: {error}"
         last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")
@@ -151,7 +151,7 @@ def doctor(
 ) -> None:
     """Examine whether the library works here, and under PROGRAM, and say what to do where it does not.
 
-    PROGRAM is not run. Under a starter the ranks are compared, and rank 0 prints:
+    PROGRAM is not run. Under a launcher the ranks are compared, and rank 0 prints:
 
     \b
       mpiio-ext doctor -- ./app

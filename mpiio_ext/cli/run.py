@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.lazy import complete_command, complete_hint
-from mpiio_ext.launchers import Launch, execute, let_rank_0_speak, plan, starter_family
+from mpiio_ext.launchers import Launch, execute, launcher_family, let_rank_0_speak, plan
 
 __all__ = ["plan_launch", "run", "select_library", "start"]
 
@@ -85,16 +85,16 @@ def _settings(hint: tuple[str, ...], hints_file: str | None, stats: str | None) 
 
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
-    """Return what to execute, with the library preloaded; a starter of the other MPI family is refused."""
+    """Return what to execute, with the library preloaded; a launcher of the other MPI family is refused."""
     from mpiio_ext._load import family as family_of_library
 
     family = family_of_library()
-    kind = starter_family(command[0], family)
+    kind = launcher_family(command[0], family)
     if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
         names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
         raise click.UsageError(
             f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
-            "use the starter of that MPI library, or the mpiio-ext of the other one"
+            "use the launcher of that MPI library, or the mpiio-ext of the other one"
         )
     return plan(command, library=library, settings=settings, family=family, environment=os.environ)
 
@@ -140,7 +140,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 def run(
     hint: tuple[str, ...], hints_file: str | None, stats: str | None, dry_run: bool, command: tuple[str, ...]
 ) -> None:
-    """Run PROGRAM, an unchanged MPI program or an MPI starter, with the extension under it.
+    """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
 
     Both ways work:
 

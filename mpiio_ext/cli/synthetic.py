@@ -1,6 +1,6 @@
 """Programs that carry out workload paths: what ``mpiio-ext tune --kernel`` and ``mpiio-ext advise`` start.
 
-A path is carried out by ``mpiio-ext pioneer replay`` behind the user's own starter. It prints how long its calls took,
+A path is carried out by ``mpiio-ext pioneer replay`` behind the user's own launcher. It prints how long its calls took,
 without starting Python and making input files; that is what runs are judged by.
 """
 
@@ -36,12 +36,12 @@ def file_of_kernel(text: str) -> Path:
     return Path(name).absolute()
 
 
-def replay_command(starter: Sequence[str], path: Path, folder: Path, *, time_scale: float = 1.0) -> tuple[str, ...]:
+def replay_command(launcher: Sequence[str], path: Path, folder: Path, *, time_scale: float = 1.0) -> tuple[str, ...]:
     """Return the command that carries a path out below a folder.
 
     Parameters
     ----------
-    starter : for example ``mpirun -n 4``.
+    launcher : for example ``mpirun -n 4``.
     """
     words = ["-m", "mpiio_ext", "pioneer", "replay", str(path), str(folder), "--time-scale", repr(time_scale)]
-    return (*starter, sys.executable, *words)
+    return (*launcher, sys.executable, *words)

@@ -37,13 +37,13 @@ def _folder(name: str) -> str:
 def _refuse_second_run(folder: Path) -> None:
     """End where the folder has traces of an earlier run: both would be read as one.
 
-    Ranks of one run may find traces of each other; those whose starter names the job leave that name in the folder.
+    Ranks of one run may find traces of each other; those whose launcher names the job leave that name in the folder.
     """
-    starters = ("SLURM_STEP_ID", "PMIX_NAMESPACE")
-    job = " ".join(os.environ.get(name, "") for name in ("SLURM_JOB_ID", *starters)).strip()
+    launchers = ("SLURM_STEP_ID", "PMIX_NAMESPACE")
+    job = " ".join(os.environ.get(name, "") for name in ("SLURM_JOB_ID", *launchers)).strip()
     started = any(name in os.environ for name in RANK_VARIABLES)
     mark = folder / ".run"
-    if started and not job:  # MPICH's starter names no job
+    if started and not job:  # MPICH's launcher names no job
         return
     if any(folder.glob("*.mpioxtrace")) and not (started and mark.exists() and mark.read_text().strip() == job):
         if not let_rank_0_speak(os.environ):
@@ -88,7 +88,7 @@ def trace(
     output: str, extension: bool, system_files: bool, only: tuple[str, ...], skip: tuple[str, ...], folders: bool,
     dry_run: bool, command: tuple[str, ...]
 ) -> None:
-    """Run PROGRAM, an unchanged program or an MPI starter, and record its MPI-IO, POSIX and stdio calls.
+    """Run PROGRAM, an unchanged program or an MPI launcher, and record its MPI-IO, POSIX and stdio calls.
 
     Both ways work:
 

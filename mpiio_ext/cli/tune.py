@@ -116,15 +116,15 @@ def _metric(kind: str, pattern: str | None, lower: bool) -> Metric:
         raise click.BadParameter(text, param_hint="--metric-regex") from error
 
 
-def _of_path(starter: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
+def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
     """Return the command that carries out the workload path of --kernel."""
     file = file_of_kernel(kernel)
     folder = Path(scratch or ".") / f"{file.stem}.replay"  # its own: a replay takes no folder with files of others
-    return replay_command(starter, file, folder.absolute())
+    return replay_command(launcher, file, folder.absolute())
 
 
 def _ranks_in(command: tuple[str, ...]) -> int:
-    """Return the number of ranks that a starter's options ask for; 4 where none is found."""
+    """Return the number of ranks that a launcher's options ask for; 4 where none is found."""
     for index, word in enumerate(command):
         match = re.fullmatch(r"(?:-n|-np|-c|--n|--np|--ntasks)(?:=(\d+))?", word)
         text = (match[1] or "".join(command[index + 1 : index + 2])) if match else ""
@@ -308,7 +308,7 @@ def _finish(result: Result, job: _Job, budget_s: float, output: Path, json_file:
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
-@click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the starter alone, "
+@click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the launcher alone, "
               "and the path is carried out by its ranks.")  # fmt: skip
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
@@ -353,7 +353,7 @@ def tune(
         by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it
         job = _Job(command=command, glob=glob, options=options, metric=metric, choose=chosen, served=by_calls)
         select_library(command)
-        plan_launch(command, str(get_library()), {})  # refuses the starter of another MPI library
+        plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         _check_library()
         if dry_run:
             _dry_run(job)

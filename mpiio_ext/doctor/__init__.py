@@ -1,7 +1,7 @@
 """What ``mpiio-ext doctor`` finds out: whether the library can work here, for a program, and what to do where not.
 
 Problem. Where this library does nothing, or its speed is not there, the cause lies mostly outside of it: a static
-program, another MPI, a starter that does not pass ``LD_PRELOAD`` on, a file system without coherence, 64 KiB of
+program, another MPI, a launcher that does not pass ``LD_PRELOAD`` on, a file system without coherence, 64 KiB of
 ``/dev/shm``. Each has its own symptom, and several have none.
 
 Method. Every question is put to what decides it, not inferred: the dynamic linker says what a program's

@@ -33,7 +33,7 @@ _PROBES = Path(__file__).with_name("probes.py")
 
 
 class JobEnded(Exception):  # noqa: N818  (no error of this program)
-    """The starter of the job has asked this process to end."""
+    """The launcher of the job has asked this process to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,12 +161,12 @@ def ask(
     words : its arguments.
     environment : complete environment of the child; None for that of this process.
     limit_s : seconds after which the child is killed.
-    inherit : as of `run_limited`; the question is the job's, and what is told counts even if the starter ends it.
+    inherit : as of `run_limited`; the question is the job's, and what is told counts even if the launcher ends it.
 
     Raises
     ------
     JobEnded
-        The starter ends the job; not with `inherit`.
+        The launcher ends the job; not with `inherit`.
     """
     with tempfile.TemporaryFile() as told:
         number = told.fileno()
@@ -182,11 +182,11 @@ def ask(
         except JobEnded:
             if not inherit:
                 raise
-            trouble, printed = "the starter ended the job", b""  # what its ranks have told is worth more than haste
+            trouble, printed = "the launcher ended the job", b""  # what its ranks have told is worth more than haste
         return Answer(values=_values(told), trouble=trouble, said=printed[-_SAID_BYTES:].decode(errors="replace"))
 
 
 def pause(seconds: float) -> None:
-    """Wait, unless the starter ends the job."""
+    """Wait, unless the launcher ends the job."""
     with contextlib.suppress(JobEnded):
         time.sleep(seconds)

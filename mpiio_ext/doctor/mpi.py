@@ -11,18 +11,18 @@ from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
 from mpiio_ext.common.units import size_text
-from mpiio_ext.doctor import linker, starters
+from mpiio_ext.doctor import launchers, linker
 from mpiio_ext.doctor.children import Answer, ask, run_limited
 from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.reach import SOMEBODY_ELSE
 
-__all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "starter", "take_part"]
+__all__ = ["Job", "Own", "Theirs", "examine_job", "examine_library", "job_of", "launcher", "take_part"]
 
-#: In which starters tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
+#: In which launchers tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "the standard ABI of MPI"}
-#: Starters by names that say of which MPI they are.
-_STARTERS = {"openmpi": ("mpirun.openmpi", "orterun", "prterun"), "mpich": ("mpirun.mpich", "mpiexec.hydra"),
+#: Launchers by names that say of which MPI they are.
+_LAUNCHERS = {"openmpi": ("mpirun.openmpi", "orterun", "prterun"), "mpich": ("mpirun.mpich", "mpiexec.hydra"),
              "mpiabi": ("mpiexec.hydra",)}  # fmt: skip
 _DEBIAN_MPICH = ("usr/lib/*/libmpich.so.12", "usr/lib64/libmpich.so.12")
 _NEEDLES = (
@@ -36,13 +36,13 @@ _NEEDLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the starter says of this process.
+    """What the launcher says of this process.
 
     Attributes
     ----------
-    size : ranks of the job; 1 where no starter is seen.
+    size : ranks of the job; 1 where no launcher is seen.
     rank : number of this process.
-    launched : whether a starter has started it.
+    launched : whether a launcher has started it.
     """
 
     size: int
@@ -91,7 +91,7 @@ class Own:
 
 
 def job_of(environment: Mapping[str, str]) -> Job:
-    """Return what the starter says of this process by its variables."""
+    """Return what the launcher says of this process by its variables."""
     from mpiio_ext.launchers import launched_rank
 
     sizes = [int(environment[name]) for name in _SIZES if environment.get(name, "").isdecimal()]
@@ -195,14 +195,14 @@ def _first(names: Sequence[str], environment: Mapping[str, str]) -> str | None:
 
 
 def _fits(family: str, theirs: str, text: str) -> bool:
-    """Return whether a starter of a family starts programs of another one, as far as that is known."""
+    """Return whether a launcher of a family starts programs of another one, as far as that is known."""
     if family == "mpiabi":  # MPICH has that ABI from 5 on, Open MPI from 6 on
         return theirs == "mpich" or re.search(r"(?:Open MPI|PRRTE|prte)\D*[1-5]\.", text) is None
     return theirs == family
 
 
 def _says(text: str) -> str:
-    """Return the family of a starter by what it prints for --version, "" where it does not say."""
+    """Return the family of a launcher by what it prints for --version, "" where it does not say."""
     if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
         return "openmpi"
     return "mpich" if "HYDRA" in text or "Intel(R) MPI" in text else ""
@@ -213,16 +213,16 @@ def _version_of(path: str, environment: Mapping[str, str], limit_s: float) -> st
 
 
 def _beside(library: str, family: str, environment: Mapping[str, str], limit_s: float) -> tuple[str, str]:
-    """Return the starter of an MPI library's installation, and the library's release; "" where they are not known."""
+    """Return the launcher of an MPI library's installation, and the library's release; "" where they are not known."""
     if not library or not Path(library).is_file():
         return "", ""
     told = ask("library_version", library, environment=environment, limit_s=limit_s).values.get("version")
-    release = starters.release_of(str(told or ""))
-    found = starters.beside(Path(library), family, release, lambda path: _version_of(path, environment, limit_s))
+    release = launchers.release_of(str(told or ""))
+    found = launchers.beside(Path(library), family, release, lambda path: _version_of(path, environment, limit_s))
     return found, release
 
 
-def starter(
+def launcher(
     family: str,
     environment: Mapping[str, str],
     limit_s: float = 20.0,
@@ -230,23 +230,23 @@ def starter(
     of_wheel: bool = False,
     library: str = "",
 ) -> Finding:
-    """Return whether the starter is that of the library's MPI, and of the same installation.
+    """Return whether the launcher is that of the library's MPI, and of the same installation.
 
     Parameters
     ----------
     family : of the library.
-    environment : with the PATH that counts, and in a job with what its starter has left there.
-    limit_s : seconds that the starter may take for its version.
-    named : starter of the command line; "" for the one that has started this process, or else the one on PATH.
+    environment : with the PATH that counts, and in a job with what its launcher has left there.
+    limit_s : seconds that the launcher may take for its version.
+    named : launcher of the command line; "" for the one that has started this process, or else the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
     library : file of the MPI library that the program gets, or else this library; "" where it is not known.
     """
-    job = None if named else starters.of_job(environment)
+    job = None if named else launchers.of_job(environment)
     own, release = _beside(library, family, environment, limit_s)
     if job is not None:
         return _of_job(family, job, environment, limit_s, of_wheel, own)
-    named = named or ("srun" if starters.by_srun(environment) else "")
-    key, path = "mpi.starter", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
+    named = named or ("srun" if launchers.by_srun(environment) else "")
+    key, path = "mpi.launcher", _first([named] if named else ["mpirun", "mpiexec", "srun"], environment)
     if path is not None and Path(path).name == "srun":
         return good(key, f"{path}", "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
     if path is None:
@@ -256,9 +256,9 @@ def starter(
     facts = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
         return _misfit(f"{path} is", family, theirs, environment, of_wheel, facts, own)
-    other = starters.release_of(text)
+    other = launchers.release_of(text)
     if release and other and other != release:
-        advice = f"use {own}" if own else f"use the starter of {library}"
+        advice = f"use {own}" if own else f"use the launcher of {library}"
         text = f"{path} is of {_FAMILIES.get(theirs, theirs)} {other}, the MPI library of {release} ({library})"
         follows = "with another release ranks may not find each other"
         return warn(key, text, f"{advice}: {follows}", own=own or None, **facts)
@@ -266,16 +266,16 @@ def starter(
 
 
 def _of_job(
-    family: str, job: starters.Starter, environment: Mapping[str, str], limit_s: float, of_wheel: bool, own: str
+    family: str, job: launchers.Launcher, environment: Mapping[str, str], limit_s: float, of_wheel: bool, own: str
 ) -> Finding:
     """Return whether what has started this process is of the library's MPI."""
     facts = {"path": job.path or None, "family": job.family, "job": True}
-    said = f"this job was started by {job.path or 'a starter'}"
+    said = f"this job was started by {job.path or 'a launcher'}"
     asked = family == "mpiabi" and job.family == "openmpi"  # only then its number counts
     text = _version_of(job.path, environment, limit_s) if job.path and asked else ""
     if family and not _fits(family, job.family, text):
         return _misfit(f"{said},", family, job.family, environment, of_wheel, facts, own)
-    return good("mpi.starter", f"{said}, {_FAMILIES[job.family]}", **facts)
+    return good("mpi.launcher", f"{said}, {_FAMILIES[job.family]}", **facts)
 
 
 def _misfit(
@@ -287,12 +287,12 @@ def _misfit(
     facts: dict[str, Any],
     own: str = "",
 ) -> Finding:
-    right = own or _first(_STARTERS.get(family, ()), environment)
-    use = f"use {right}" if right else "use the starter of that MPI"
+    right = own or _first(_LAUNCHERS.get(family, ()), environment)
+    use = f"use {right}" if right else "use the launcher of that MPI"
     ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
     other = "" if of_wheel else ", or the mpiio_ext of the other one"
     return bad(
-        "mpi.starter",
+        "mpi.launcher",
         f"{said} of {_FAMILIES[theirs]}, {ours} for {_FAMILIES[family]}",
         f"{use}{other}; of one started by the wrong one every rank is alone",
         **facts,
@@ -365,7 +365,7 @@ def examine_job(
     Parameters
     ----------
     answer : of rank 0.
-    job : what the starter said.
+    job : what the launcher said.
     family : that the library was built for.
     write, spawn : whether these were asked for.
     apart : whether a wheel's library was chosen for a program that is none in Python: mpi4py's MPI may be another one.
@@ -374,7 +374,7 @@ def examine_job(
     Notes
     -----
     Where mpi4py has another MPI than the program nothing of it is an error of the program's: it is a warning at most,
-    and where its ranks do not find each other, which under the program's starter they cannot, it is left out.
+    and where its ranks do not find each other, which under the program's launcher they cannot, it is left out.
     """
     seen = _Seen(answer, job, family, apart, program)
     seen.findings.append(_version(seen))
@@ -498,8 +498,8 @@ def _started(seen: _Seen) -> Finding:
     if job.launched and found != job.size:
         return bad(
             key,
-            f"the starter has started {job.size} ranks, MPI sees {found}",
-            "every rank is alone: the starter is of another MPI than the library, or Slurm's --mpi is wrong",
+            f"the launcher has started {job.size} ranks, MPI sees {found}",
+            "every rank is alone: the launcher is of another MPI than the library, or Slurm's --mpi is wrong",
             **facts,
         )
     return good(key, f"MPI starts, {found} rank{'s' if found > 1 else ''}", **facts)

@@ -1,6 +1,6 @@
 """Whether the library is under a program, or can be put there.
 
-Algorithm. Of a command line the starter and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
+Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
 The program's file tells whether a library can be put under it at all; then the dynamic linker is asked twice, without
 this library and as ``mpiio-ext run`` would start the program: which MPI library it gets, and what its calls of MPI-IO
 are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
@@ -21,7 +21,7 @@ from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import ask, run_limited
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.mpi import family_of
-from mpiio_ext.launchers import plan, starter_family
+from mpiio_ext.launchers import launcher_family, plan
 
 __all__ = ["Target", "examine", "program_of", "without"]
 
@@ -93,16 +93,16 @@ def _behind_run(words: Sequence[str]) -> list[str]:
 
 
 def program_of(command: Sequence[str]) -> tuple[list[str], str]:
-    """Return the program that a command line starts, with its arguments, and its starter, "" for none.
+    """Return the program that a command line starts, with its arguments, and its launcher, "" for none.
 
-    Behind a starter the first word that is an executable file is taken for the program: values of its options mostly
+    Behind a launcher the first word that is an executable file is taken for the program: values of its options mostly
     are none. ``env`` with its settings and ``mpiio-ext run`` are passed over.
     """
-    words, starter = list(command), ""
+    words, launcher = list(command), ""
     while words:
         name = Path(words[0]).name
-        if starter_family(words[0], "openmpi") is not None:
-            starter = words[0]
+        if launcher_family(words[0], "openmpi") is not None:
+            launcher = words[0]
             places = [i for i, word in enumerate(words[1:], 1) if not word.startswith("-") and _executable(word)]
             words = words[places[0] :] if places else []
         elif [name, *words[1:2]] == _RUN:
@@ -113,7 +113,7 @@ def program_of(command: Sequence[str]) -> tuple[list[str], str]:
                 words = words[1:]
         else:
             break
-    return words, starter
+    return words, launcher
 
 
 def without(environment: Mapping[str, str]) -> dict[str, str]:
@@ -191,12 +191,12 @@ def examine(
 
     Parameters
     ----------
-    command : program with arguments, possibly behind a starter.
+    command : program with arguments, possibly behind a launcher.
     library : path of libmpiio_ext.so.
     environment : that the program would be started in.
     limit_s : seconds that each question may take.
     """
-    words, starter = program_of(command)
+    words, launcher = program_of(command)
     if not words:
         return [bad("program.found", f"{' '.join(command)}: no program in it", "name the program itself")]
     path, script, problem = _resolve(words[0])
@@ -204,7 +204,7 @@ def examine(
         return [problem] if problem else []
     target = Target(name=words[0], path=path, script=script, library=library, environment=environment, limit_s=limit_s)
     kind = f"a script for {path}" if script else str(path)
-    behind = f", started by {starter}" if starter else ""
+    behind = f", started by {launcher}" if launcher else ""
     found = [
         good(
             "program.found",
@@ -212,7 +212,7 @@ def examine(
             name=words[0],
             path=str(path),
             script=None if script is None else str(script),
-            starter=starter or None,
+            launcher=launcher or None,
         )
     ]
     return found + _loading(target)

@@ -34,7 +34,7 @@ class Lines:
     Parameters
     ----------
     stream : where to.
-    colors : whether a terminal gets colours. Starters give ranks a terminal of their own, whatever reads it in the end.
+    colors : whether a terminal gets colours. Launchers give ranks a terminal of their own, whoever reads it.
     """
 
     def __init__(self, stream: IO[str], colors: bool = True) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["decide", "examine", "folder_of", "nearest"]
 
-#: In which starters tell how many ranks a node has.
+#: In which launchers tell how many ranks a node has.
 _HERE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
 _LITTLE = 64 * 2**20
 _LOCKS = {

@@ -30,7 +30,7 @@ class Subject:
 
     Attributes
     ----------
-    command : program or starter with arguments.
+    command : program or launcher with arguments.
     metric : by which runs were judged.
     glob : files for which hints were searched.
     present : hints in force in the baseline; None when it did not end.

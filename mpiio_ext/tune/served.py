@@ -9,7 +9,7 @@ Algorithm. ``mpiio-ext pioneer replay --orders`` stays: rank 0 reads an order a 
            pages of a file that is closed, so that no run finds what another has left. The time of a start is not
            counted as a run's.
 Guarantee. A run that exceeds its limit, or a job that ends, is ended with all its processes, and the next run starts
-           another. Where the starter hands no input on, every run has a start of its own.
+           another. Where the launcher hands no input on, every run has a start of its own.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class ServedRunner:
         return self._jobs[delegates]
 
     def _served(self, setting: Setting, number: int, limit_s: float, keep: bool) -> Outcome | None:
-        """Run once; None: this starter hands no input on."""
+        """Run once; None: this launcher hands no input on."""
         stem, delegates = self._alone.log / f"{number:04d}", delegates_of(setting)
         variables, without = self._alone.settle(setting, stem)
         began_s, is_first = time.monotonic(), not self._jobs

@@ -52,7 +52,7 @@ _NOT_OURS = frozenset(
         "mpiox_delegate_owners",
         "mpiox_delegate_scheduler",
         "mpiox_delegate_quantum",
-        "mpiox_delegate_window",
+        "mpiox_delegate_time_slice",
         "mpiox_delegate_patience",
         "mpiox_delegate_weight",
         "mpiox_arbiter",

@@ -3,8 +3,8 @@
 The program is started as `mpiio-ext run` starts it. What it prints, its hints and its statistics are files of the log
 folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
 a session of its own, and every process of it that lives on this machine carries a marker in its environment: a run that
-exceeds its limit is asked to end (the starter then ends its ranks on all nodes), and what is left after a grace period
-is killed, even where a starter has put ranks into groups of their own: `mpiio_ext.launched`.
+exceeds its limit is asked to end (the launcher then ends its ranks on all nodes), and what is left after a grace period
+is killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.launched`.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Runner(Protocol):
 
 
 def status_text(status: int) -> str:
-    """Return an exit status for people; starters pass on 128 + signal of a killed rank."""
+    """Return an exit status for people; launchers pass on 128 + signal of a killed rank."""
     if 128 < status < 128 + signal.NSIG:
         with contextlib.suppress(ValueError):
             return f"exit status {status}: a process was ended by {signal.Signals(status - 128).name}"

@@ -24,7 +24,7 @@ import numpy as np
 from model.history import MOST_RANKS, History, initial
 from model.oracle import judge
 from model.settings import Setting
-from support.launch import MARKER, PATIENCE, base_environment, end_marked, marked_processes, starter
+from support.launch import MARKER, PATIENCE, base_environment, end_marked, launcher, marked_processes
 from support.processes import is_delegate, words
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
@@ -95,7 +95,7 @@ class Pool:
             pathlib.Path(self.folder, "site").write_text(self.setting.site, encoding="utf-8")
         listener = Listener(address, "AF_UNIX", backlog=self.ranks)
         self.process = subprocess.Popen(
-            [str(starter()), "-n", str(self.ranks), *program],
+            [str(launcher()), "-n", str(self.ranks), *program],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=self.log,

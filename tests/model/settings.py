@@ -66,7 +66,7 @@ MORE = {
     "delegates, every rank": delegated(SMALL, "mpiox_delegate_threads=2", count="100%"),
     "delegates, short transfers": delegated(SMALL, MPIOX_FAULT="op=write,short=700;op=read,short=900"),
     "delegates, scheduler": delegated(SMALL, "mpiox_delegate_scheduler=wfq", "mpiox_delegate_quantum=8k"),
-    "delegates, time windows": delegated(SMALL, "mpiox_delegate_scheduler=twins", "mpiox_delegate_window=500",
+    "delegates, time windows": delegated(SMALL, "mpiox_delegate_scheduler=twins", "mpiox_delegate_time_slice=500",
                                          "mpiox_delegate_patience=20", "striping_factor=3", "striping_unit=4k"),
 }
 
@@ -101,6 +101,6 @@ def random_setting(number: int) -> Setting:
     if rng.random() < 0.5:
         hints.append(f"mpiox_delegate_scheduler={rng.choice(SCHEDULERS)}")
         hints.append(f"mpiox_delegate_quantum={rng.choice(['1k', '8k', '64k', '4m'])}")
-        hints.append(f"mpiox_delegate_window={rng.choice([0, 100, 1000])}")
+        hints.append(f"mpiox_delegate_time_slice={rng.choice([0, 100, 1000])}")
         hints.append(f"mpiox_delegate_patience={rng.choice([0, 1, 1000])}")
     return delegated(*hints, mode=rng.choice(["thread", "thread", "spawn"]), count=count, **environment)

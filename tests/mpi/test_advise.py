@@ -12,7 +12,7 @@ import pytest
 
 from mpiio_ext.pioneer.path import WorkloadPath
 from support.cbuild import mpi_program, slow_storage
-from support.launch import Launch, base_environment, run_bounded, starter
+from support.launch import Launch, base_environment, launcher, run_bounded
 from support.pioneer_paths import EVERYTHING, save
 
 pytest.importorskip("optuna", reason="tuning needs Optuna")
@@ -31,7 +31,7 @@ def command(folder: pathlib.Path, *words: str, timeout_s: float = 300.0, **varia
 
 
 def btio(path: pathlib.Path) -> list[str]:
-    return [str(starter()), "-n", "4", os.fspath(mpi_program("btio_like")), str(path), "13", "3"]
+    return [str(launcher()), "-n", "4", os.fspath(mpi_program("btio_like")), str(path), "13", "3"]
 
 
 def one_line(launch: Launch, name: str) -> str:
@@ -73,16 +73,16 @@ def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
 
 def test_programs_that_cannot_be_advised(tmp_path: pathlib.Path) -> None:
     """One line says why: no MPI-IO, a failure of its own with its status, a time limit, no program."""
-    quiet = [str(starter()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
+    quiet = [str(launcher()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
     assert "moves no data through MPI-IO" in one_line(command(tmp_path, "advise", "--", *quiet), "advise")
-    broken = [str(starter()), "-n", "2", sys.executable, "-c", "import sys; from mpi4py import MPI; sys.exit(7)"]
+    broken = [str(launcher()), "-n", "2", sys.executable, "-c", "import sys; from mpi4py import MPI; sys.exit(7)"]
     launch = command(tmp_path, "advise", "--", *broken)
     assert "the program fails as it is, under the tracer" in one_line(launch, "advise")
     assert launch.returncode == 7
-    slow = [str(starter()), "-n", "1", sys.executable, "-c", "import time; time.sleep(60)"]
+    slow = [str(launcher()), "-n", "1", sys.executable, "-c", "import time; time.sleep(60)"]
     text = one_line(command(tmp_path, "advise", "--trace-limit", "1s", "--", *slow), "advise")
     assert "did not end within 1 s" in text
-    launch = command(tmp_path, "advise", "--", str(starter()), "-n", "1", "./no-such-program")
+    launch = command(tmp_path, "advise", "--", str(launcher()), "-n", "1", "./no-such-program")
     assert launch.returncode == 2, launch.describe()
     assert "where does the program begin?" in launch.stderr
     launch = command(tmp_path, "advise", "--pairs", "3", "--", *quiet)
@@ -102,27 +102,27 @@ def test_a_short_budget_says_what_it_takes(tmp_path: pathlib.Path) -> None:
 
 
 def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
-    """The starter is enough; what cannot be is said at once."""
+    """The launcher is enough; what cannot be is said at once."""
     save(EVERYTHING, tmp_path / "all.parquet")
     words = ["tune", "--kernel", f"pioneer:{tmp_path / 'all.parquet'}"]
-    dry = command(tmp_path, *words, "--dry-run", "--", str(starter()), "-n", "3")
+    dry = command(tmp_path, *words, "--dry-run", "--", str(launcher()), "-n", "3")
     assert dry.returncode == 0, dry.describe()
     assert "space for 3 ranks" in dry.stdout
     words += [*SHORT, "--json", "found.json", "--scratch", "here"]
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine").write_text("not the tuner's")
-    launch = command(tmp_path, *words, "--", str(starter()), "-n", "3")
+    launch = command(tmp_path, *words, "--", str(launcher()), "-n", "3")
     assert launch.returncode == 0, launch.describe()
     found = json.loads((tmp_path / "found.json").read_text())
     assert "calls in ([0-9.]+) s" in found["metric"]
-    assert found["command"][:3] == [str(starter()), "-n", "3"]
+    assert found["command"][:3] == [str(launcher()), "-n", "3"]
     assert len([run for run in found["runs"] if run["status"] == "ok"]) >= 2
     assert (tmp_path / "here" / "mine").read_text() == "not the tuner's"
     made = sorted(item.name for item in (tmp_path / "here" / "all.replay").iterdir() if not item.name.startswith("."))
     assert made == ["all", "in.txt", "out", "own.0", "own.1", "own.2"]
-    launch = command(tmp_path, "tune", "--kernel", "pioneer:missing", "--", str(starter()), "-n", "3")
+    launch = command(tmp_path, "tune", "--kernel", "pioneer:missing", "--", str(launcher()), "-n", "3")
     assert (launch.returncode, "there is no file missing" in launch.stderr) == (2, True), launch.describe()
-    launch = command(tmp_path, "tune", "--kernel", "ior", "--", str(starter()), "-n", "3")
+    launch = command(tmp_path, "tune", "--kernel", "ior", "--", str(launcher()), "-n", "3")
     assert (launch.returncode, "is not of the form pioneer:FILE" in launch.stderr) == (2, True), launch.describe()
 
 
@@ -157,7 +157,7 @@ def test_orders_are_carried_out_like_starts(tmp_path: pathlib.Path) -> None:
     (tmp_path / "orders").write_text("".join(json.dumps(order) + "\n" for order in orders))
     words = [COMMAND, "run", "--", sys.executable, "-m", "mpiio_ext", "pioneer", "replay"]
     words += [str(tmp_path / "all.parquet"), str(tmp_path / "here"), "--orders"]
-    line = " ".join([str(starter()), "-n", "3", *words])
+    line = " ".join([str(launcher()), "-n", "3", *words])
     launch = run_bounded(["sh", "-c", f"{line} < orders"], env={**base_environment(), "MPIOX_STATS": "1"},
                          timeout_s=120, cwd=tmp_path, check=False)  # fmt: skip
     assert launch.returncode == 0, launch.describe()

@@ -22,7 +22,7 @@ import pytest
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.arbiter.mapfile import Map
 from support import strangers
-from support.launch import mpi_family, starter
+from support.launch import launcher, mpi_family
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -97,7 +97,7 @@ def kill_delegates(
     rng = random.Random(f"{ranks} {per_node}")
     file = folder.parent / "file"
     program = [sys.executable, PROGRAMS / "delegates_remapped.py", file, "6", "200"]
-    command = [str(starter()), "-n", str(ranks), *map(str, program)]
+    command = [str(launcher()), "-n", str(ranks), *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
     with job(command, folder.parent / "log", environment(folder, per_node)) as running, beside(running):
@@ -130,7 +130,7 @@ def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pa
     file = folder.parent / "file"
     program = [sys.executable, PROGRAMS / "delegates_remapped_deaths.py", file, "6"]
     victims = (0, 2)
-    command = [str(starter()), goes_on, "-n", "4", *map(str, program)]
+    command = [str(launcher()), goes_on, "-n", "4", *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
     with job(command, folder.parent / "log", environment(folder)) as running:
@@ -163,7 +163,7 @@ def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pa
 def test_old_owners_die(extension: str, folder: pathlib.Path, per_node: int) -> None:
     """A rank that was not told of a move asks a dead delegate: it must find the new owner, and not go to the file."""
     file = folder.parent / "file"
-    command = [str(starter()), "-n", "2", sys.executable, str(PROGRAMS / "delegates_remapped_heirs.py"), str(file)]
+    command = [str(launcher()), "-n", "2", sys.executable, str(PROGRAMS / "delegates_remapped_heirs.py"), str(file)]
     with job(command, folder.parent / "log", environment(folder, per_node)) as running:
         wait_until(running, pathlib.Path(f"{file}.written").exists, "nothing is written")
         pids = json.loads(pathlib.Path(f"{file}.written").read_text())

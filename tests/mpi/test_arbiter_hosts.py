@@ -44,7 +44,7 @@ def test_ranges_move_between_hosts(cluster: hosts.Cluster, mode: str) -> None:
     folder, file = cluster.folder / f"arbiter_{mode}", cluster.folder / f"file_{mode}"
     program = [sys.executable, PROGRAMS / "delegates_remapped.py", file, "5", "300"]
     hints = f"*:mpiox_delegates={POOL}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
-    command = [*cluster.starter(HOSTS, 1), *cluster.program(program)]
+    command = [*cluster.launcher(HOSTS, 1), *cluster.program(program)]
     said: list[str] = []
     seen: dict[str, announcements.Announcement] = {}
     with (

@@ -20,7 +20,7 @@ import pytest
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.mapfile import Map
 from mpiio_ext.delegates.arbiter.settings import Settings
-from support.launch import base_environment, python_run, starter
+from support.launch import base_environment, launcher, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -60,7 +60,7 @@ def start(
     """Start a job that follows the arbiter."""
     hints = f"*:mpiox_delegates={delegates}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
     words = [str(program), str(folder.parent / name), str(seconds), str(least), *stop]
-    launch = [str(starter()), "-n", str(ranks), sys.executable, *words]
+    launch = [str(launcher()), "-n", str(ranks), sys.executable, *words]
     environment = {**base_environment(), "MPIOX_HINTS": hints, **more}
     return subprocess.Popen(launch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from mpiio_ext.delegates.arbiter import mapfile
-from support.launch import base_environment, starter
+from support.launch import base_environment, launcher
 
 pytestmark = pytest.mark.mpi
 
@@ -51,7 +51,7 @@ def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
             wait(lambda: jobs() == ["slurm-4711"])
             hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={folder}:mpiox_arbiter_name=flow"
             words = [sys.executable, str(PROGRAM), str(tmp_path / "file"), "1", "0", str(stop)]
-            job = subprocess.Popen([str(starter()), "-n", "2", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            job = subprocess.Popen([str(launcher()), "-n", "2", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True, env={**base_environment(), **SLURM, "MPIOX_HINTS": hints})
             wait(lambda: len(jobs()) == 1 and jobs() != ["slurm-4711"])
             (announced,) = [path for path in (folder / "jobs").iterdir() if not path.name.startswith(".")]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.launch import marked_processes, starter
+from support.launch import launcher, marked_processes
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -40,7 +40,7 @@ def test_all_ranks_end(extension: str, tmp_path: pathlib.Path, moment: str, dela
     """The group of the launcher gets the signal, as from a terminal; then no process of the launch is left."""
     data, output = tmp_path / "data", tmp_path / "results"
     data.mkdir()
-    command = [str(starter()), "-n", "4", sys.executable, "-m", "mpiio_ext.bench", "--quick", "--repetitions", "500",
+    command = [str(launcher()), "-n", "4", sys.executable, "-m", "mpiio_ext.bench", "--quick", "--repetitions", "500",
                "--workload", "interleaved,block3d", "--path", str(data), "--output", str(output)]
     with job(command, tmp_path / "log") as bench:
         until = time.monotonic() + LIMIT_S

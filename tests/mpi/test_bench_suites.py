@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from support.launch import base_environment, run_bounded, starter
+from support.launch import base_environment, launcher, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -235,7 +235,7 @@ def test_commands_without_mpi_say_what_is_wrong(family, tmp_path):
 
 SRUN = """#!/bin/bash
 while [[ $1 == --mpi=* ]]; do shift; done
-exec {starter} -n 2 "$@"
+exec {launcher} -n 2 "$@"
 """
 
 
@@ -243,7 +243,7 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
     """The script of `slurm`, with a stand-in for srun: it runs, archives, and does not run twice."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "srun").write_text(SRUN.format(starter=starter()))
+    (folder / "srun").write_text(SRUN.format(launcher=launcher()))
     (folder / "srun").chmod(0o755)
     alone(tmp_path, "slurm", "--suite", small, "--nodes", "1", "--ranks-per-node", "2", "--time", "10", "--mpi", "pmix",
           "--path", tmp_path, "--archive", "kept", "--output", "job.sh", "--", "-r", "1", "--no-plot")
@@ -388,7 +388,7 @@ def test_killed_rank_ends_the_launch_and_frees_the_lock(bench, script, small, tm
 def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
     """The lock of a launch that was ended from outside does not stay."""
     held = tmp_path / "kept" / ".suite.lock"
-    command = [str(starter()), "-n", "2", sys.executable, *BENCH, "--suite", str(small), "--archive", "kept", "-r",
+    command = [str(launcher()), "-n", "2", sys.executable, *BENCH, "--suite", str(small), "--archive", "kept", "-r",
                "1000", "--path", str(tmp_path), "--no-plot", "--no-report"]
     process = subprocess.Popen(command, env=base_environment(), cwd=tmp_path, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, start_new_session=True)

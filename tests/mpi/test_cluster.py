@@ -169,7 +169,7 @@ def test_killed_ranks_of_a_host(bring: Bring, tmp_path: pathlib.Path, victims: i
     """One or all ranks of a host are killed amid collectives: the launcher ends the job, and nothing is left."""
     cluster = bring(2)
     program = [sys.executable, str(PROGRAM), str(cluster.folder), "killed", "1000000"]
-    with job([*cluster.starter(4, 2), *cluster.program(program)], tmp_path / "log") as running:
+    with job([*cluster.launcher(4, 2), *cluster.program(program)], tmp_path / "log") as running:
         await_turns(running, 2)
         ranks = ranks_on(cluster, 2, running.marker)
         assert len(ranks) == 2, ranks
@@ -209,7 +209,7 @@ def test_cut_link(bring: Bring, family: str, tmp_path: pathlib.Path) -> None:
     watch = ["keepalive_time", "5", "keepalive_intvl", "2", "keepalive_probes", "2"]
     pairs = zip(watch[::2], watch[1::2], strict=True)
     options = [word for name, value in pairs for word in ("--mca", f"oob_tcp_{name}", value)]
-    start = cluster.starter(4, 2, options=options if family == "openmpi" else [])
+    start = cluster.launcher(4, 2, options=options if family == "openmpi" else [])
     program = [sys.executable, str(ENDLESS), str(cluster.folder / "cut")]
     limit = {"MPIOX_HINTS": "*:mpiox_wait_limit=6"}
     with job([*start, *cluster.program(program)], tmp_path / "log", limit) as running:

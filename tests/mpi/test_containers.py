@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, library_path, run_bounded, starter
+from support.launch import Launch, base_environment, launcher, library_path, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -146,7 +146,7 @@ def go(folder: pathlib.Path, ranks: int, limit: Limit, *, hints: str = "", ours:
         environment |= {"MPIOX_STATS_FILE": str(statistics)}
         preload = ["env", f"LD_PRELOAD={library_path()}"]
     program = [*preload, os.fspath(mpi_program("contained")), str(file), *limit.words]
-    command = [str(starter()), "-n", str(ranks), *limit.before, *program]
+    command = [str(launcher()), "-n", str(ranks), *limit.before, *program]
     launch = run_bounded(command, env=environment, timeout_s=LIMIT_S, check=False)
     found = re.findall(r"^step (\S+)((?: -?\d+)+)$", launch.stdout, re.MULTILINE)
     lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()] if statistics.exists() else []

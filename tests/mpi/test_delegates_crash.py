@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import library_path, starter
+from support.launch import launcher, library_path
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -139,7 +139,7 @@ def crash(folder: pathlib.Path, death: Death) -> tuple[str, list[int]]:
     counters = folder / "progress"
     counters.write_bytes(bytes(4096))
     program = [mpi_program("delegates_crash"), folder / "file", counters, str(WORK[death.level]), str(PAUSE_US)]
-    command = [str(starter()), "-n", str(death.ranks), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    command = [str(launcher()), "-n", str(death.ranks), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
     env = {"MPIOX_HINTS": death.hints(), "MPIOX_RANKS_PER_NODE": str(death.per_node), "MPIOX_STATS": "1"}
     with (
         counters.open("r+b") as file,

@@ -155,7 +155,7 @@ class Run:
         """Return the command line."""
         words = [mpi_program("delegates_crash"), cluster.folder / "file", cluster.folder / "progress"]
         places = {1: 2, 2: 2, 3: 0}
-        start = cluster.starter(4, places, options=options)
+        start = cluster.launcher(4, places, options=options)
         return [*start, *cluster.program([*words, str(self.records), str(self.pause_us)])]
 
     def hints(self) -> str:

@@ -28,12 +28,12 @@ from support.launch import (
     Launch,
     base_environment,
     end_marked,
+    launcher,
     library_path,
     marked_processes,
     mpi_run,
     python_run,
     run_bounded,
-    starter,
 )
 
 pytestmark = pytest.mark.mpi
@@ -259,7 +259,7 @@ def test_no_free_slots(extension: str, family: str, tmp_path: pathlib.Path) -> N
     if family != "openmpi":
         pytest.skip("MPICH's mpiexec has no slots")
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
-    command = [str(starter()), "--host", "localhost:2", "-n", "2", "env", f"LD_PRELOAD={library_path()}", *program]
+    command = [str(launcher()), "--host", "localhost:2", "-n", "2", "env", f"LD_PRELOAD={library_path()}", *program]
     env = base_environment() | hints("spawn", "3") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
     launch = run_bounded(command, env=env, timeout_s=60)
     assert failed_checks(launch.stdout, 5) == set(), launch.describe()
@@ -270,7 +270,7 @@ def test_ranks_without_the_library(extension: str, tmp_path: pathlib.Path) -> No
     """Some programs of one mpiexec line lack it: there are no delegates, and nobody waits for anybody."""
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "end"]
     with_library = ["env", f"LD_PRELOAD={library_path()}", *program]
-    command = [str(starter()), "-n", "1", *with_library, ":", "-n", "2", *program]
+    command = [str(launcher()), "-n", "1", *with_library, ":", "-n", "2", *program]
     launch = run_bounded(command, env=base_environment() | hints("thread"), timeout_s=60, check=False)
     assert not launch.timed_out, launch.describe()
     assert "ok end" in launch.stdout, launch.describe()
@@ -300,7 +300,7 @@ def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Pat
     if family != "openmpi":
         pytest.skip("MPICH's mpiexec has no slots")
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "children"]
-    command = [str(starter()), "--host", "localhost:4", "-n", "2", "-x", "MPIOX_HINTS"]
+    command = [str(launcher()), "--host", "localhost:4", "-n", "2", "-x", "MPIOX_HINTS"]
     command += ["-x", f"LD_PRELOAD={library_path()}", *program]
     env = base_environment() | hints("spawn", "2") | {"OMPI_MCA_rmaps_base_oversubscribe": "0"}
     # While mpirun of Open MPI 4.1 reaps processes that were spawned it may lose the next spawn, about once in a hundred
@@ -323,7 +323,7 @@ def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], program: Seq
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(starter()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program],
+            [str(launcher()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program],
             env={**base_environment(), **env, MARKER: marker},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -354,7 +354,7 @@ class Job:
             time.sleep(0.02)
 
     def end(self) -> int:
-        """Wait for the end of the starter; return its status."""
+        """Wait for the end of the launcher; return its status."""
         try:
             return self.process.wait(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:

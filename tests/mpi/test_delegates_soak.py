@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.launch import PROGRAMS, starter
+from support.launch import PROGRAMS, launcher
 from support.processes import Held, Job, held, is_delegate, job, marked_processes, words
 
 pytestmark = pytest.mark.mpi
@@ -84,7 +84,7 @@ def play(
     """Run the program; what was seen whenever all files were closed, its output, and which processes are delegates'."""
     progress = folder / "progress"
     progress.write_bytes(bytes(4096))
-    command = [str(starter()), "-n", str(ranks), sys.executable, str(SOAK)]
+    command = [str(launcher()), "-n", str(ranks), sys.executable, str(SOAK)]
     command += [str(folder), str(progress), str(seconds)]
     looks: list[Look] = []
     delegates: set[int] = set()

@@ -15,7 +15,7 @@ import pytest
 
 from mpiio_ext import delegates
 from support.cbuild import failed_checks, mpi_program
-from support.launch import library_path, python_run, starter
+from support.launch import launcher, library_path, python_run
 from support.processes import Job, job
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -49,7 +49,7 @@ def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) 
     progress = tmp_path / "progress"
     progress.write_bytes(bytes(4096))
     program = [mpi_program("delegates_random"), tmp_path / "file", progress, "1", "600", "997", "200", "0"]
-    command = [str(starter()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    command = [str(launcher()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
     env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_report={report}", "MPIOX_RANKS_PER_NODE": str(per_node)}
     with (
         progress.open("r+b") as file,
@@ -87,7 +87,7 @@ def test_a_slow_file_system(tmp_path: pathlib.Path) -> None:
     progress = tmp_path / "progress"
     progress.write_bytes(struct.pack("I", 0) * (RANKS + 1) + struct.pack("I", 1) + bytes(4000))
     program = [mpi_program("delegates_random"), tmp_path / "file", progress, "1", "2000", "997", "1000", "0"]
-    command = [str(starter()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    command = [str(launcher()), "-n", str(RANKS), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
     env = {
         "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_cache=400k:mpiox_delegate_report=1",
         "MPIOX_FAULT": f"op=write,path={tmp_path}/file,delay_ms=5000,after=1,times=1",

@@ -72,7 +72,7 @@ def script_of(found: list[Block], slow: bool, marked: bool) -> Iterator[str]:
         if block.language == "python":
             yield f"python - <<'EOF_PAGE'\n{block.text}EOF_PAGE"
         elif block.may_judge:
-            # Not by standard input, which a starter of MPI programs would read.
+            # Not by standard input, which a launcher of MPI programs would read.
             yield f"status=0; bash -eo pipefail -c {shlex.quote(block.text)} || status=$?; [ $status -le 1 ]"
         else:
             yield block.text.rstrip("\n")

@@ -45,9 +45,9 @@ def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     assert of["job.agreement"]["facts"]["ranks"] == ranks and of["job.agreement"]["state"] == "ok"
     assert len(of["job.hosts"]["facts"]["hosts"]) == 1
     assert of["library"]["facts"]["family"] == family
-    starter = of["mpi.starter"]["facts"]
-    assert starter["family"] == family and starter["job"] is True
-    assert pathlib.Path(starter["path"]).is_file() and "python" not in starter["path"]
+    launcher = of["mpi.launcher"]["facts"]
+    assert launcher["family"] == family and launcher["job"] is True
+    assert pathlib.Path(launcher["path"]).is_file() and "python" not in launcher["path"]
     assert of["io.round_trip"]["facts"]["right"] is True and of["io.round_trip"]["facts"]["own"] is True
     assert of["mpi.spawn"]["state"] == "ok"
     assert list(tmp_path.iterdir()) == []
@@ -70,7 +70,7 @@ def test_ranks_with_process_ids_of_their_own(tmp_path: pathlib.Path) -> None:
 
 
 def test_alone(tmp_path: pathlib.Path) -> None:
-    """Without a starter, with a program; lines for people, one head and one end."""
+    """Without a launcher, with a program; lines for people, one head and one end."""
     app = mpi_program("writes")
     command = [*DOCTOR, "--timeout", "120", "--path", str(tmp_path), "--", str(app), "data"]
     launch = run_bounded(command, env=base_environment(), timeout_s=300)
@@ -118,8 +118,8 @@ def test_rank_that_does_not_come(tmp_path: pathlib.Path) -> None:
     assert found["mpi.start"]["state"] == "error" and "no answer within 25 s" in found["mpi.start"]["text"]
 
 
-def test_starter_of_another_mpi(family: str) -> None:
-    """Every rank is alone, each as the first of one: rank 0 by the starter's number says so, the other is silent."""
+def test_launcher_of_another_mpi(family: str) -> None:
+    """Every rank is alone, each as the first of one: rank 0 by the launcher's number says so, the other is silent."""
     names = {"openmpi": ("PMI_SIZE", "PMI_RANK"), "mpich": ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")}[family]
     outputs = []
     for rank in ("0", "1"):
@@ -133,7 +133,7 @@ def test_starter_of_another_mpi(family: str) -> None:
 
 
 def test_job_that_is_ended_says_what_is_known(tmp_path: pathlib.Path) -> None:
-    """A starter that ends the job sends SIGTERM; the report so far is printed, whole."""
+    """A launcher that ends the job sends SIGTERM; the report so far is printed, whole."""
     command = ["timeout", "-s", "TERM", "4", *DOCTOR, "--json", "--timeout", "120", "--path", str(tmp_path)]
     slow = tmp_path / "mpirun"
     slow.write_text("#!/bin/sh\nsleep 300\n")

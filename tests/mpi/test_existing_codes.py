@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support import codes
-from support.launch import Launch, base_environment, mpi_run, run_bounded, starter
+from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -109,8 +109,8 @@ def program(name: str, folder: pathlib.Path) -> list[str]:
 def run_under(folder: pathlib.Path, words: list[str], outside: bool, options: list[str]) -> Launch:
     """Start a program with ``mpiio-ext run`` outside or inside of mpiexec."""
     run = [sys.executable, "-m", "mpiio_ext", "run", *options, f"--stats={folder / 'stats.jsonl'}", "--"]
-    launcher = [str(starter()), "-n", str(RANKS)]
-    command = [*run, *launcher, *words] if outside else [*launcher, *run, *words]
+    launch = [str(launcher()), "-n", str(RANKS)]
+    command = [*run, *launch, *words] if outside else [*launch, *run, *words]
     return run_bounded(command, env=base_environment(), timeout_s=120)
 
 
@@ -223,6 +223,6 @@ def test_statistics_as_text_name_the_hints(extension: str, tmp_path: pathlib.Pat
     """What a person reads at close says the same."""
     words = program("vpicio", tmp_path)
     run = [sys.executable, "-m", "mpiio_ext", "run", "-H", "*.h5:cb_nodes=3", "--stats", "--"]
-    launch = run_bounded([*run, str(starter()), "-n", "2", *words], env=base_environment(), timeout_s=120)
+    launch = run_bounded([*run, str(launcher()), "-n", "2", *words], env=base_environment(), timeout_s=120)
     lines = [line.split() for line in launch.stderr.splitlines() if "cb_nodes" in line]
     assert lines == [["hints", "cb_nodes=3", "(MPIOX_HINTS)"]] * 2, launch.stderr  # written, read

@@ -11,7 +11,7 @@ import pytest
 
 from support import hosts
 from support.cases import Case, Cases
-from support.launch import base_environment, mpi_family, python_run, run_bounded, starter
+from support.launch import base_environment, launcher, mpi_family, python_run, run_bounded
 
 # isort: split
 from cluster import launchers
@@ -232,7 +232,7 @@ def forgetful(agent: pathlib.Path, names: Iterable[str], made: pathlib.Path) -> 
 
 @pytest.mark.parametrize("own_option", [False, True])
 def test_variables_reach_other_hosts(family: str, extension: str, *, own_option: bool) -> None:
-    """`mpiio-ext run` hands them on, to rank 0 of a file that is on a host which has not the starter's environment."""
+    """`mpiio-ext run` hands them on, to rank 0 of a file that is on a host which has not the launcher's environment."""
     reason = hosts.why_not()
     if reason is not None:
         pytest.skip(reason)
@@ -247,7 +247,7 @@ def test_variables_reach_other_hosts(family: str, extension: str, *, own_option:
             family, ["-genv", "ROMIO_HINTS", f"{cluster.folder}/romio"]
         )  # fmt: skip
         agent = forgetful(cluster.agent, variables, cluster.folder / "agent")
-        words = launchers.start_of(family, str(starter()), agent, {2: 1}, 1, own if own_option else [])
+        words = launchers.start_of(family, str(launcher()), agent, {2: 1}, 1, own if own_option else [])
         program = [sys.executable, "-c", TELL, f"{cluster.folder}/data", "ours"]
         command = cluster.on(1, [pathlib.Path(sys.prefix) / "bin/mpiio-ext", "run", "--", *words, *program])
         done = run_bounded(command, env=base_environment() | variables, timeout_s=60.0, cwd=cluster.folder)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, launcher, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -421,9 +421,9 @@ def test_run_command(programs: dict[str, pathlib.Path], extension: str, tmp_path
         "*.dat:mpiox_partition=transpose",
         f"--stats={tmp_path / 'stats'}",
     ]
-    launcher = [str(starter()), "-n", "2"]
+    launch = [str(launcher()), "-n", "2"]
     program = [str(programs["interleaved"]), str(tmp_path / "x.dat")]
-    command = [*run, "--", *launcher, *program] if outside else [*launcher, *run, "--", *program]
+    command = [*run, "--", *launch, *program] if outside else [*launch, *run, "--", *program]
     launch = run_bounded(command, env=base_environment(), timeout_s=120)
     _all_ok(launch.stdout, 16)
     assert _statistics(tmp_path / "stats")["file"]["partition"] == "transpose"
@@ -434,21 +434,21 @@ def test_run_command_with_two_programs(
 ) -> None:
     """`mpiexec -n 1 a : -n 1 b`: the variables reach both, or the first collective would hang."""
     program = [str(programs["interleaved"]), str(tmp_path / "x.dat")]
-    command = [sys.executable, "-m", "mpiio_ext", "run", f"--stats={tmp_path / 'stats'}", "--", str(starter())]
+    command = [sys.executable, "-m", "mpiio_ext", "run", f"--stats={tmp_path / 'stats'}", "--", str(launcher())]
     command += ["-n", "1", *program, ":", "-n", "1", *program]
     launch = run_bounded(command, env=base_environment(), timeout_s=120)
     _all_ok(launch.stdout, 16)
     assert _statistics(tmp_path / "stats")["file"]["ranks"] == 2
 
 
-def test_starter_is_not_preloaded(extension: str, tmp_path: pathlib.Path) -> None:
+def test_launcher_is_not_preloaded(extension: str, tmp_path: pathlib.Path) -> None:
     """The ranks have the library mapped, their parent process does not."""
     program = tmp_path / "maps.sh"
     program.write_text(
         "#!/bin/sh\ngrep -c libmpiio_ext /proc/self/maps\ngrep -c libmpiio_ext /proc/$PPID/maps\n", encoding="utf-8"
     )
     program.chmod(0o755)
-    command = [sys.executable, "-m", "mpiio_ext", "run", "--", str(starter()), "-n", "1", str(program)]
+    command = [sys.executable, "-m", "mpiio_ext", "run", "--", str(launcher()), "-n", "1", str(program)]
     launch = run_bounded(command, env=base_environment(), timeout_s=60, check=False)
     mapped, parent = launch.stdout.split()
     assert int(mapped) > 0

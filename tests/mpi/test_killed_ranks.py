@@ -13,7 +13,7 @@ import uuid
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import MARKER, PROGRAMS, base_environment, end_marked, library_path, marked_processes, starter
+from support.launch import MARKER, PROGRAMS, base_environment, end_marked, launcher, library_path, marked_processes
 from support.processes import job, words
 
 pytestmark = pytest.mark.mpi
@@ -80,7 +80,7 @@ def test_a_dead_rank_ends_the_job(
         "MPIOX_FAULT": "op=any,delay_ms=20" if slow else "",  # most of the time is then spent inside a request
     }
     program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, when, str(victim)]
-    command = [str(starter()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program]
+    command = [str(launcher()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program]
     log = tmp_path / "log"
     status, left = run_until_it_ends(command, env, log)
     text = log.read_text(encoding="utf-8", errors="replace")
@@ -100,7 +100,7 @@ def test_a_rank_that_hangs_ends_the_job(extension: str, tmp_path: pathlib.Path, 
         "MPIOX_RANKS_PER_NODE": str(per_node),
     }
     program = [sys.executable, str(PROGRAMS / "endless.py"), str(tmp_path / "file")]
-    command = [str(starter()), "-n", "4", "env", f"LD_PRELOAD={library_path()}", *program]
+    command = [str(launcher()), "-n", "4", "env", f"LD_PRELOAD={library_path()}", *program]
     with job(command, tmp_path / "log", env) as running:
         deadline_s = time.monotonic() + LIMIT_S
         while running.text().count("turn") < 3:
@@ -120,7 +120,7 @@ def test_a_rank_that_hangs_ends_the_job(extension: str, tmp_path: pathlib.Path, 
 def test_the_mpi_library_alone(family: str, tmp_path: pathlib.Path, way: str) -> None:
     """The control: without this library the job ends, too."""
     program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, "inside", "0"]
-    status, left = run_until_it_ends([str(starter()), "-n", "3", *program], {}, tmp_path / "log")
+    status, left = run_until_it_ends([str(launcher()), "-n", "3", *program], {}, tmp_path / "log")
     assert status is not None
     assert status != 0
     assert not left

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, mpi_run, python_run, run_bounded, starter
+from support.launch import Launch, base_environment, launcher, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -47,9 +47,9 @@ def run_parts(
 ) -> Launch:
     """Run a program in one MPI_COMM_WORLD whose parts have ranks and variables of their own.
 
-    ``env`` is the starter's, which spawned children inherit. Open MPI spawns only into free slots.
+    ``env`` is the launcher's, which spawned children inherit. Open MPI spawns only into free slots.
     """
-    mpiexec = starter()
+    mpiexec = launcher()
     assert mpiexec is not None
     command = [mpiexec]
     for ranks, variables in parts:

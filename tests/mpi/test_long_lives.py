@@ -13,7 +13,7 @@ import re
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, mpi_run, run_bounded, starter
+from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -146,7 +146,7 @@ def test_as_many_files_as_natively(extension: str, tmp_path: pathlib.Path, ranks
 @pytest.mark.parametrize("obeyed", [False, True])
 def test_faults_need_leave(extension: str, tmp_path: pathlib.Path, obeyed: bool) -> None:
     """A variable that was left in a job script breaks nothing, and a line says so."""
-    mpiexec = starter()
+    mpiexec = launcher()
     assert mpiexec is not None
     environment = base_environment() | {"MPIOX_FAULT": "op=write,errno=ENOSPC"}
     if not obeyed:

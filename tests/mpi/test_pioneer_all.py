@@ -10,7 +10,7 @@ import pytest
 
 from mpiio_ext.pioneer.compare.metrics import TIMED
 from mpiio_ext.pioneer.path import WorkloadPath
-from support.launch import PROGRAMS, Launch, base_environment, python_run, run_bounded, starter
+from support.launch import PROGRAMS, Launch, base_environment, launcher, python_run, run_bounded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -101,7 +101,7 @@ def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> 
     (tmp_path / "data").mkdir()
     python_run(["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
                 PROGRAMS / "pioneer_checkpoint.py", tmp_path / "data"], 2, timeout_s=120)  # fmt: skip
-    launch = everything(tmp_path, "--launcher", f"{starter()} --no-such-option-of-any-launcher 1")
+    launch = everything(tmp_path, "--launcher", f"{launcher()} --no-such-option-of-any-launcher 1")
     assert launch.returncode == 2, launch.describe()
     assert "step 5 of 6, replay: " in launch.stderr, launch.describe()
     assert "run.failed" in {item.name for item in (tmp_path / "out").iterdir()}

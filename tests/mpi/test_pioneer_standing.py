@@ -11,7 +11,7 @@ import time
 import pytest
 
 from support import pioneer_paths
-from support.launch import starter
+from support.launch import launcher
 from support.pioneer_paths import row
 from support.processes import job
 
@@ -26,7 +26,7 @@ def test_each_rank_says_where_it_stands(tmp_path: pathlib.Path) -> None:
     pioneer_paths.save(ROWS, tmp_path / "path.parquet")
     (tmp_path / "out").mkdir()
     os.mkfifo(tmp_path / "out" / "pipe")
-    command = [starter(), "-n", "2", sys.executable, "-m", "mpiio_ext", "pioneer", "replay",
+    command = [launcher(), "-n", "2", sys.executable, "-m", "mpiio_ext", "pioneer", "replay",
                str(tmp_path / "path.parquet"), str(tmp_path / "out"), "--existing", "--report", "0.5"]  # fmt: skip
     said: dict[str, str] = {}
     with job([word for word in command if word], tmp_path / "log") as run:

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from support.launch import base_environment, run_bounded, starter
+from support.launch import base_environment, launcher, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -106,7 +106,7 @@ def test_containers(extension: str, tmp_path: pathlib.Path, ranks_per_node: int)
         "MPIOX_STATS_FILE": str(statistics),
     }
     own_shm = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1g none /dev/shm && exec "$@"', "sh"]
-    ranks = [str(starter()), "-n", "4", *OWN_PIDS, sys.executable, str(script), str(tmp_path)]
+    ranks = [str(launcher()), "-n", "4", *OWN_PIDS, sys.executable, str(script), str(tmp_path)]
     launch = run_bounded([*own_shm, *ranks], env=environment, timeout_s=90)
     assert "verified" in launch.stdout, launch.describe()
     found = records(statistics)

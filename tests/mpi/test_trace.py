@@ -18,7 +18,7 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
-from support.launch import PROGRAMS, base_environment, mpi_family, mpi_run, python_run, run_bounded, starter
+from support.launch import PROGRAMS, base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -212,9 +212,9 @@ def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path) -> 
     assert info.skipped == 0
 
 
-@pytest.mark.parametrize("inside", [False, True], ids=["around the starter", "in each rank"])
+@pytest.mark.parametrize("inside", [False, True], ids=["around the launcher", "in each rank"])
 def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) -> None:
-    """--only and --skip, several each, through the starter and without it."""
+    """--only and --skip, several each, through the launcher and without it."""
     code = ("import sys, os\nfor name in ('a.dat', 'b.dat', 'c.log', 'd.tmp'):\n open(sys.argv[1] + '/' + name, 'w')"
             ".write('x')\nos.stat(sys.argv[1])\nos.listdir(sys.argv[1])\n")  # fmt: skip
     trace = [sys.executable, "-m", "mpiio_ext", "trace"]
@@ -224,7 +224,7 @@ def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, insid
                         "both": ["--only", "*.dat", "--skip", "b.dat"],
                         "folders": ["--folders"], "plain": []}.items():  # fmt: skip
         run = [sys.executable, "-c", code, str(tmp_path)]
-        start = [starter(), "-n", "2"]
+        start = [launcher(), "-n", "2"]
         command = [*trace, "-o", str(tmp_path / case), *words, "--"]
         command = [*start, *command, *run] if inside else [*command, *start, *run]
         run_bounded([str(word) for word in command], env=base_environment(), timeout_s=60)
@@ -509,7 +509,7 @@ def test_fork_and_exec(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("inside", [False, True])
 def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) -> None:
     """Both `mpiio-ext trace -- mpirun ...` and `mpirun mpiio-ext trace -- ...`, with the extension."""
-    mpiexec = starter()
+    mpiexec = launcher()
     assert mpiexec is not None
     trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / "trace"), "--extension", "--"]
     start = [mpiexec, "-n", "2"]
@@ -518,7 +518,7 @@ def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) ->
     info, rows = read(tmp_path / "trace")
     assert [source.rank for source in info.sources] == [0, 1]
     assert "collective_write" in {row["operation"] for row in rows}
-    if inside and mpi_family() == "mpich":  # whose starter does not say which job a rank is of
+    if inside and mpi_family() == "mpich":  # whose launcher does not say which job a rank is of
         return
     again = [*command, str(program), "mpi", str(tmp_path)]
     launch = run_bounded(again, env=base_environment(), timeout_s=60, check=False)
@@ -528,7 +528,7 @@ def test_command(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) ->
 
 def test_ranks_without_and_with_several_traces(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """A trace file that was lost, and one of another run, are told; what is there is read."""
-    mpiexec = starter()
+    mpiexec = launcher()
     assert mpiexec is not None
     for name in ("first", "second"):
         trace = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / name), "--", mpiexec, "-n", "3"]

@@ -14,7 +14,7 @@ import uuid
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import MARKER, Launch, base_environment, end_marked, marked_processes, run_bounded, starter
+from support.launch import MARKER, Launch, base_environment, end_marked, launcher, marked_processes, run_bounded
 
 pytest.importorskip("optuna", reason="tuning needs Optuna")
 pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
@@ -27,7 +27,7 @@ SLOW_REQUESTS = {"MPIOX_FAULT": "op=any,delay_ms=10"}
 
 
 def btio(path: pathlib.Path, *more: str, ranks: int = 4) -> list[str]:
-    return [str(starter()), "-n", str(ranks), os.fspath(mpi_program("btio_like")), str(path), *more]
+    return [str(launcher()), "-n", str(ranks), os.fspath(mpi_program("btio_like")), str(path), *more]
 
 
 def tune(folder: pathlib.Path, *words: str, env: dict[str, str] | None = None, timeout_s: float = 120.0) -> Launch:
@@ -125,12 +125,12 @@ def test_no_space(tmp_path: pathlib.Path) -> None:
 
 def test_a_killed_rank(tmp_path: pathlib.Path) -> None:
     program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), "kill", "between", "1"]
-    text = one_line(tune(tmp_path, "--", str(starter()), "-n", "3", *program))
+    text = one_line(tune(tmp_path, "--", str(launcher()), "-n", "3", *program))
     assert "fails as it is" in text and ("SIGKILL" in text or "signal 9" in text.lower() or "exit status 9" in text)
 
 
 def test_a_program_without_files(tmp_path: pathlib.Path) -> None:
-    program = [str(starter()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
+    program = [str(launcher()), "-n", "2", sys.executable, "-c", "from mpi4py import MPI"]
     assert "no file through MPI-IO" in one_line(tune(tmp_path, "--", *program))
 
 

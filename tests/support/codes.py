@@ -188,7 +188,7 @@ def _grid_text(n: int) -> str:
 
 
 def command(name: str, folder: pathlib.Path, size: str = "small") -> list[str]:
-    """Return the command line of a code that writes its files into ``folder``, without starter.
+    """Return the command line of a code that writes its files into ``folder``, without launcher.
 
     Raises
     ------

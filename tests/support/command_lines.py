@@ -2,7 +2,7 @@
 
 Problem: pages on analytics, arbitration or pioneer show commands that need logs of a machine, a cluster or an hour. No
 test runs those, so an option that was renamed would stay in the page. Algorithm: split the lines of a block into simple
-commands as a shell does, drop variables and starters of MPI programs before them, and follow the words through the
+commands as a shell does, drop variables and launchers of MPI programs before them, and follow the words through the
 click objects of the program. Guarantee: a command that is found right has a subcommand and options that exist, choices
 that are allowed, and values where options want them; whether files are there and values make sense is not looked at.
 """

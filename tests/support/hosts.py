@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from support.launch import ROOT, Launch, base_environment, library_path, mpi_family, run_bounded, starter
+from support.launch import ROOT, Launch, base_environment, launcher, library_path, mpi_family, run_bounded
 
 if str(ROOT / "scripts") not in sys.path:  # `cluster` is ours
     sys.path.append(str(ROOT / "scripts"))
@@ -74,7 +74,7 @@ class Cluster:
         """Run a command that must succeed on host k; what it printed."""
         return run_bounded(self.on(k, words), env=base_environment(), timeout_s=timeout_s).stdout
 
-    def starter(
+    def launcher(
         self, ranks: int, places: Mapping[int, int] | int = 0, *, first: int = 1, options: Sequence[str] = ()
     ) -> list[str]:
         """Return the start of a launcher's command line, to be run on host `first`, up to the program.
@@ -88,7 +88,7 @@ class Cluster:
         """
         if not isinstance(places, Mapping):
             places = dict.fromkeys(range(1, self.count + 1), places or -(-ranks // self.count))
-        words = launchers.start_of(str(mpi_family()), str(starter()), self.agent, places, ranks, options)
+        words = launchers.start_of(str(mpi_family()), str(launcher()), self.agent, places, ranks, options)
         return self.on(first, words)
 
     def run(
@@ -104,8 +104,8 @@ class Cluster:
         preload: bool = True,
         cwd: str | os.PathLike[str] | None = None,
     ) -> Launch:
-        """Run a program on the hosts; see :meth:`starter` and :func:`support.launch.mpi_run`."""
-        words = [*self.starter(ranks, places, options=options)]
+        """Run a program on the hosts; see :meth:`launcher` and :func:`support.launch.mpi_run`."""
+        words = [*self.launcher(ranks, places, options=options)]
         words += self.program(program) if preload else list(map(os.fspath, program))
         environment = base_environment() | dict(env or {})
         return run_bounded(words, env=environment, timeout_s=timeout_s, cwd=cwd or self.folder, check=check)

@@ -2,7 +2,7 @@
 
 MPI is never initialised in the calling process: the family of the running virtual environment is learnt from the
 environment variable ``MPI`` or, failing that, from a child process. Every process of a launch carries a marker in its
-environment, so that a launch which is out of time is ended as a whole even where the starter put its children into
+environment, so that a launch which is out of time is ended as a whole even where the launcher put its children into
 sessions and process groups of their own.
 """
 
@@ -106,7 +106,7 @@ def mpi_family() -> str | None:
     return None
 
 
-def starter() -> str | None:
+def launcher() -> str | None:
     """Return the path of mpiexec or mpirun that belongs to the MPI library of this environment."""
     own = pathlib.Path(sys.prefix) / "bin" / "mpiexec"
     if own.exists():
@@ -176,14 +176,14 @@ def mpi_run(
     preload : put the library under the program by LD_PRELOAD.
     check : raise :class:`LaunchError` unless the launch ended by itself with status 0.
     """
-    mpiexec = starter()
+    mpiexec = launcher()
     if mpiexec is None:
         raise LaunchError("no mpiexec found for this environment")
     settings = dict(env or {})
     if preload:
         settings |= preload_environment()
     command = [mpiexec, "-n", str(ranks)]
-    if "LD_PRELOAD" in settings:  # the starter itself is not an MPI program: only the ranks get it
+    if "LD_PRELOAD" in settings:  # the launcher itself is not an MPI program: only the ranks get it
         command += ["env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
     command += [os.fspath(word) for word in program]
     return run_bounded(command, env=base_environment() | settings, timeout_s=timeout_s, cwd=cwd, check=check)
@@ -207,9 +207,9 @@ def python_run(
 
 
 def with_last_words(launch_again: Callable[[], Launch]) -> Launch:
-    """Launch what is to die with a message, again where the starter lost the message.
+    """Launch what is to die with a message, again where the launcher lost the message.
 
-    Starters end the whole job when one rank dies, now and then before they have passed on what it said, with the MPI
+    Launchers end the whole job when one rank dies, now and then before they have passed on what it said, with the MPI
     library alone too: mpirun of Open MPI 4.1 says so (`ORTE_ERROR_LOG: Data unpack would read past end of buffer in
     file … show_help.c`, 22 to 55 of 100 launches of three ranks), mpiexec of MPICH says nothing at all (a few in a
     thousand).
@@ -283,7 +283,7 @@ def marked_processes(marker: str) -> list[int]:
 
 
 def end_marked(marker: str, process: subprocess.Popen[bytes]) -> None:
-    """End the starter politely, then everything that carries the marker for certain."""
+    """End the launcher politely, then everything that carries the marker for certain."""
     if process.poll() is None:
         process.terminate()
         try:

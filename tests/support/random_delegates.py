@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import library_path, starter
+from support.launch import launcher, library_path
 from support.processes import Job, job
 
 WAITING, DONE = 2, 7  # phases of the program
@@ -91,7 +91,7 @@ def drawn(seed: int, *, kill: bool) -> Run:
     if rng.random() < 0.6:
         hints += [f"mpiox_delegate_scheduler={rng.choice(SCHEDULERS)}"]
         hints += [f"mpiox_delegate_quantum={rng.choice(['1k', '8k', '64k', '4m'])}"]
-        hints += [f"mpiox_delegate_window={rng.choice([0, 100, 1000])}"]
+        hints += [f"mpiox_delegate_time_slice={rng.choice([0, 100, 1000])}"]
         hints += [f"mpiox_delegate_patience={rng.choice([0, 1, 1000])}"]
     cell_bytes = rng.choice([1, 17, 100, 512, 997, 997, 4096, 5000, 65536])
     disk = "mpiox_delegate_ack=disk" in hints
@@ -158,7 +158,7 @@ def play(run: Run, folder: pathlib.Path, limit_s: float) -> Outcome:
         content[4 * (run.ranks + 1)] = 1
     progress.write_bytes(content)
     program = [str(mpi_program("delegates_random")), str(folder / "file"), str(progress), *run.arguments()]
-    command = [str(starter()), "-n", str(run.ranks), "env", f"LD_PRELOAD={library_path()}", *program]
+    command = [str(launcher()), "-n", str(run.ranks), "env", f"LD_PRELOAD={library_path()}", *program]
     before = _shared_memory()
     with (
         progress.open("r+b") as file,

@@ -146,7 +146,7 @@ def test_first_program_of_a_command_counts(tmp_path: Path) -> None:
     assert abi.of_command(["srun", "-n", "4", other], "slurm", {}) == "openmpi"
 
 
-def test_starter_counts_where_the_program_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launcher_counts_where_the_program_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpiabi")
     script = tmp_path / "job"
     script.write_text("#!/bin/sh\nexec ./app\n")
@@ -165,18 +165,18 @@ def test_why_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = str(program(tmp_path, "app", "libmpi.so.12"))
     tool = str(program(tmp_path, "tool", "libc.so.6"))
     assert abi.chosen([app], None, {}) == ("mpich", f"{app} uses it")
-    assert abi.chosen([tool], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the starter is of it")
-    assert abi.chosen([tool], "hydra", {}) == ("mpiabi", "the starter is of it")
+    assert abi.chosen([tool], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the launcher is of it")
+    assert abi.chosen([tool], "hydra", {}) == ("mpiabi", "the launcher is of it")
     assert abi.chosen([tool], None, {}) == ("mpiabi", "mpi4py uses it")
     assert abi.chosen([app], None, {abi.VARIABLE: "openmpi"}) == ("openmpi", f"{abi.VARIABLE} says so")
 
 
 def test_no_command_means_what_an_import_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """mpi4py's MPI, also under a starter of another one; without mpi4py the starter's."""
+    """mpi4py's MPI, also under a launcher of another one; without mpi4py the launcher's."""
     monkeypatch.setattr(abi, "of_mpi4py", lambda: "mpich")
     assert abi.chosen([], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("mpich", "mpi4py uses it")
     monkeypatch.setattr(abi, "of_mpi4py", lambda: None)
-    assert abi.chosen([], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the starter is of it")
+    assert abi.chosen([], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == ("openmpi", "the launcher is of it")
     assert abi.chosen([], None, {})[0] is None
 
 
@@ -215,13 +215,13 @@ def test_script_of_the_python_on_path(tmp_path: Path, monkeypatch: pytest.Monkey
     assert abi.of_command([str(script)], None, {"OMPI_COMM_WORLD_SIZE": "2"}) == "openmpi"
 
 
-@pytest.mark.parametrize(("starter", "kind"), [("srun", "slurm"), ("mpirun", "unknown")])
-def test_mpi4py_counts_last(starter: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A starter that is not of one MPI library, and a program that tells nothing."""
+@pytest.mark.parametrize(("launcher", "kind"), [("srun", "slurm"), ("mpirun", "unknown")])
+def test_mpi4py_counts_last(launcher: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launcher that is not of one MPI library, and a program that tells nothing."""
     tool = str(program(tmp_path, "tool", "libc.so.6"))
     for expected in ("openmpi", "mpich", "mpiabi", None):
         monkeypatch.setattr(abi, "of_mpi4py", lambda expected=expected: expected)
-        assert abi.of_command([starter, "-n", "4", tool], kind, {}) == expected
+        assert abi.of_command([launcher, "-n", "4", tool], kind, {}) == expected
 
 
 def test_the_variable_comes_first(tmp_path: Path) -> None:

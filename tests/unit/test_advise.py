@@ -14,7 +14,7 @@ from support.pioneer_paths import row, save
 
 
 @pytest.mark.parametrize(
-    ("command", "starter"),
+    ("command", "launcher"),
     [
         ("mpirun -n 4 {app} 13 3", "mpirun -n 4"),
         ("mpirun -n 4 --bind-to none -x OMP_NUM_THREADS=1 {app}", "mpirun -n 4 --bind-to none -x OMP_NUM_THREADS=1"),
@@ -23,14 +23,14 @@ from support.pioneer_paths import row, save
         ("{app} 13", ""),
     ],
 )
-def test_where_the_program_begins(tmp_path: pathlib.Path, command: str, starter: str) -> None:
+def test_where_the_program_begins(tmp_path: pathlib.Path, command: str, launcher: str) -> None:
     names = {"app": str(tmp_path / "app"), "hosts": str(tmp_path / "hosts")}
     (tmp_path / "app").write_text("#!/bin/sh\n")
     (tmp_path / "app").chmod(0o755)
     (tmp_path / "hosts").write_text("localhost\n")
     words = tuple(command.format(**names).split())
     first, rest = split_command(words, "openmpi")
-    assert first == tuple(starter.format(**names).split())
+    assert first == tuple(launcher.format(**names).split())
     assert (*first, *rest) == words
 
 

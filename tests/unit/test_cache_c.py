@@ -50,6 +50,27 @@ def test_requests_of_many_threads(build: Callable[[str], pathlib.Path]) -> None:
     passes(build("test_ring"), "threads", "2000", SEED)
 
 
+#: Around the 4,096 tokens that a word of the set's upper level stands for; 7,326 and 65,000 are such of real caches.
+TOKENS = ("4095", "4097", "7326", "65000")
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+@pytest.mark.parametrize("build", [checked, raced])
+def test_requests_with_many_tokens(build: Callable[[str], pathlib.Path], tokens: str) -> None:
+    passes(build("test_ring"), "threads", "2000", SEED, tokens)
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_requests_of_processes_with_many_tokens(tokens: str) -> None:
+    passes(checked("test_ring"), "processes", "2000", SEED, tokens)
+
+
+@pytest.mark.parametrize("tokens", TOKENS)
+def test_accesses_with_many_tokens(tmp_path: pathlib.Path, tokens: str) -> None:
+    """More frames than the file has pages; three of the tokens are slots."""
+    passes(checked("test_access"), "frames", str(tmp_path / "file"), SEED, "1", "1", str(int(tokens) - 3))
+
+
 def test_requests_of_processes_some_of_which_are_killed() -> None:
     passes(checked("test_ring"), "processes", "2000", SEED)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import main
-from mpiio_ext.launchers import plan, starter_family
+from mpiio_ext.launchers import launcher_family, plan
 
 LIBRARY = "/lib/libmpiio_ext.so"
 
@@ -38,7 +38,7 @@ def refused(*arguments: str) -> str:
     return result.output
 
 
-# ---- starters -------------------------------------------------------------------------------------------------------
+# ---- launchers -------------------------------------------------------------------------------------------------------
 
 
 def launch(
@@ -95,7 +95,7 @@ def test_open_mpi_gets_the_hints_of_other_libraries() -> None:
 
 
 def test_libraries_that_users_preload_stay() -> None:
-    """A variable that a starter is given twice has one of the two values: ours must hold all libraries."""
+    """A variable that a launcher is given twice has one of the two values: ours must hold all libraries."""
     words = ["-x", "LD_PRELOAD=/lib/darshan.so:/lib/more.so", "-n", "1", "a", ":", "-x", "LD_PRELOAD", "-n", "1", "b"]
     preload = f"LD_PRELOAD={LIBRARY}:/lib/darshan.so:/lib/more.so:/lib/other.so"
     options = ["-x", preload, "-x", "MPIOX_HINTS"]
@@ -137,8 +137,8 @@ def test_slurm_with_another_preloaded_library() -> None:
         ("srun", "openmpi", "slurm"),
     ],
 )
-def test_kinds_of_starters(program: str, default: str, expected: str | None) -> None:
-    assert starter_family(program, default) == expected
+def test_kinds_of_launchers(program: str, default: str, expected: str | None) -> None:
+    assert launcher_family(program, default) == expected
 
 
 # ---- run ------------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
 
 
 def test_one_rank_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under a starter every rank runs the command; it is not said once for each."""
+    """Under a launcher every rank runs the command; it is not said once for each."""
     monkeypatch.setattr(launchers, "_SPEAKING_S", 0.0)
     for rank, said in ((0, True), (2, False)):
         monkeypatch.setenv("PMI_RANK", str(rank))

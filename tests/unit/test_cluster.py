@@ -188,7 +188,7 @@ def test_command_line(name: str, tmp_path: pathlib.Path) -> None:
     command("stop", name=name)  # of nothing
 
 
-@pytest.mark.parametrize("who", ["starter", "keeper", "keeper and sweeper"])
+@pytest.mark.parametrize("who", ["launcher", "keeper", "keeper and sweeper"])
 def test_killed(name: str, who: str) -> None:
     """Whoever is killed: nothing is left, at the latest when the cluster is stopped or started again."""
     words = [sys.executable, "-c", HOLDER, ROOT / "scripts", name]

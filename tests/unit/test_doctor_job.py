@@ -1,4 +1,4 @@
-"""mpiio-ext doctor: what the answers of a library, a starter and a job mean, those of broken ones among them."""
+"""mpiio-ext doctor: what the answers of a library, a launcher and a job mean, those of broken ones among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext import abi
-from mpiio_ext.doctor import Finding, mpi, starters
+from mpiio_ext.doctor import Finding, launchers, mpi
 from mpiio_ext.doctor.children import Answer
 from support.launch import base_environment
 
@@ -130,7 +130,7 @@ def test_other_release_than_the_program_s(version: str, paths: list[str], progra
 
 
 @pytest.mark.parametrize("changes", [{"size": 1}, {"thread": "drop", "size": "drop"}])
-def test_job_is_left_out_under_the_program_s_starter(changes: dict[str, Any]) -> None:
+def test_job_is_left_out_under_the_program_s_launcher(changes: dict[str, Any]) -> None:
     values = WHOLE | {"mpi_paths": ["/o4/libmpi.so.40"]} | changes
     answer = Answer(values={key: value for key, value in values.items() if value != "drop"}, trouble="ended by SIGABRT")
     program = mpi.Theirs(path="/m/libmpi.so.12", version="MPICH Version: 5.0")
@@ -223,10 +223,10 @@ def test_families(version: str, family: str) -> None:
     assert mpi.family_of(version) == family
 
 
-# ---- the starter ----------------------------------------------------------------------------------------------------
+# ---- the launcher ----------------------------------------------------------------------------------------------------
 
 
-def starter_that_says(folder: pathlib.Path, text: str) -> dict[str, str]:
+def launcher_that_says(folder: pathlib.Path, text: str) -> dict[str, str]:
     path = folder / "mpirun"
     path.write_text(f"#!/bin/sh\necho '{text}'\n")
     path.chmod(0o755)
@@ -243,52 +243,52 @@ def starter_that_says(folder: pathlib.Path, text: str) -> dict[str, str]:
         ("something else", "mpich", "ok"),
     ],
 )
-def test_starter(tmp_path: pathlib.Path, text: str, family: str, state: str) -> None:
-    assert mpi.starter(family, starter_that_says(tmp_path, text), 60).state.value == state
+def test_launcher(tmp_path: pathlib.Path, text: str, family: str, state: str) -> None:
+    assert mpi.launcher(family, launcher_that_says(tmp_path, text), 60).state.value == state
 
 
 @pytest.mark.parametrize("text, state", [("mpirun (Open MPI) 4.1.4", "error"), ("mpirun (Open MPI) 6.0.0", "ok"),
                                          ("HYDRA build details:", "ok")])  # fmt: skip
-def test_starter_of_the_standard_abi(tmp_path: pathlib.Path, text: str, state: str) -> None:
+def test_launcher_of_the_standard_abi(tmp_path: pathlib.Path, text: str, state: str) -> None:
     """MPICH has it from 5 on, Open MPI from 6 on."""
-    assert mpi.starter("mpiabi", starter_that_says(tmp_path, text), 60).state.value == state
+    assert mpi.launcher("mpiabi", launcher_that_says(tmp_path, text), 60).state.value == state
 
 
-def test_right_starter_is_named_where_it_is_there(tmp_path: pathlib.Path) -> None:
-    environment = starter_that_says(tmp_path, "mpirun (Open MPI) 4.1.4") | {"PATH": str(tmp_path)}
-    found = mpi.starter("mpich", environment, 60, of_wheel=True)
-    assert "use the starter of that MPI" in found.advice and "the program and its library" in found.text
+def test_right_launcher_is_named_where_it_is_there(tmp_path: pathlib.Path) -> None:
+    environment = launcher_that_says(tmp_path, "mpirun (Open MPI) 4.1.4") | {"PATH": str(tmp_path)}
+    found = mpi.launcher("mpich", environment, 60, of_wheel=True)
+    assert "use the launcher of that MPI" in found.advice and "the program and its library" in found.text
     other = tmp_path / "mpirun.mpich"
     other.write_text("#!/bin/sh\necho HYDRA\n")
     other.chmod(0o755)
-    found = mpi.starter("mpich", environment, 60, of_wheel=True)
+    found = mpi.launcher("mpich", environment, 60, of_wheel=True)
     assert f"use {other};" in found.advice and "mpiio_ext of the other" not in found.advice
-    assert mpi.starter("mpich", environment, 60, named="mpirun.mpich").facts["path"] == str(other)
+    assert mpi.launcher("mpich", environment, 60, named="mpirun.mpich").facts["path"] == str(other)
 
 
-def test_starter_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
-    environment = starter_that_says(tmp_path, "mpirun (Open MPI) 4.1.4")
+def test_launcher_of_the_command_line_counts(tmp_path: pathlib.Path) -> None:
+    environment = launcher_that_says(tmp_path, "mpirun (Open MPI) 4.1.4")
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
-    assert mpi.starter("mpich", environment, 60, "srun").facts["family"] == "slurm"
+    assert mpi.launcher("mpich", environment, 60, "srun").facts["family"] == "slurm"
     of_step = environment | {"SLURM_STEP_NUM_TASKS": "2"}
-    assert mpi.starter("mpich", of_step, 60).facts["family"] == "slurm"
+    assert mpi.launcher("mpich", of_step, 60).facts["family"] == "slurm"
     by_mpirun = of_step | {"OMPI_COMM_WORLD_SIZE": "2"}  # inside of an allocation
-    assert mpi.starter("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
+    assert mpi.launcher("openmpi", by_mpirun, 60).facts["family"] == "openmpi"
     by_hydra = of_step | {"HYDI_CONTROL_FD": "7", "PMI_SIZE": "2"}
-    assert mpi.starter("mpich", by_hydra, 60).facts["family"] == "mpich"
+    assert mpi.launcher("mpich", by_hydra, 60).facts["family"] == "mpich"
 
 
 @pytest.mark.parametrize("family, other", [("openmpi", "mpich"), ("mpich", "openmpi")])
-def test_starter_of_the_job_counts_not_that_on_path(tmp_path: pathlib.Path, family: str, other: str) -> None:
+def test_launcher_of_the_job_counts_not_that_on_path(tmp_path: pathlib.Path, family: str, other: str) -> None:
     texts = {"openmpi": "mpirun (Open MPI) 4.1.4", "mpich": "HYDRA build details:"}
     left = {"openmpi": {"OMPI_COMM_WORLD_SIZE": "2"}, "mpich": {"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}}
-    environment = starter_that_says(tmp_path, texts[other]) | left[family]
-    found = mpi.starter(family, environment, 60)
+    environment = launcher_that_says(tmp_path, texts[other]) | left[family]
+    found = mpi.launcher(family, environment, 60)
     assert found.state.value == "ok" and found.facts["family"] == family and found.facts["job"] is True
-    found = mpi.starter(other, environment, 60)  # and that on PATH would be right
+    found = mpi.launcher(other, environment, 60)  # and that on PATH would be right
     assert found.state.value == "error" and "this job was started by" in found.text
-    assert mpi.starter(other, environment, 60, named=str(tmp_path / "mpirun")).state.value == "ok"
+    assert mpi.launcher(other, environment, 60, named=str(tmp_path / "mpirun")).state.value == "ok"
 
 
 def processes(folder: pathlib.Path, *executables: str) -> pathlib.Path:
@@ -311,13 +311,13 @@ def processes(folder: pathlib.Path, *executables: str) -> pathlib.Path:
         ({"PMI_SIZE": "2"}, ("/bin/sh", "/bin/sh"), ""),
     ],
 )
-def test_starter_is_among_the_parents(
+def test_launcher_is_among_the_parents(
     tmp_path: pathlib.Path, variables: dict[str, str], above: tuple[str, ...], path: str
 ) -> None:
     proc = processes(tmp_path, *above, "/usr/bin/python3")
-    found = starters.of_job(variables, proc, len(above) + 1)
+    found = launchers.of_job(variables, proc, len(above) + 1)
     assert found is not None and found.path == path
-    assert starters.of_job({}, proc, len(above) + 1) is None
+    assert launchers.of_job({}, proc, len(above) + 1) is None
 
 
 FAKE_MPI = """
@@ -332,7 +332,7 @@ int MPI_Get_library_version(char *text, int *length)
 
 
 def installation(prefix: pathlib.Path, release: str, folder: str = "lib", names: tuple[str, ...] = ("mpirun",)) -> str:
-    """Make a tree with a library of Open MPI and its starters; return the library's file."""
+    """Make a tree with a library of Open MPI and its launchers; return the library's file."""
     (prefix / folder).mkdir(parents=True, exist_ok=True)
     (prefix / "bin").mkdir(exist_ok=True)
     source, library = prefix / "fake.c", prefix / folder / "libmpi.so.40"
@@ -347,35 +347,35 @@ def installation(prefix: pathlib.Path, release: str, folder: str = "lib", names:
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib64/openmpi/lib", "lib/x86_64-linux-gnu/openmpi/lib"])
-def test_the_starter_of_the_library_s_own_installation_is_named(tmp_path: pathlib.Path, folder: str) -> None:
+def test_the_launcher_of_the_library_s_own_installation_is_named(tmp_path: pathlib.Path, folder: str) -> None:
     """Not the one on PATH, nor one of that family that is there as mpirun.openmpi: these are of Open MPI 4."""
     library = installation(tmp_path / "opt", "5.0.5", folder, names=("mpirun", "prterun"))
     installation(tmp_path / "debian", "4.1.4", names=("mpirun", "mpirun.openmpi"))
     own = str(tmp_path / "opt" / "bin" / "mpirun")
     environment = base_environment() | {"PATH": f"{tmp_path / 'debian' / 'bin'}:/usr/bin:/bin"}
-    found = mpi.starter("openmpi", environment, 60, library=library)
+    found = mpi.launcher("openmpi", environment, 60, library=library)
     assert (found.state.value, found.facts["own"]) == ("warning", own)
     assert "Open MPI 4.1.4, the MPI library of 5.0.5" in found.text and f"use {own}" in found.advice
-    found = mpi.starter("openmpi", environment | {"PATH": f"{tmp_path / 'opt' / 'bin'}:/bin"}, 60, library=library)
+    found = mpi.launcher("openmpi", environment | {"PATH": f"{tmp_path / 'opt' / 'bin'}:/bin"}, 60, library=library)
     assert (found.state.value, found.facts["path"]) == ("ok", own)
-    found = mpi.starter("openmpi", environment | {"PMI_SIZE": "2"}, 60, library=library)  # a job of MPICH's
+    found = mpi.launcher("openmpi", environment | {"PMI_SIZE": "2"}, 60, library=library)  # a job of MPICH's
     assert found.state.value == "error" and f"use {own}" in found.advice
 
 
-def test_a_starter_of_another_release_in_the_same_prefix_is_not_the_library_s(tmp_path: pathlib.Path) -> None:
+def test_a_launcher_of_another_release_in_the_same_prefix_is_not_the_library_s(tmp_path: pathlib.Path) -> None:
     library = installation(tmp_path / "usr" / "local", "5.0.5", names=())
     installation(tmp_path / "usr", "4.1.4")
     environment = base_environment() | {"PATH": f"{tmp_path / 'usr' / 'bin'}:/usr/bin:/bin"}
-    found = mpi.starter("openmpi", environment, 60, library=library)
+    found = mpi.launcher("openmpi", environment, 60, library=library)
     assert (found.state.value, found.facts["own"]) == ("warning", None)
-    assert f"use the starter of {library}" in found.advice
+    assert f"use the launcher of {library}" in found.advice
 
 
-def test_no_starter(tmp_path: pathlib.Path) -> None:
-    assert mpi.starter("openmpi", {"PATH": str(tmp_path)}, 60).state.value == "warning"
+def test_no_launcher(tmp_path: pathlib.Path) -> None:
+    assert mpi.launcher("openmpi", {"PATH": str(tmp_path)}, 60).state.value == "warning"
     (tmp_path / "srun").write_text("#!/bin/sh\n")
     (tmp_path / "srun").chmod(0o755)
-    found = mpi.starter("openmpi", {"PATH": str(tmp_path)}, 60)
+    found = mpi.launcher("openmpi", {"PATH": str(tmp_path)}, 60)
     assert found.state.value == "ok" and "--mpi=list" in found.advice
 
 

@@ -109,14 +109,14 @@ def test_python_and_scripts(library: pathlib.Path, tmp_path: pathlib.Path) -> No
         ["APP", "mpirun"],
     ],
 )
-def test_what_is_behind_a_starter(words: list[str]) -> None:
+def test_what_is_behind_a_launcher(words: list[str]) -> None:
     app = shutil.which("sort") or ""
-    found, starter = program.program_of([app if word == "APP" else word for word in words])
+    found, launcher = program.program_of([app if word == "APP" else word for word in words])
     assert found[0] == app
-    assert starter == (words[0] if words[0] in ("mpirun", "mpiexec", "srun") else "")
+    assert launcher == (words[0] if words[0] in ("mpirun", "mpiexec", "srun") else "")
 
 
-def test_a_starter_alone(library: pathlib.Path) -> None:
+def test_a_launcher_alone(library: pathlib.Path) -> None:
     assert states(examined(library, "mpirun", "-n", "2")) == {"found": "error"}
 
 

@@ -63,7 +63,7 @@ def bare() -> dict[str, str]:
 
 
 def test_library_and_doctor_agree(library_says: pathlib.Path, family: str) -> None:
-    """Every release with every set of a starter's variables; some sets are safe, and each reason comes up."""
+    """Every release with every set of a launcher's variables; some sets are safe, and each reason comes up."""
     reasons = set()
     names = VARIABLES[family]
     for version in VERSIONS:

@@ -108,6 +108,15 @@ def test_collected_writes_fit_a_message() -> None:
     assert bounds_of(spec)[1] <= 1 << 28
 
 
+def test_a_name_of_before_is_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sets the hint of today and is told by that name; both given, the last one holds."""
+    monkeypatch.setenv("MPIOX_HINTS", "mpiox_delegate_window=17")  # alias
+    assert in_force()["mpiox_delegate_time_slice"] == "17"
+    assert sources() == {"mpiox_delegate_time_slice": "MPIOX_HINTS"}
+    monkeypatch.setenv("MPIOX_HINTS", "mpiox_delegate_time_slice=5:mpiox_delegate_window=18")  # alias
+    assert in_force()["mpiox_delegate_time_slice"] == "18"
+
+
 def test_dataclass_has_every_hint() -> None:
     fields = {field.name for field in dataclasses.fields(Hints)} - {"others"}
     assert fields == {spec.name.removeprefix("mpiox_") for spec in hints.registry()}

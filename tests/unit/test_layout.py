@@ -185,7 +185,7 @@ BAD = {
 
 
 class LovComponent(ctypes.Structure):
-    """struct mpiox_lov_component."""
+    """struct mpiox_lustre_component."""
 
     _fields_ = (
         ("id", ctypes.c_uint32),
@@ -206,7 +206,7 @@ class LovComponent(ctypes.Structure):
 def chosen(lib: ctypes.CDLL, value: bytes) -> LovComponent | int:
     """Return the component that counts for an empty file, or the error."""
     found = LovComponent()
-    rc = lib.mpiox_lov_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(0), ctypes.byref(found))
+    rc = lib.mpiox_lustre_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(0), ctypes.byref(found))
     return found if rc == 0 else int(rc)
 
 
@@ -232,7 +232,7 @@ def targets_of(lib: ctypes.CDLL, value: bytes, most: int = 100) -> list[int]:
     if isinstance(component, int):
         return []
     found = (ctypes.c_int32 * 100)()
-    count = lib.mpiox_lov_targets(ctypes.byref(component), ctypes.c_int32(most), found)
+    count = lib.mpiox_lustre_targets(ctypes.byref(component), ctypes.c_int32(most), found)
     return found[:count]
 
 
@@ -254,9 +254,9 @@ def test_lov_of_a_real_file(lib: ctypes.CDLL) -> None:
 
 def components(lib: ctypes.CDLL, value: bytes) -> list[LovComponent]:
     length = ctypes.c_int64(len(value))
-    found = [LovComponent() for _ in range(lib.mpiox_lov_count(value, length))]
+    found = [LovComponent() for _ in range(lib.mpiox_lustre_count(value, length))]
     for index, each in enumerate(found):
-        assert lib.mpiox_lov_get(value, length, index, ctypes.byref(each)) == 0
+        assert lib.mpiox_lustre_get(value, length, index, ctypes.byref(each)) == 0
     return found
 
 
@@ -273,7 +273,7 @@ def test_lov_components(lib: ctypes.CDLL) -> None:
     assert (mdt.start, mdt.end, mdt.pattern, mdt.stripe_count) == (0, MIB, MDT, 0)
     assert (striped.start, striped.end, striped.pool, striped.flags) == (MIB, 256 * MIB, b"pool", INIT)
     assert (striped.stripe_count, striped.object_count, striped.first) == (4, 4, 3)
-    assert lib.mpiox_lov_distinct(ctypes.byref(striped)) == 2
+    assert lib.mpiox_lustre_distinct(ctypes.byref(striped)) == 2
     assert (template.start, template.end, template.stripe_count) == (256 * MIB, 2**63 - 1, -1)
     assert (foreign.pattern, foreign.flags) == (0x400, STALE | INIT)
     assert unreadable.pattern == 0x20000000
@@ -319,7 +319,7 @@ def test_lov_component_that_holds_most_of_the_file(
     """Of an empty file it is the largest; 512 MiB have 255 MiB in the second and 256 MiB in the third."""
     found = LovComponent()
     size = ctypes.c_int64(file_bytes)
-    assert lib.mpiox_lov_choose(LOD, ctypes.c_int64(len(LOD)), size, ctypes.byref(found)) == 0
+    assert lib.mpiox_lustre_choose(LOD, ctypes.c_int64(len(LOD)), size, ctypes.byref(found)) == 0
     assert (found.stripe_size, found.stripe_count) == expected
 
 
@@ -327,7 +327,7 @@ def test_lov_small_file_on_the_metadata_server(lib: ctypes.CDLL) -> None:
     """Where all of it has no stripes, those of what would follow count."""
     value = composite((INIT, 0, MIB, plain(MIB, 0, pattern=MDT)), (0, MIB, EOF, reserved(2 * MIB, 5)))
     found = LovComponent()
-    assert lib.mpiox_lov_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(1000), ctypes.byref(found)) == 0
+    assert lib.mpiox_lustre_choose(value, ctypes.c_int64(len(value)), ctypes.c_int64(1000), ctypes.byref(found)) == 0
     assert (found.stripe_size, found.stripe_count) == (2 * MIB, 5)
 
 
@@ -353,8 +353,8 @@ def test_lov_length_in_a_longer_block(
     block = bytearray(65536)
     block[: len(name)] = name.encode()
     block[: len(value)] = value
-    lib.mpiox_lov_length.restype = ctypes.c_int64
-    length = lib.mpiox_lov_length(bytes(block), ctypes.c_int64(len(block)), name.encode(), folder)
+    lib.mpiox_lustre_length.restype = ctypes.c_int64
+    length = lib.mpiox_lustre_length(bytes(block), ctypes.c_int64(len(block)), name.encode(), folder)
     assert length == expected
 
 
@@ -367,7 +367,7 @@ def test_lov_template(lib: ctypes.CDLL) -> None:
         ((2**40, 10**6, 0), (2**32 - 65536, 2000, 0)),
     ):
         value = (ctypes.c_ubyte * 32)()
-        assert lib.mpiox_lov_template(ctypes.c_int64(wish[0]), wish[1], wish[2], value) == 32
+        assert lib.mpiox_lustre_template(ctypes.c_int64(wish[0]), wish[1], wish[2], value) == 32
         (found,) = components(lib, bytes(value))
         assert (found.stripe_size, found.stripe_count, found.first) == expected
 
@@ -410,8 +410,8 @@ def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
     corpus.mkdir()
     for number, value in enumerate([v for v, _ in GOOD.values()] + list(BAD.values())):
         (corpus / f"{number:03}").write_bytes(value)
-    harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_lov.c"
-    parser = cbuild.CSRC / "core" / "layout" / "mpiox_layout_lov.c"
+    harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_lustre.c"
+    parser = cbuild.CSRC / "core" / "layout" / "mpiox_layout_lustre.c"
     binary = tmp_path / "fuzz"
     command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
     command += ["-D_GNU_SOURCE", *cbuild.includes(), str(harness), str(parser), "-o", str(binary)]

@@ -1,4 +1,4 @@
-"""The library under a program of another MPI ABI, and under the starter of another MPI
+"""The library under a program of another MPI ABI, and under the launcher of another MPI
 (csrc/entry/mpi/mpiox_other_abi.h)."""
 
 from __future__ import annotations
@@ -147,10 +147,10 @@ def test_a_program_of_the_same_abi_or_of_none_is_left_alone(wheel: Path, tmp_pat
         assert started(["true"], library).stderr == ""
 
 
-# ---- the starter of another MPI --------------------------------------------------------------------------------------
+# ---- the launcher of another MPI -------------------------------------------------------------------------------------
 
 LONE = "import mpiio_ext; from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
-#: Variables of the starter that is not of this MPI, and what it is called.
+#: Variables of the launcher that is not of this MPI, and what it is called.
 FOREIGN = {"openmpi": ("PMI", "that of MPICH or its kin"), "mpich": ("OMPI_COMM_WORLD", "Open MPI's")}
 
 
@@ -165,7 +165,7 @@ def test_ranks_that_do_not_meet_are_told() -> None:
     prefix, words = FOREIGN[family]
     said = lone(**{f"{prefix}_SIZE": "2", f"{prefix}_RANK": "0"})
     assert said.count("\n") == 1
-    assert f"uses {WORDS[family]} and its starter is {words}: each of the 2 processes is a job of one rank" in said
+    assert f"uses {WORDS[family]} and its launcher is {words}: each of the 2 processes is a job of one rank" in said
     assert lone(**{f"{prefix}_SIZE": "2", f"{prefix}_RANK": "1"}) == ""
     assert lone(**{f"{prefix}_SIZE": "1", f"{prefix}_RANK": "0"}) == ""
     assert lone() == ""

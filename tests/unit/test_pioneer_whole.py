@@ -96,7 +96,7 @@ def test_a_folder_whose_mark_cannot_be_written() -> None:
 
 
 def test_a_trace_whose_mark_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rank of a starter that names its job leaves a mark in the folder: an error that says what to do, no traceback.
+    """A rank of a launcher that names its job marks the folder: an error that says what to do, no traceback.
     """
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     monkeypatch.setenv("PMIX_NAMESPACE", "job.1")

@@ -42,7 +42,8 @@ def passes(program: pathlib.Path, *arguments: object) -> str:
 
 @pytest.mark.parametrize(
     ("frames", "clients", "processes", "io_threads"),
-    [(1, 5, 0, 1), (1, 4, 1, 3), (3, 3, 0, 1), (7, 4, 1, 2), (30, 6, 0, 3), (300, 3, 1, 1)],
+    [(1, 5, 0, 1), (1, 4, 1, 3), (3, 3, 0, 1), (7, 4, 1, 2), (30, 6, 0, 3), (300, 3, 1, 1)]
+    + [(tokens - 16, 4, 0, 2) for tokens in (4095, 4097, 7326, 65000)],
 )
 def test_model(tmp_path: pathlib.Path, frames: int, clients: int, processes: int, io_threads: int) -> None:
     """A cache of one page, of a few, and larger than the file; clients are threads or processes."""

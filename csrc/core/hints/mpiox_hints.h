@@ -17,6 +17,7 @@
 
 #include <mpi.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "mpiox_error.h"
@@ -113,7 +114,7 @@ typedef struct mpiox_hints {
     int32_t delegate_report;       /* mpiox_delegate_report: seconds a rank waits for one before it says so; 0: never */
     mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: which request is served next */
     int64_t delegate_quantum;                /* mpiox_delegate_quantum: bytes of a turn of a file or flow */
-    int32_t delegate_window;                 /* mpiox_delegate_window: microseconds of a time window */
+    int32_t delegate_time_slice;             /* mpiox_delegate_time_slice: microseconds */
     int32_t delegate_patience;   /* mpiox_delegate_patience: milliseconds that a request waits at most; 0 = any time */
     int32_t delegate_weight;     /* mpiox_delegate_weight: of this file's requests */
     char delegate_hosts[256];    /* mpiox_delegate_hosts: hosts that spawned delegates run on; "" = spread */
@@ -124,19 +125,30 @@ typedef struct mpiox_hints {
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 
+typedef struct mpiox_hint_word { /* the last one of a list: NULL */
+    const char *word;
+    int value;
+} mpiox_hint_word;
+
 typedef struct mpiox_hint_spec {
     const char *name;
-    const char *type;                                   /* "boolean", "integer", "bytes", "choice", "text" */
-    const char *values;                                 /* for people: "auto | even | ..." or "1 .. 2147483647" */
-    const char *default_value;                          /* as text */
-    const char *description;                            /* one line */
-    int (*parse)(const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
-    void (*format)(const mpiox_hints *hints, char *text, int64_t text_bytes); /* value in force as text */
+    const char *type;                  /* "boolean", "integer", "bytes", "choice", "text" */
+    const char *values;                /* for people: "auto | even | ..." or "1 .. 2147483647" */
+    const char *default_value;         /* as text */
+    const char *description;           /* one line */
+    size_t offset, bytes;              /* of its field in mpiox_hints */
+    const mpiox_hint_word *words;      /* flags and choices; the first word of a value is written */
+    int64_t least, most;               /* integers and sizes; most > 0 */
+    bool (*accepts)(const char *text); /* texts that have a form, else NULL */
 } mpiox_hint_spec;
+
+int mpiox_hint_parse(const mpiox_hint_spec *spec, const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
+/* The value in force as text. */
+void mpiox_hint_format(const mpiox_hint_spec *spec, const mpiox_hints *hints, char *text, int64_t text_bytes);
 
 int mpiox_hints_count(void);
 const mpiox_hint_spec *mpiox_hints_spec(int index); /* NULL when out of range */
-int mpiox_hints_find(const char *name);             /* registry index, or -1 */
+int mpiox_hints_find(const char *name);             /* registry index, also of an alias, or -1 */
 const char *mpiox_hints_source_name(int source);    /* "default", "site file"...; never NULL */
 void mpiox_hints_defaults(mpiox_hints *out);        /* built-in values, nothing from the environment */
 

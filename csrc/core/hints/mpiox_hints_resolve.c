@@ -87,7 +87,7 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
         const mpiox_hint_spec *spec = mpiox_hints_spec(index);
 
         mpiox_hints_defaults(&scratch);
-        if (spec->parse(value, &scratch) == MPIOX_OK)
+        if (mpiox_hint_parse(spec, value, &scratch) == MPIOX_OK)
             return MPIOX_OK;
         snprintf(message, (size_t)message_bytes, "hint %s has the bad value \"%.80s\"; allowed: %s", name, value,
                  spec->values);
@@ -120,8 +120,8 @@ static void canonical(const char *name, const char *value, char *text, int64_t t
     snprintf(text, (size_t)text_bytes, "%s", value);
     if (index >= 0) {
         mpiox_hints_defaults(&scratch);
-        if (mpiox_hints_spec(index)->parse(value, &scratch) == MPIOX_OK)
-            mpiox_hints_spec(index)->format(&scratch, text, text_bytes);
+        if (mpiox_hint_parse(mpiox_hints_spec(index), value, &scratch) == MPIOX_OK)
+            mpiox_hint_format(mpiox_hints_spec(index), &scratch, text, text_bytes);
     } else if (mpiox_hints_is_foreign(name, &is_bytes) && is_bytes && mpiox_hints_parse_bytes(value, &bytes) == 0) {
         snprintf(text, (size_t)text_bytes, "%" PRId64, bytes);
     }
@@ -178,8 +178,8 @@ static void tell_clamped(int index, const char *value, const char *where, scan *
     if (strcmp(spec->type, "bytes") != 0 || mpiox_hints_parse_bytes(value, &asked) != MPIOX_OK)
         return;
     mpiox_hints_defaults(&scratch);
-    spec->parse(value, &scratch);
-    spec->format(&scratch, text, (int64_t)sizeof text);
+    mpiox_hint_parse(spec, value, &scratch);
+    mpiox_hint_format(spec, &scratch, text, (int64_t)sizeof text);
     if (mpiox_hints_parse_bytes(text, &used) != MPIOX_OK || used == asked)
         return;
     snprintf(message, sizeof message,
@@ -212,7 +212,7 @@ static void visit(const char *given, const char *value, const char *where, void 
     if (index >= 0)
         tell_clamped(index, value, where, pass);
     if (pass->hints != NULL && index >= 0) {
-        mpiox_hints_spec(index)->parse(value, pass->hints);
+        mpiox_hint_parse(mpiox_hints_spec(index), value, pass->hints);
         pass->hints->source[index] = (uint8_t)pass->source;
     }
     if (pass->collected != NULL && strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 && strchr(value, '\n') == NULL) {
@@ -462,7 +462,7 @@ int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)
 
         if (strncmp(spec->name, PREFIX, sizeof PREFIX - 1) != 0 && hints->source[i] == MPIOX_HINT_DEFAULT)
             continue;
-        spec->format(hints, text, (int64_t)sizeof text);
+        mpiox_hint_format(spec, hints, text, (int64_t)sizeof text);
         if (strncmp(spec->name, PREFIX, sizeof PREFIX - 1) != 0 && leaves_open(spec->name, text))
             continue;
         if (text[0] != '\0' && PMPI_Info_set(info, spec->name, text) != MPI_SUCCESS)

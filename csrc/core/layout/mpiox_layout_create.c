@@ -28,7 +28,7 @@
 #include "mpiox_layout.h"
 #include "mpiox_layout_beegfs.h"
 #include "mpiox_layout_ceph.h"
-#include "mpiox_layout_lov.h"
+#include "mpiox_layout_lustre.h"
 
 /* The one bit of Lustre before 2.4 and the two of later ones; harmless for each other, and for other file systems. */
 #define O_LOV_DELAY_CREATE (0100000000 | O_NOCTTY | O_ASYNC)
@@ -47,7 +47,7 @@ static mpiox_layout_made create_lustre(int folder, const char *name, const mpiox
     int fd = openat(folder, name, CREATE | O_LOV_DELAY_CREATE, PERMISSIONS);
     if (fd < 0)
         return MPIOX_MADE_NOTHING;
-    mpiox_lov_template(wish->striping_unit, wish->striping_factor, wish->start_device, value);
+    mpiox_lustre_template(wish->striping_unit, wish->striping_factor, wish->start_device, value);
     if (ioctl(fd, LL_IOC_LOV_SETSTRIPE, value) == 0)
         made = MPIOX_MADE_STRIPED;
     close(fd);

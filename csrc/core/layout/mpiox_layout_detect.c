@@ -28,7 +28,7 @@
 #include "mpiox_layout_beegfs.h"
 #include "mpiox_layout_ceph.h"
 #include "mpiox_layout_find_mount.h"
-#include "mpiox_layout_lov.h"
+#include "mpiox_layout_lustre.h"
 
 #define LOV_XATTR "lustre.lov"
 #define CEPH_XATTR "ceph.file.layout"
@@ -115,13 +115,13 @@ void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out)
 }
 
 /* Different servers, if the stripes go round them in turns; otherwise as many as there are objects. */
-static int32_t lov_servers(const mpiox_lov_component *c)
+static int32_t lov_servers(const mpiox_lustre_component *c)
 {
-    int32_t distinct = mpiox_lov_distinct(c);
+    int32_t distinct = mpiox_lustre_distinct(c);
     if (distinct == 0 || distinct == c->stripe_count)
         return c->stripe_count;
     for (int32_t i = distinct; i < c->object_count; i++) {
-        if (mpiox_lov_target(c, i) != mpiox_lov_target(c, i - distinct))
+        if (mpiox_lustre_target(c, i) != mpiox_lustre_target(c, i - distinct))
             return c->stripe_count;
     }
     return distinct;
@@ -131,15 +131,15 @@ static int32_t lov_servers(const mpiox_lov_component *c)
 static int64_t bytes_of_file(int fd, const void *value, int64_t value_bytes)
 {
     struct stat status;
-    return mpiox_lov_count(value, value_bytes) > 1 && fstat(fd, &status) == 0 ? status.st_size : 0;
+    return mpiox_lustre_count(value, value_bytes) > 1 && fstat(fd, &status) == 0 ? status.st_size : 0;
 }
 
 static bool detect_lustre(int fd, mpiox_layout *out)
 {
     char value[LOV_XATTR_MAX_BYTES];
-    mpiox_lov_component c;
+    mpiox_lustre_component c;
     ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
-    if (bytes <= 0 || mpiox_lov_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) != MPIOX_OK)
+    if (bytes <= 0 || mpiox_lustre_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) != MPIOX_OK)
         return false;
     out->stripe_size = c.stripe_size;
     out->stripe_count = c.stripe_count;
@@ -263,12 +263,12 @@ int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t
     mpiox_layout layout;
     char value[LOV_XATTR_MAX_BYTES];
     int32_t count = 0;
-    mpiox_lov_component c;
+    mpiox_lustre_component c;
     if (detect_family(fd, &layout) && layout.fs == MPIOX_FS_LUSTRE) {
         ssize_t bytes = fgetxattr(fd, LOV_XATTR, value, sizeof value);
-        if (bytes > 0 && mpiox_lov_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) == MPIOX_OK) {
+        if (bytes > 0 && mpiox_lustre_choose(value, bytes, bytes_of_file(fd, value, bytes), &c) == MPIOX_OK) {
             *stripe_size = c.stripe_size;
-            count = mpiox_lov_targets(&c, most, targets);
+            count = mpiox_lustre_targets(&c, most, targets);
         }
     }
     errno = saved_errno;

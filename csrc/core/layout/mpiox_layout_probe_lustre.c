@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "mpiox_layout_library.h"
-#include "mpiox_layout_lov.h"
+#include "mpiox_layout_lustre.h"
 
 #define LOV_XATTR "lustre.lov"
 #define VALUE_BYTES 65536 /* limit of the kernel's xattr interface */
@@ -27,26 +27,26 @@ typedef struct bit_name {
 } bit_name;
 
 static const bit_name pattern_names[] = {
-    {MPIOX_LOV_RAID0, "raid0"},
-    {MPIOX_LOV_RAID1, "raid1"},
-    {MPIOX_LOV_MDT, "mdt"},
-    {MPIOX_LOV_OVERSTRIPED, "overstriped"},
-    {MPIOX_LOV_FOREIGN, "foreign"},
-    {MPIOX_LOV_COMPRESSED, "compressed"},
-    {MPIOX_LOV_HOLE, "hole"},
-    {MPIOX_LOV_RELEASED, "released"},
-    {MPIOX_LOV_UNREADABLE, "unreadable"},
+    {MPIOX_LUSTRE_RAID0, "raid0"},
+    {MPIOX_LUSTRE_RAID1, "raid1"},
+    {MPIOX_LUSTRE_MDT, "mdt"},
+    {MPIOX_LUSTRE_OVERSTRIPED, "overstriped"},
+    {MPIOX_LUSTRE_FOREIGN, "foreign"},
+    {MPIOX_LUSTRE_COMPRESSED, "compressed"},
+    {MPIOX_LUSTRE_HOLE, "hole"},
+    {MPIOX_LUSTRE_RELEASED, "released"},
+    {MPIOX_LUSTRE_UNREADABLE, "unreadable"},
     {0, NULL},
 };
 static const bit_name flag_names[] = {
-    {MPIOX_LOV_STALE, "stale"},
-    {MPIOX_LOV_PREFER_READ, "prefer-read"},
-    {MPIOX_LOV_PREFER_WRITE, "prefer-write"},
-    {MPIOX_LOV_OFFLINE, "offline"},
-    {MPIOX_LOV_INIT, "init"},
-    {MPIOX_LOV_NOSYNC, "nosync"},
-    {MPIOX_LOV_EXTENSION, "extension"},
-    {MPIOX_LOV_PARITY, "parity"},
+    {MPIOX_LUSTRE_STALE, "stale"},
+    {MPIOX_LUSTRE_PREFER_READ, "prefer-read"},
+    {MPIOX_LUSTRE_PREFER_WRITE, "prefer-write"},
+    {MPIOX_LUSTRE_OFFLINE, "offline"},
+    {MPIOX_LUSTRE_INIT, "init"},
+    {MPIOX_LUSTRE_NOSYNC, "nosync"},
+    {MPIOX_LUSTRE_EXTENSION, "extension"},
+    {MPIOX_LUSTRE_PARITY, "parity"},
     {0, NULL},
 };
 
@@ -60,13 +60,13 @@ static void put_names(uint32_t bits, const bit_name *names, char *text, size_t b
     }
 }
 
-static void add_component(const mpiox_lov_component *c, mpiox_layout_facts *facts)
+static void add_component(const mpiox_lustre_component *c, mpiox_layout_facts *facts)
 {
     mpiox_layout_component part = {.start = c->start,
                                    .end = c->end,
                                    .stripe_size = c->stripe_size,
                                    .stripe_count = c->stripe_count,
-                                   .servers = mpiox_lov_distinct(c),
+                                   .servers = mpiox_lustre_distinct(c),
                                    .mirror = c->mirror};
     put_names(c->pattern, pattern_names, part.pattern, sizeof part.pattern);
     put_names(c->flags, flag_names, part.flags, sizeof part.flags);
@@ -74,11 +74,11 @@ static void add_component(const mpiox_lov_component *c, mpiox_layout_facts *fact
     if (mpiox_facts_add_component(facts, &part) == NULL)
         return;
     for (int32_t i = 0; part.servers > 0 && i < c->object_count; i++)
-        mpiox_facts_add_target(facts, "%d", mpiox_lov_target(c, i));
+        mpiox_facts_add_target(facts, "%d", mpiox_lustre_target(c, i));
 }
 
 /* Of the component that counts for the whole file; of a template without numbers, what it says. */
-static void add_chosen(const mpiox_lov_component *c, const char *source, mpiox_layout_facts *facts)
+static void add_chosen(const mpiox_lustre_component *c, const char *source, mpiox_layout_facts *facts)
 {
     char pattern[64];
     put_names(c->pattern, pattern_names, pattern, sizeof pattern);
@@ -87,9 +87,9 @@ static void add_chosen(const mpiox_lov_component *c, const char *source, mpiox_l
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_SIZE, source, c->stripe_size);
     if (c->stripe_count != 0)
         mpiox_facts_set_number(facts, MPIOX_FACT_STRIPE_COUNT, source, c->stripe_count);
-    if (mpiox_lov_distinct(c) > 0)
-        mpiox_facts_set_number(facts, MPIOX_FACT_SERVERS, source, mpiox_lov_distinct(c));
-    else if (c->stripe_count > 0 && (c->pattern & MPIOX_LOV_OVERSTRIPED) == 0)
+    if (mpiox_lustre_distinct(c) > 0)
+        mpiox_facts_set_number(facts, MPIOX_FACT_SERVERS, source, mpiox_lustre_distinct(c));
+    else if (c->stripe_count > 0 && (c->pattern & MPIOX_LUSTRE_OVERSTRIPED) == 0)
         mpiox_facts_set_number(facts, MPIOX_FACT_SERVERS, source, c->stripe_count);
     if (c->first >= 0)
         mpiox_facts_set_number(facts, MPIOX_FACT_START_DEVICE, source, c->first);
@@ -101,10 +101,10 @@ static void add_chosen(const mpiox_lov_component *c, const char *source, mpiox_l
 static bool add_layout(const void *value, int64_t bytes, int64_t file_bytes, const char *source,
                        mpiox_layout_facts *facts)
 {
-    mpiox_lov_component c, chosen;
-    int32_t count = mpiox_lov_count(value, bytes);
+    mpiox_lustre_component c, chosen;
+    int32_t count = mpiox_lustre_count(value, bytes);
     for (int32_t i = 0; i < count; i++) {
-        if (mpiox_lov_get(value, bytes, i, &c) != MPIOX_OK) {
+        if (mpiox_lustre_get(value, bytes, i, &c) != MPIOX_OK) {
             mpiox_facts_clear_components(facts);
             return false;
         }
@@ -112,11 +112,11 @@ static bool add_layout(const void *value, int64_t bytes, int64_t file_bytes, con
     }
     if (count <= 0)
         return false;
-    if (mpiox_lov_choose(value, bytes, file_bytes, &chosen) == MPIOX_OK ||
-        mpiox_lov_get(value, bytes, 0, &chosen) == MPIOX_OK)
+    if (mpiox_lustre_choose(value, bytes, file_bytes, &chosen) == MPIOX_OK ||
+        mpiox_lustre_get(value, bytes, 0, &chosen) == MPIOX_OK)
         add_chosen(&chosen, source, facts);
-    if (mpiox_lov_mirrors(value, bytes) > 1)
-        mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "mirrors %d", mpiox_lov_mirrors(value, bytes));
+    if (mpiox_lustre_mirrors(value, bytes) > 1)
+        mpiox_facts_set(facts, MPIOX_FACT_REDUNDANCY, source, "mirrors %d", mpiox_lustre_mirrors(value, bytes));
     return true;
 }
 
@@ -137,7 +137,7 @@ static void ask_library(int fd, char *value, int64_t file_bytes, mpiox_layout_fa
     memset(value, 0, VALUE_BYTES);
     if (get_stripe(path, value) != 0)
         return;
-    const int64_t length = mpiox_lov_length(value, VALUE_BYTES, strrchr(path, '/') + 1, facts->is_folder);
+    const int64_t length = mpiox_lustre_length(value, VALUE_BYTES, strrchr(path, '/') + 1, facts->is_folder);
     if (length > 0)
         add_layout(value, length, file_bytes, "llapi_file_get_stripe", facts);
 }

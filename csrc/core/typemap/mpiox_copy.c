@@ -2,12 +2,12 @@
  * mpiox_copy.c - move bytes between two described streams; mark what a stream covers.
  *
  * Problem.    Every byte of a collective is copied here, often in pieces of 8 bytes.
- * Algorithm.  A contiguous side becomes a pointer. With one contiguous side every strided run of the other is handed to
- *             a loop for its block length; lists of blocks get a loop of their own that prefetches ahead. With two
- *             strided sides, two runs are matched: equal blocks go to a strided-to-strided loop, otherwise the longer
- *             block is the contiguous side for as many shorter blocks as fit in it. Lists of small blocks on one of two
- *             such sides go through a small buffer instead, by the two loops above.
- * Guarantees. O(1) per run besides the bytes; no allocation; sides do not overlap.
+ * Algorithm.  A contiguous layout becomes a pointer. With one contiguous layout every strided run of the other is
+ *             handed to a loop for its block length; lists of blocks get a loop of their own that prefetches ahead.
+ *             With two strided layouts, two runs are matched: equal blocks go to a strided-to-strided loop, otherwise
+ *             the longer block is the contiguous layout for as many shorter blocks as fit in it. Lists of small blocks
+ *             on one of two such layouts go through a small buffer instead, by the two loops above.
+ * Guarantees. O(1) per run besides the bytes; no allocation; layouts do not overlap.
  */
 #include "mpiox_copy.h"
 
@@ -117,7 +117,7 @@ static void scatter(char *target, int64_t stride, const char *source, int64_t le
     }
 }
 
-/* ---- sides ------------------------------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
 /* base + offset; base may be NULL (MPI_BOTTOM), offsets then are addresses. */
 static inline char *at_address(const void *base, int64_t offset)
@@ -125,17 +125,17 @@ static inline char *at_address(const void *base, int64_t offset)
     return (char *)((uintptr_t)base + (uintptr_t)offset);
 }
 
-/* Pointer to the first byte of a side that is contiguous, NULL when it is not. */
-static char *flat_start(const mpiox_side *side)
+/* Pointer to the first byte of a layout that is contiguous, NULL when it is not. */
+static char *flat_start(const mpiox_memory_layout *layout)
 {
-    int64_t at = side->origin + side->position;
-    if (side->typemap != NULL) {
-        if (!mpiox_typemap_is_contiguous(side->typemap)) {
+    int64_t at = layout->origin + layout->position;
+    if (layout->typemap != NULL) {
+        if (!mpiox_typemap_is_contiguous(layout->typemap)) {
             return NULL;
         }
-        at += side->typemap->first;
+        at += layout->typemap->first;
     }
-    return at_address(side->base, at);
+    return at_address(layout->base, at);
 }
 
 /* One loop for both directions: `to_list` is a constant at every call, and so is `length` when it is not 0. */
@@ -239,7 +239,7 @@ static void gather_stream(char *flat, mpiox_cursor *cursor, char *base, int64_t 
     }
 }
 
-/* ---- two sides that are not contiguous --------------------------------------------------------------------------- */
+/* ---- two layouts that are not contiguous ------------------------------------------------------------------------- */
 
 /* What is left of a run: `blocks` whole blocks from `at` on, or (inside > 0) the rest of the first one. */
 typedef struct run_cursor {
@@ -339,7 +339,7 @@ static void copy_bounced(mpiox_cursor *t, char *target, mpiox_cursor *s, char *s
     }
 }
 
-static void copy_between(const mpiox_side *target, const mpiox_side *source, int64_t length)
+static void copy_between(const mpiox_memory_layout *target, const mpiox_memory_layout *source, int64_t length)
 {
     run_cursor t = {.blocks = 0}, s = {.blocks = 0};
     int64_t t_fetched = 0, s_fetched = 0, done = 0;
@@ -358,7 +358,7 @@ static void copy_between(const mpiox_side *target, const mpiox_side *source, int
     }
 }
 
-void mpiox_copy(const mpiox_side *target, const mpiox_side *source, int64_t length)
+void mpiox_copy(const mpiox_memory_layout *target, const mpiox_memory_layout *source, int64_t length)
 {
     if (length <= 0) {
         return;
@@ -400,18 +400,19 @@ static void mark_list(unsigned char *map, int64_t map_start, int64_t granule, co
     }
 }
 
-void mpiox_copy_mark(unsigned char *map, int64_t map_start, int64_t granule, const mpiox_side *side, int64_t length)
+void mpiox_copy_mark(unsigned char *map, int64_t map_start, int64_t granule, const mpiox_memory_layout *layout,
+                     int64_t length)
 {
     if (length <= 0) {
         return;
     }
-    if (side->typemap == NULL) {
-        memset(map + (side->origin + side->position - map_start) / granule, 1, (size_t)(length / granule));
+    if (layout->typemap == NULL) {
+        memset(map + (layout->origin + layout->position - map_start) / granule, 1, (size_t)(length / granule));
         return;
     }
     mpiox_cursor cursor;
     mpiox_list_batch batch;
-    mpiox_cursor_init(&cursor, side->typemap, side->origin, side->position);
+    mpiox_cursor_init(&cursor, layout->typemap, layout->origin, layout->position);
     while (length > 0) {
         mpiox_run run;
         if (mpiox_cursor_next_list(&cursor, length, &batch)) {

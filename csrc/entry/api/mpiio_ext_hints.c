@@ -50,16 +50,16 @@ int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, in
     mpiox_hints scratch;
 
     mpiox_hints_defaults(&scratch);
-    if (index < 0 || text_bytes <= 0 || mpiox_hints_spec(index)->parse(value, &scratch) != MPIOX_OK)
+    if (index < 0 || text_bytes <= 0 || mpiox_hint_parse(mpiox_hints_spec(index), value, &scratch) != MPIOX_OK)
         return MPIOX_E_ARG;
-    mpiox_hints_spec(index)->format(&scratch, text, text_bytes);
+    mpiox_hint_format(mpiox_hints_spec(index), &scratch, text, text_bytes);
     return MPIOX_OK;
 }
 
 static mpiio_ext_hints *with_texts(mpiio_ext_hints *hints)
 {
     for (int i = 0; i < mpiox_hints_count(); i++)
-        mpiox_hints_spec(i)->format(&hints->values, hints->text[i], VALUE_BYTES);
+        mpiox_hint_format(mpiox_hints_spec(i), &hints->values, hints->text[i], VALUE_BYTES);
     return hints;
 }
 

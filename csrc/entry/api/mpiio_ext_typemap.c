@@ -134,22 +134,22 @@ int64_t mpiio_ext_typemap_runs(const mpiio_ext_typemap *typemap, int64_t lo, int
     return n;
 }
 
-/* The library reads a source only; mpiox_side has one pointer type for both directions. */
-static mpiox_side side(const mpiio_ext_typemap *typemap, const void *memory, int64_t position)
+/* The library reads a source only; mpiox_memory_layout has one pointer type for both directions. */
+static mpiox_memory_layout memory_layout(const mpiio_ext_typemap *typemap, const void *memory, int64_t position)
 {
-    return (mpiox_side){(void *)(uintptr_t)memory, inner(typemap), 0, position};
+    return (mpiox_memory_layout){(void *)(uintptr_t)memory, inner(typemap), 0, position};
 }
 
 void mpiio_ext_typemap_pack(const mpiio_ext_typemap *typemap, const void *memory, int64_t lo, int64_t hi, void *packed)
 {
-    const mpiox_side target = side(NULL, packed, 0), source = side(typemap, memory, lo);
+    const mpiox_memory_layout target = memory_layout(NULL, packed, 0), source = memory_layout(typemap, memory, lo);
     mpiox_copy(&target, &source, hi - lo);
 }
 
 void mpiio_ext_typemap_unpack(const mpiio_ext_typemap *typemap, void *memory, int64_t lo, int64_t hi,
                               const void *packed)
 {
-    const mpiox_side target = side(typemap, memory, lo), source = side(NULL, packed, 0);
+    const mpiox_memory_layout target = memory_layout(typemap, memory, lo), source = memory_layout(NULL, packed, 0);
     mpiox_copy(&target, &source, hi - lo);
 }
 
@@ -157,15 +157,15 @@ void mpiio_ext_typemap_copy(const mpiio_ext_typemap *target, void *target_memory
                             const mpiio_ext_typemap *source, const void *source_memory, int64_t source_position,
                             int64_t bytes)
 {
-    const mpiox_side to = side(target, target_memory, target_position);
-    const mpiox_side from = side(source, source_memory, source_position);
+    const mpiox_memory_layout to = memory_layout(target, target_memory, target_position);
+    const mpiox_memory_layout from = memory_layout(source, source_memory, source_position);
     mpiox_copy(&to, &from, bytes);
 }
 
 void mpiio_ext_typemap_mark(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi, int64_t map_start,
                             int64_t granule, unsigned char *map)
 {
-    const mpiox_side covered = side(typemap, NULL, lo);
+    const mpiox_memory_layout covered = memory_layout(typemap, NULL, lo);
     mpiox_copy_mark(map, map_start, granule, &covered, hi - lo);
 }
 

@@ -21,9 +21,9 @@
 #include "mpiox_group.h"
 #include "mpiox_handle.h"
 #include "mpiox_finalize.h"
-#include "mpiox_members.h"
+#include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
-#include "mpiox_starter.h"
+#include "mpiox_launcher.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -64,7 +64,7 @@ void mpiox_finalize_prepare(void)
     int key = MPI_KEYVAL_INVALID;
 
     pthread_mutex_lock(&lock);
-    if (!prepared && mpiox_members_world() &&
+    if (!prepared && mpiox_preload_check_world() &&
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, clean_up, &key, NULL) == MPI_SUCCESS) {
         prepared = PMPI_Comm_set_attr(MPI_COMM_SELF, key, NULL) == MPI_SUCCESS;
         PMPI_Comm_free_keyval(&key); /* the attribute keeps it alive */
@@ -72,20 +72,20 @@ void mpiox_finalize_prepare(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A line where the starter is not this MPI's. Delegates that the environment asks for, unless ranks without this
+/* A line where the launcher is not this MPI's. Delegates that the environment asks for, unless ranks without this
  * library would not take part. */
 static void begun(int result)
 {
-    mpiox_members members;
+    mpiox_preload_check preload;
 
     mpiox_finalize_prepare();
     if (result != MPI_SUCCESS)
         return;
-    mpiox_starter_check();
+    mpiox_launcher_check();
     if (!mpiox_group_is_asked_for())
         return;
-    mpiox_members_examine(MPI_COMM_WORLD, &members);
-    if (members.stranger == NULL)
+    mpiox_preload_check_examine(MPI_COMM_WORLD, &preload);
+    if (preload.stranger == NULL)
         mpiox_group_init();
 }
 

@@ -24,7 +24,7 @@
 #include "mpiox_mpi_view.h"
 #include "mpiox_stats_paying.h"
 #include "mpiox_finalize.h"
-#include "mpiox_members.h"
+#include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_tools.h"
 
@@ -353,7 +353,7 @@ static int explain_open(const char *filename, int amode, int rank, int result)
 /* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
  * have to agree on. The file has an entry so that what happens to it is counted. */
 static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
-                                const mpiox_members *members)
+                                const mpiox_preload_check *preload)
 {
     const int result = PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_handle *handle = result == MPI_SUCCESS ? new_file(comm, filename, amode) : NULL;
@@ -362,9 +362,9 @@ static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, 
         return result;
     mpiox_hints_resolve(handle->path, info, &handle->hints, NULL, NULL);
     handle->fh = *fh;
-    handle->why_native = members->stranger;
+    handle->why_native = preload->stranger;
     handle->among_strangers = true;
-    handle->reports_alone = members->first && handle->hints.stats;
+    handle->reports_alone = preload->first && handle->hints.stats;
     mpiox_handle_insert(handle);
     mpiox_mpi_show_hints(comm, filename, *fh);
     return result;
@@ -381,7 +381,7 @@ static int amode_for_library(int amode, const opening *o)
 
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
-    mpiox_members members;
+    mpiox_preload_check preload;
     MPI_Info merged = MPI_INFO_NULL;
     mpiox_handle *handle;
     opening o;
@@ -391,16 +391,16 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_finalize_prepare();
-    mpiox_members_examine(comm, &members);
-    if (members.stranger != NULL)
-        return open_among_strangers(comm, filename, amode, info, fh, &members);
+    mpiox_preload_check_examine(comm, &preload);
+    if (preload.stranger != NULL)
+        return open_among_strangers(comm, filename, amode, info, fh, &preload);
     result = agree_on_opening(comm, filename, amode, info, &o, &merged);
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;
-    if (members.whole_world)
+    if (preload.whole_world)
         mpiox_mpi_run_agreed(o.run_stats);
     if (o.run[0] != '\0')
-        mpiox_stats_identity_adopt(o.run, members.whole_world);
+        mpiox_stats_identity_adopt(o.run, preload.whole_world);
     if (!may_open(comm, &o)) {
         if (merged != MPI_INFO_NULL)
             PMPI_Info_free(&merged);

@@ -195,7 +195,7 @@ static void collect_hints(const mpiox_hints *hints, hint_texts *out)
 
         if (hints->source[i] == MPIOX_HINT_DEFAULT)
             continue;
-        spec->format(hints, value, VALUE_BYTES);
+        mpiox_hint_format(spec, hints, value, VALUE_BYTES);
         out->hints[out->count++] = (mpiox_stats_hint){spec->name, value, mpiox_hints_source_name(hints->source[i])};
     }
 }

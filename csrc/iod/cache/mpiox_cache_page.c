@@ -42,7 +42,7 @@ static span span_of(const mpiox_cache *cache, const mpiox_page_access *access)
 static void copy_bytes(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span)
 {
     const uintptr_t bytes = (uintptr_t)mpiox_cache_bytes_of(cache, frame);
-    mpiox_side page = {.base = (void *)(bytes + (uintptr_t)span->start)};
+    mpiox_memory_layout page = {.base = (void *)(bytes + (uintptr_t)span->start)};
     if (!span->contiguous) {
         page.base = (void *)(bytes - (uintptr_t)(access->page * cache->page_bytes));
         page.typemap = access->view;

@@ -19,8 +19,8 @@ typedef struct mpiox_page_access {
      * bytes lie inside the page. view NULL: contiguous, at file offset origin + position + k. */
     const mpiox_typemap *view;
     int64_t origin, position, length;
-    mpiox_side memory;    /* the same stream bytes in memory; not modified by writes */
-    const int64_t *ahead; /* reads: pages likely to be read next from this delegate, or NULL */
+    mpiox_memory_layout memory; /* the same stream bytes in memory; not modified by writes */
+    const int64_t *ahead;       /* reads: pages likely to be read next from this delegate, or NULL */
     int32_t ahead_count;
     bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, not after half a second */
 } mpiox_page_access;

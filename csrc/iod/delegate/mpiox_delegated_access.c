@@ -54,11 +54,11 @@ static int64_t position_at(const access_t *a, int64_t byte, int64_t limit)
     return position < limit ? position : limit;
 }
 
-static mpiox_side memory_at(const access_t *a, int64_t position)
+static mpiox_memory_layout memory_at(const access_t *a, int64_t position)
 {
     const mpiox_request *r = a->request;
 
-    return (mpiox_side){
+    return (mpiox_memory_layout){
         .base = r->buffer, .typemap = r->memory, .origin = 0, .position = r->memory_position + position - r->position};
 }
 
@@ -87,7 +87,7 @@ static void fill_with_zeros(const access_t *a, int64_t from, int64_t to)
     static const char zeros[4096];
 
     for (int64_t at = from; at < to; at += (int64_t)sizeof zeros) {
-        const mpiox_side target = memory_at(a, at), source = {.base = (void *)(uintptr_t)zeros};
+        const mpiox_memory_layout target = memory_at(a, at), source = {.base = (void *)(uintptr_t)zeros};
 
         mpiox_copy(&target, &source, to - at < (int64_t)sizeof zeros ? to - at : (int64_t)sizeof zeros);
     }

@@ -82,10 +82,10 @@ void mpiox_group_plan_make(const mpiox_hints *hints, mpiox_topology *topology, c
     server->io_threads = hints->delegate_threads;
     server->prefetch_pages = hints->delegate_prefetch;
     server->storage = (int32_t)hints->storage;
-    mpiox_hints_spec(mpiox_hints_find("mpiox_delegate_scheduler"))
-        ->format(hints, server->scheduler, sizeof server->scheduler);
+    mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find("mpiox_delegate_scheduler")), hints, server->scheduler,
+                      sizeof server->scheduler);
     server->quantum = hints->delegate_quantum;
-    server->window_us = hints->delegate_window;
+    server->window_us = hints->delegate_time_slice;
     server->order_patience_ms = hints->delegate_patience;
     server->patience_s = 2 * out->seconds + SPARE_S;
 }

@@ -7,10 +7,10 @@
 enum { VALUE_BYTES = 512 };
 
 /* What is settled when the group starts. The level, the bypass and write-behind are each file's own. */
-static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",      "mpiox_delegate_cache",
-                                      "mpiox_delegate_page",    "mpiox_delegate_threads",   "mpiox_delegate_prefetch",
-                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface", "mpiox_delegate_scheduler",
-                                      "mpiox_delegate_quantum", "mpiox_delegate_window",    "mpiox_delegate_patience"};
+static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",       "mpiox_delegate_cache",
+                                      "mpiox_delegate_page",    "mpiox_delegate_threads",    "mpiox_delegate_prefetch",
+                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface",  "mpiox_delegate_scheduler",
+                                      "mpiox_delegate_quantum", "mpiox_delegate_time_slice", "mpiox_delegate_patience"};
 
 enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 
@@ -22,8 +22,8 @@ static bool differs(const mpiox_group *group, const mpiox_hints *hints, const ch
 
     if (spec == NULL || hints->source[index] == MPIOX_HINT_DEFAULT)
         return false;
-    spec->format(hints, value, VALUE_BYTES);
-    spec->format(&group->hints, asked, VALUE_BYTES);
+    mpiox_hint_format(spec, hints, value, VALUE_BYTES);
+    mpiox_hint_format(spec, &group->hints, asked, VALUE_BYTES);
     return strcmp(value, asked) != 0;
 }
 
@@ -61,7 +61,7 @@ void mpiox_group_settings_to_info(const mpiox_group *group, MPI_Info info)
     for (int i = FIRST_OF_ORDER; i < SETTLED; i++) {
         char value[VALUE_BYTES];
 
-        mpiox_hints_spec(mpiox_hints_find(settled[i]))->format(&group->hints, value, VALUE_BYTES);
+        mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(settled[i])), &group->hints, value, VALUE_BYTES);
         PMPI_Info_set(info, settled[i], value);
     }
     if (group->hints.delegate_hosts[0] != '\0')

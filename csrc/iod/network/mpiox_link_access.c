@@ -30,9 +30,9 @@ typedef struct part {
     uint32_t number; /* of the request */
 } part;
 
-static mpiox_side memory_at(const mpiox_link_access *access, int64_t position)
+static mpiox_memory_layout memory_at(const mpiox_link_access *access, int64_t position)
 {
-    mpiox_side side = access->memory;
+    mpiox_memory_layout side = access->memory;
     side.position += position - access->position;
     return side;
 }
@@ -40,7 +40,7 @@ static mpiox_side memory_at(const mpiox_link_access *access, int64_t position)
 /* The address of stream byte `position`, if memory is contiguous. */
 static char *flat_memory(const mpiox_link_access *access, int64_t position)
 {
-    const mpiox_side side = memory_at(access, position);
+    const mpiox_memory_layout side = memory_at(access, position);
     if (side.typemap == NULL)
         return (char *)side.base + side.origin + side.position;
     if (!mpiox_typemap_is_contiguous(side.typemap))
@@ -198,13 +198,13 @@ static int put(sender *s, const void *bytes, int64_t length)
     return MPIOX_OK;
 }
 
-static int put_packed(sender *s, mpiox_side side, int64_t length)
+static int put_packed(sender *s, mpiox_memory_layout side, int64_t length)
 {
     while (length > 0) {
         if ((s->used == MPIOX_LINK_CHUNK || s->count == VECTORS) && send_out(s, true) != MPIOX_OK)
             return MPIOX_E_UNSUPPORTED;
         const int64_t part = length < MPIOX_LINK_CHUNK - s->used ? length : MPIOX_LINK_CHUNK - s->used;
-        const mpiox_side target = {.base = s->buffer + s->used};
+        const mpiox_memory_layout target = {.base = s->buffer + s->used};
         mpiox_copy(&target, &side, part);
         s->used += part;
         if (put(s, target.base, part) != MPIOX_OK)
@@ -315,7 +315,7 @@ static void unpack(unpacker *u, char *from, int64_t bytes)
 {
     while (bytes > 0 && refill(u)) {
         const int64_t step = bytes < u->length ? bytes : u->length;
-        const mpiox_side source = {.base = from}, target = memory_at(u->access, u->position);
+        const mpiox_memory_layout source = {.base = from}, target = memory_at(u->access, u->position);
         mpiox_copy(&target, &source, step);
         advance(u, step);
         from += step;

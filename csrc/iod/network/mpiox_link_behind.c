@@ -132,12 +132,12 @@ static char *place(mpiox_link_batch *batch, const mpiox_link_record *record, int
 }
 
 /* Pack the extents of the walk to `to`. */
-static void pack(char *to, mpiox_link_walk walk, const mpiox_side *memory, int64_t memory_position)
+static void pack(char *to, mpiox_link_walk walk, const mpiox_memory_layout *memory, int64_t memory_position)
 {
     int64_t position, length;
     while (mpiox_link_walk_next(&walk, INT64_MAX, &position, &length)) {
-        const mpiox_side target = {.base = to};
-        mpiox_side source = *memory;
+        const mpiox_memory_layout target = {.base = to};
+        mpiox_memory_layout source = *memory;
         source.position += position - memory_position;
         mpiox_copy(&target, &source, length);
         to += length;
@@ -145,7 +145,7 @@ static void pack(char *to, mpiox_link_walk walk, const mpiox_side *memory, int64
 }
 
 int mpiox_link_behind_add(mpiox_link *link, const mpiox_link_record *record, mpiox_link_walk walk,
-                          const mpiox_side *memory, int64_t memory_position)
+                          const mpiox_memory_layout *memory, int64_t memory_position)
 {
     const int64_t room = link->behind_bytes - 7; /* for the zeros at the end */
     mpiox_link_batch *batch = &link->batches[link->filling];

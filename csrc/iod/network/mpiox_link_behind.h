@@ -22,7 +22,7 @@ bool mpiox_link_behind_pending(const mpiox_link *link);
 bool mpiox_link_behind_fits(const mpiox_link *link, int64_t bytes);
 /* Collect: record names the bytes, walk yields its extents. 0, MPIOX_E_NOMEM, or as settle(). */
 int mpiox_link_behind_add(mpiox_link *link, const mpiox_link_record *record, mpiox_link_walk walk,
-                          const mpiox_side *memory, int64_t memory_position);
+                          const mpiox_memory_layout *memory, int64_t memory_position);
 /* Send what is collected, wait for all answers. 0, or why something could not be deposited: MPIOX_PAGE_MOVED,
  * MPIOX_E_IO, MPIOX_E_UNSUPPORTED..., with *error (may be NULL); this stays so until take(). */
 int mpiox_link_behind_settle(mpiox_link *link, mpiox_error *error);

@@ -29,7 +29,7 @@ typedef struct mpiox_link_access {
     bool at_once;                     /* a write that must not be collected (mpiox_link_set_write_behind()) */
     const mpiox_typemap *view;        /* NULL: contiguous */
     int64_t origin, position, length; /* stream bytes; only those in pages of the delegate are moved */
-    mpiox_side memory;                /* the same stream bytes in memory */
+    mpiox_memory_layout memory;       /* the same stream bytes in memory */
     int64_t unit_bytes;               /* pages of the delegate: units u = offset / unit_bytes with owner[u % ranges] */
     int32_t ranges;
     const int16_t *owner; /* [ranges] */

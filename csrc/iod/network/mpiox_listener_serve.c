@@ -190,7 +190,7 @@ static int move_bytes(server *s, record_work *w, char *memory, int64_t bytes)
         const int64_t until = mpiox_link_walk_reach(&w->walk, (w->access.page + 1) * s->cache->page_bytes, end);
         w->access.position = w->position;
         w->access.length = until - w->position;
-        w->access.memory = (mpiox_side){.base = memory};
+        w->access.memory = (mpiox_memory_layout){.base = memory};
         if (!w->access.write && mpiox_cache_has_page(s->cache, w->access.file, w->access.page) != MPIOX_FRAME_HIT)
             look_ahead(s, w, until);
         w->result = mpiox_cache_access_page(s->cache, &w->access, w->beyond, &known, &w->error);

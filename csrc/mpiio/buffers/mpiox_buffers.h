@@ -27,13 +27,13 @@ typedef struct mpiox_buffers {
     int64_t window_bytes; /* size of one collective buffer */
     int per_aggregator;   /* collective buffers of an aggregator */
 
-    mpiox_call_state *state;  /* NULL until mpiox_buffers_attach(); everything from here on lies in topology->segment */
-    mpiox_post *posts;        /* [node_size] */
-    mpiox_node_access *nodes; /* [n_nodes] */
-    mpiox_buffer_slot *slots; /* [n_local * per_aggregator] */
-    char *buffers;            /* [n_local * per_aggregator][window_bytes] */
-    unsigned char *maps;      /* coverage, as large as the buffers; all zeros between windows */
-    void *transport_memory;   /* what the transport asked for */
+    mpiox_call_state *state; /* NULL until mpiox_buffers_attach(); everything from here on lies in topology->segment */
+    mpiox_contribution *contributions; /* [node_size] */
+    mpiox_node_access *nodes;          /* [n_nodes] */
+    mpiox_buffer_slot *slots;          /* [n_local * per_aggregator] */
+    char *buffers;                     /* [n_local * per_aggregator][window_bytes] */
+    unsigned char *maps;               /* coverage, as large as the buffers; all zeros between windows */
+    void *transport_memory;            /* what the transport asked for */
 
     mpiox_plan *plan;         /* file domains of the last call; owned */
     mpiox_extent *extents[2]; /* scratch for one window: [0] while copying, [1] while doing I/O; owned */
@@ -50,11 +50,11 @@ typedef struct mpiox_progress {
 typedef struct mpiox_call {
     mpiox_buffers *b;
     const mpiox_request *request; /* its position counts from file->displacement */
-    mpiox_summary summary;
+    mpiox_reduction reduction;
     mpiox_progress *progress; /* [n_local] */
     int64_t round;            /* windows of this number are being worked on */
     int64_t rounds;           /* windows of the busiest aggregator */
-    int64_t turn;         /* rounds worked on before this one: those in which no window can hold data are left out */
+    int64_t ex_round;     /* rounds worked on before this one: those in which no window can hold data are left out */
     mpiox_interval *used; /* [n_used] the others, ascending, half-open; n_used 0: all of them */
     int64_t n_used;
     int64_t first, last; /* this rank's file range */

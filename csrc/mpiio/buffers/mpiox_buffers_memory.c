@@ -44,8 +44,8 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
     if (b->state)
         return MPIOX_OK;
     const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
-    const int64_t at_posts = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
-    const int64_t at_nodes = at_posts + (int64_t)sizeof(mpiox_post) * topology->node_size;
+    const int64_t at_contributions = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
+    const int64_t at_nodes = at_contributions + (int64_t)sizeof(mpiox_contribution) * topology->node_size;
     const int64_t at_slots = round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
     const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
     const int64_t at_maps = round_up(at_buffers + slots * b->window_bytes, PAGE);
@@ -57,7 +57,7 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
         return code;
     char *base = topology->segment.base;
     b->state = (mpiox_call_state *)base;
-    b->posts = (mpiox_post *)(base + at_posts);
+    b->contributions = (mpiox_contribution *)(base + at_contributions);
     b->nodes = (mpiox_node_access *)(base + at_nodes);
     b->slots = (mpiox_buffer_slot *)(base + at_slots);
     b->buffers = base + at_buffers;

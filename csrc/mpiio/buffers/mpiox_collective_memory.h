@@ -2,13 +2,13 @@
  * mpiox_collective_memory.h - what the ranks of one node share during a collective: the content of the topology's
  * segment.
  *
- *   state | posts[node_size] | nodes[n_nodes] | slots[local aggregators * buffers each] | collective buffers |
+ *   state | contributions[node_size] | nodes[n_nodes] | slots[local aggregators * buffers each] | collective buffers |
  *   coverage maps | transport's
  *
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
- * A post belongs to one rank and is written before the first barrier of a call; the summary is written by the rank that
- * closes that barrier; slots are reset there too. After the last barrier of a call nobody touches them, so one set is
- * enough.
+ * A contribution belongs to one rank and is written before the first barrier of a call; the reduction is written by the
+ * rank that closes that barrier; slots are reset there too. After the last barrier of a call nobody touches them, so
+ * one set is enough.
  */
 #ifndef MPIOX_COLLECTIVE_MEMORY_H
 #define MPIOX_COLLECTIVE_MEMORY_H
@@ -21,25 +21,26 @@
 #include "mpiox_wait.h"
 
 enum {
-    MPIOX_LINE = 64,              /* cache line */
-    MPIOX_POST_VIEW_BYTES = 1024, /* largest serialized view that a post carries for the disjointness proof */
-    MPIOX_OCCUPIED_MAX = 64       /* intervals that approximate which parts of the region are accessed at all */
+    MPIOX_LINE = 64, /* cache line */
+    MPIOX_CONTRIBUTION_VIEW_BYTES =
+        1024,               /* largest serialized view that a contribution carries for the disjointness proof */
+    MPIOX_OCCUPIED_MAX = 64 /* intervals that approximate which parts of the region are accessed at all */
 };
 
-/* Flags of a post and of a summary; all are "true if any rank says so". */
+/* Flags of a contribution and of a reduction; all are "true if any rank says so". */
 enum {
-    MPIOX_POST_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
-    MPIOX_POST_WRITE = 2,
-    MPIOX_POST_READ = 4,
-    MPIOX_POST_NEW_VIEW = 8,  /* the view changed since the last collective */
-    MPIOX_POST_EMPTY = 16,    /* this rank's view holds no data */
-    MPIOX_POST_ACROSS = 32,   /* this rank's access crosses overlapping tiles of its view */
-    MPIOX_POST_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
-    MPIOX_POST_LIST = 128     /* this rank's view is a list too long for a post */
+    MPIOX_CONTRIBUTION_UNUSABLE = 1, /* this rank's view or memory cannot be handled here */
+    MPIOX_CONTRIBUTION_WRITE = 2,
+    MPIOX_CONTRIBUTION_READ = 4,
+    MPIOX_CONTRIBUTION_NEW_VIEW = 8,  /* the view changed since the last collective */
+    MPIOX_CONTRIBUTION_EMPTY = 16,    /* this rank's view holds no data */
+    MPIOX_CONTRIBUTION_ACROSS = 32,   /* this rank's access crosses overlapping tiles of its view */
+    MPIOX_CONTRIBUTION_NO_EDGES = 64, /* this rank accesses something and has not summed its pieces' edges */
+    MPIOX_CONTRIBUTION_LIST = 128     /* this rank's view is a list too long for a contribution */
 };
 
 /* What one rank brings to a collective. */
-typedef struct mpiox_post {
+typedef struct mpiox_contribution {
     int64_t first, last;      /* half-open file range of its access; first > last when it accesses nothing */
     int64_t position, length; /* stream bytes of its view */
     int64_t pieces;           /* contiguous file pieces (estimate) */
@@ -49,21 +50,21 @@ typedef struct mpiox_post {
     int32_t flags;
     int32_t view_bytes; /* serialized view in view[], or 0 when it is too large */
     mpiox_error error;  /* a local error that all ranks must report */
-    _Alignas(8) unsigned char view[MPIOX_POST_VIEW_BYTES];
-} mpiox_post;
+    _Alignas(8) unsigned char view[MPIOX_CONTRIBUTION_VIEW_BYTES];
+} mpiox_contribution;
 
 typedef struct mpiox_interval {
     int64_t first, last; /* half-open, bytes */
 } mpiox_interval;
 
 /* What all ranks together bring; the same on every rank. Plain data: leaders send it. */
-typedef struct mpiox_summary {
+typedef struct mpiox_reduction {
     int64_t start, end; /* aggregate access region */
     int64_t bytes;      /* sum of lengths */
     int64_t pieces;
     int64_t granule;
     int64_t longest; /* largest length of one rank */
-    uint64_t edges;  /* sum; says something unless flags have MPIOX_POST_NO_EDGES */
+    uint64_t edges;  /* sum; says something unless flags have MPIOX_CONTRIBUTION_NO_EDGES */
     int32_t flags;
     int32_t active;      /* ranks that access anything */
     int32_t disjoint;    /* 1: proven that no byte is accessed by two ranks */
@@ -71,7 +72,7 @@ typedef struct mpiox_summary {
     int32_t n_occupied;
     mpiox_error error;                           /* of the lowest rank that has one */
     mpiox_interval occupied[MPIOX_OCCUPIED_MAX]; /* ascending, disjoint; together they hold every access */
-} mpiox_summary;
+} mpiox_reduction;
 
 /* What the ranks of one node bring together; only where there are several nodes. */
 typedef struct mpiox_node_access {
@@ -95,7 +96,7 @@ typedef struct mpiox_call_state {
     mpiox_error error;                            /* first error of the rounds */
     _Alignas(MPIOX_LINE) _Atomic int64_t eof;     /* reads: lowest end of file seen */
     int32_t views_disjoint; /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
-    mpiox_summary summary;
+    mpiox_reduction reduction;
 } mpiox_call_state;
 
 #endif

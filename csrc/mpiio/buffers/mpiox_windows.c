@@ -12,7 +12,7 @@
 int64_t mpiox_window_extents(const mpiox_call *call, int aggregator, int64_t window, mpiox_extent *list)
 {
     const mpiox_buffers *b = call->b;
-    const mpiox_summary *s = &call->summary;
+    const mpiox_reduction *s = &call->reduction;
     const int64_t room = b->extents_max - MPIOX_OCCUPIED_MAX;
     /* The plan's extents go to the end of the scratch list, the kept parts to its front: a window gains at most one
      * extent per occupied interval, so the two never meet. */
@@ -79,8 +79,8 @@ void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_ex
             !mpiox_window_overlap(b->file->view, b->file->displacement, request->position, request->length, extent,
                                   &from, &to))
             continue;
-        const mpiox_side file = {buffer + at, b->file->view, b->file->displacement - extent.offset, from};
-        const mpiox_side memory = {request->buffer, request->memory, 0, from - request->position};
+        const mpiox_memory_layout file = {buffer + at, b->file->view, b->file->displacement - extent.offset, from};
+        const mpiox_memory_layout memory = {request->buffer, request->memory, 0, from - request->position};
         if (call->write)
             mpiox_copy(&file, &memory, to - from);
         else

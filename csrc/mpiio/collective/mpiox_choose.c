@@ -9,7 +9,7 @@
  * go direct only when ranks do not interleave, so that clients meet in a stripe at the ends of their ranges at most
  * (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). A method named by hint
  * always means two-phase. The thresholds: docs/performance.md; the decision and its reason appear in the statistics.
- * Every rank computes the same answer from the summary, the hints and rank 0's layout.
+ * Every rank computes the same answer from the reduction, the hints and rank 0's layout.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ enum {
     SPARSE_SPACING_BYTES = 4096
 };
 
-static int64_t occupied_bytes(const mpiox_summary *s)
+static int64_t occupied_bytes(const mpiox_reduction *s)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_occupied; i++)
@@ -45,7 +45,7 @@ static int64_t occupied_bytes(const mpiox_summary *s)
 static bool is_short(const mpiox_call *call, int64_t piece)
 {
     const mpiox_buffers *b = call->b;
-    const mpiox_summary *s = &call->summary;
+    const mpiox_reduction *s = &call->reduction;
     return b->file->layout.fs == MPIOX_FS_TMPFS && s->bytes < OVERLAP_ROUNDS * b->n_aggregators * b->window_bytes &&
            (piece >= SHORT_PIECE_BYTES ||
             (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
@@ -55,7 +55,7 @@ static bool is_short(const mpiox_call *call, int64_t piece)
  * exchange moves goes through their network, so that it is worth its while for tiny pieces only. */
 static const char *nodes_reason(const mpiox_call *call, int64_t piece)
 {
-    if ((call->summary.flags & MPIOX_POST_LIST) && (!call->write || piece < NODES_LISTED_BYTES))
+    if ((call->reduction.flags & MPIOX_CONTRIBUTION_LIST) && (!call->write || piece < NODES_LISTED_BYTES))
         return "direct: lists of pieces, between nodes that share a page cache";
     if (piece >= (call->write ? NODES_WRITE_PIECE_BYTES : NODES_READ_PIECE_BYTES))
         return "direct: pieces that are not tiny, between nodes that share a page cache";
@@ -68,7 +68,7 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
     const mpiox_buffers *b = call->b;
     if (piece >= DIRECT_PIECE_BYTES)
         return "direct: large pieces on a local file system";
-    if (call->summary.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
+    if (call->reduction.pieces <= b->file->topology->size && piece >= SINGLE_PIECE_BYTES)
         return "direct: one piece a rank on a local file system";
     if (!mpiox_topology_one_node(b->file->topology))
         return nodes_reason(call, piece);
@@ -82,7 +82,7 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
 static bool direct_wins(const mpiox_call *call, const char **reason)
 {
     const mpiox_buffers *b = call->b;
-    const mpiox_summary *s = &call->summary;
+    const mpiox_reduction *s = &call->reduction;
     const int64_t pieces = s->pieces > 0 ? s->pieces : 1, piece = s->bytes / pieces, occupied = occupied_bytes(s);
     if (b->file->topology->size == 1 && s->pieces <= 1) {
         *reason = "direct: one rank, one piece";
@@ -112,7 +112,7 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
     const mpiox_buffers *b = call->b;
     const char *reason;
     bool direct = false;
-    if (call->summary.flags & MPIOX_POST_ACROSS) {
+    if (call->reduction.flags & MPIOX_CONTRIBUTION_ACROSS) {
         reason = "direct: an access crosses overlapping tiles of its view";
         direct = true;
     } else if (b->file->atomic) {
@@ -139,10 +139,10 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
 static int64_t coverage_granule(const mpiox_call *call)
 {
     const mpiox_buffers *b = call->b;
-    int64_t granule = mpiox_common_divisor(call->summary.granule, b->window_bytes);
-    for (int32_t i = 0; i < call->summary.n_occupied; i++) { /* ends of what is laid out in a buffer */
-        granule = mpiox_common_divisor(granule, call->summary.occupied[i].first);
-        granule = mpiox_common_divisor(granule, call->summary.occupied[i].last);
+    int64_t granule = mpiox_common_divisor(call->reduction.granule, b->window_bytes);
+    for (int32_t i = 0; i < call->reduction.n_occupied; i++) { /* ends of what is laid out in a buffer */
+        granule = mpiox_common_divisor(granule, call->reduction.occupied[i].first);
+        granule = mpiox_common_divisor(granule, call->reduction.occupied[i].last);
     }
     for (int a = 0; a < b->n_aggregators; a++)
         for (int64_t i = 0; i < b->plan->domains[a].n_sets; i++) {
@@ -197,8 +197,8 @@ int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t *aggregato
 static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_auto_decision *decision)
 {
     mpiox_auto_facts facts = facts_of(call->b);
-    facts.start = call->summary.start;
-    facts.end = call->summary.end;
+    facts.start = call->reduction.start;
+    facts.end = call->reduction.end;
     facts.write = call->write;
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
@@ -225,7 +225,7 @@ static void explain(mpiox_stats *stats, bool write, const mpiox_auto_decision *d
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
-    const mpiox_summary *s = &call->summary;
+    const mpiox_reduction *s = &call->reduction;
     const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
                                      b->n_aggregators};
     mpiox_auto_decision decision;
@@ -252,7 +252,7 @@ int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
         const int64_t windows = mpiox_plan_windows(b->plan, a, b->window_bytes);
         call->rounds = windows > call->rounds ? windows : call->rounds;
     }
-    const bool full = (s->disjoint && s->bytes == s->end - s->start) || mpiox_summary_is_filled(s);
+    const bool full = (s->disjoint && s->bytes == s->end - s->start) || mpiox_reduction_is_filled(s);
     call->mark = call->write && (!full || b->file->hints.coverage_map);
     call->granule = call->mark ? coverage_granule(call) : 1;
     return MPIOX_OK;

@@ -1,10 +1,10 @@
 /*
  * mpiox_collective_call.c - a file's collectives, and the order of the steps of a call:
  *
- *   post -> summary (barrier) -> direct | plan + rounds -> end (barrier)
+ *   contribution -> reduction (barrier) -> direct | plan + rounds -> end (barrier)
  *
- * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its post and
- * still takes every step; the outcome's error is the same everywhere.
+ * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its contribution
+ * and still takes every step; the outcome's error is the same everywhere.
  */
 #include "mpiox_collective.h"
 
@@ -48,9 +48,9 @@ static int set_up(mpiox_collective *collective)
     const bool closes = mpiox_topology_one_node(topology) ||
                         topology->node_rank == 0; /* may run a barrier's serial part */
     if (closes)
-        collective->summaries = malloc(sizeof *collective->summaries * (size_t)topology->n_nodes);
+        collective->reductions = malloc(sizeof *collective->reductions * (size_t)topology->n_nodes);
     collective->transport = ops->create(b);
-    return (collective->summaries || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
+    return (collective->reductions || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
 }
 
 static int attach(mpiox_collective *collective, mpiox_error *error)
@@ -66,7 +66,7 @@ static void release(mpiox_collective *collective)
     if (collective->transport)
         collective->transport->ops->free(collective->transport);
     mpiox_buffers_free(&collective->buffers);
-    free(collective->summaries);
+    free(collective->reductions);
     free(collective->order);
     free(collective->owners_nodes);
 }
@@ -142,13 +142,13 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     call->progress = calloc((size_t)b->n_local + 1, sizeof *call->progress);
     /* Out of memory for a few kilobytes after all ranks have agreed to go: the others wait for this rank's
      * arrivals, which it cannot compute without a plan. (A geometry that no planner takes was refused before: by
-     * the post, the registry of hints, and set_up().) */
+     * the contribution, the registry of hints, and set_up().) */
     if (code != MPIOX_OK || !call->progress)
         mpiox_file_give_up(b->file, code == MPIOX_OK || code == MPIOX_E_NOMEM ? MPIOX_E_NOMEM : MPIOX_E_ARG,
-                           call->summary.start, call->summary.end - call->summary.start, "planning file domains");
+                           call->reduction.start, call->reduction.end - call->reduction.start, "planning file domains");
     b->file->stats.plan_s += mpiox_now() - begun;
     mpiox_rounds_run(collective->transport, call);
-    b->file->stats.rounds += call->turn;
+    b->file->stats.rounds += call->ex_round;
     free(call->progress);
     free(call->used);
 }
@@ -181,11 +181,11 @@ static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, cons
 {
     const mpiox_file *file = call->b->file;
 
-    mpiox_event_end(call->write ? "collective_write" : "collective_read", file->path, call->summary.start,
-                    call->summary.end - call->summary.start, begun,
+    mpiox_event_end(call->write ? "collective_write" : "collective_read", file->path, call->reduction.start,
+                    call->reduction.end - call->reduction.start, begun,
                     "\"way\":\"%s\",\"method\":\"%s\",\"rounds\":%lld,\"bytes\":%lld,\"error\":%d",
                     direct ? "direct" : "two_phase", direct ? "" : file->stats.partition,
-                    direct ? 0LL : (long long)call->turn, (long long)outcome->bytes, outcome->error.code);
+                    direct ? 0LL : (long long)call->ex_round, (long long)outcome->bytes, outcome->error.code);
 }
 
 /* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */
@@ -202,22 +202,23 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
         collective->native_only = true;
         return false;
     }
-    mpiox_post_write(call);
-    mpiox_summary_agree(collective, call);
+    mpiox_contribution_write(call);
+    mpiox_reduction_agree(collective, call);
     file->new_view = false;
-    if (call->summary.flags & MPIOX_POST_NEW_VIEW) /* whatever becomes of this call: the next one will not say so */
+    if (call->reduction.flags &
+        MPIOX_CONTRIBUTION_NEW_VIEW) /* whatever becomes of this call: the next one will not say so */
         collective->transport->ops->forget(collective->transport);
     file->stats.plan_s += mpiox_now() - begun;
-    if (call->summary.error.code != MPIOX_OK) {
-        outcome->error = call->summary.error;
+    if (call->reduction.error.code != MPIOX_OK) {
+        outcome->error = call->reduction.error;
         file->stats.errors++;
         *code = outcome->error.code;
         return false;
     }
-    if (call->summary.flags & MPIOX_POST_UNUSABLE)
+    if (call->reduction.flags & MPIOX_CONTRIBUTION_UNUSABLE)
         return false;
     *code = MPIOX_OK;
-    return call->summary.bytes > 0;
+    return call->reduction.bytes > 0;
 }
 
 static int carry_out(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome)
@@ -236,7 +237,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
             count_call(&call, 0, false, begun);
         return code;
     }
-    file->stats.pieces += request->length > 0 ? b->posts[file->topology->node_rank].pieces : 0;
+    file->stats.pieces += request->length > 0 ? b->contributions[file->topology->node_rank].pieces : 0;
     if (mpiox_choose_direct(collective, &call))
         done = run_direct(&call, request);
     else {
@@ -246,7 +247,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
             fence(&call);
     }
     const double ended = mpiox_now();
-    mpiox_summary_end(collective, outcome);
+    mpiox_reduction_end(collective, outcome);
     file->stats.wait_s += mpiox_now() - ended;
     if (outcome->error.code == MPIOX_OK) {
         outcome->bytes = done >= 0 ? done : bytes_before(file, &shifted, atomic_load(&b->state->eof));

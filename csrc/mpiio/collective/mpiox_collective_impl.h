@@ -13,9 +13,10 @@ struct mpiox_collective {
     const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
-    mpiox_auto_held held;                      /* locks and pages, for its next decision */
-    mpiox_summary *summaries; /* [n_nodes] scratch of the rank that closes the posts; NULL on ranks that never do */
-    int *order;               /* [n_aggregators] aggregators as chosen first; NULL until needed */
+    mpiox_auto_held held;                 /* locks and pages, for its next decision */
+    mpiox_reduction
+        *reductions; /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
+    int *order;      /* [n_aggregators] aggregators as chosen first; NULL until needed */
     mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
@@ -25,11 +26,11 @@ struct mpiox_collective {
  * Collective, not agreed. */
 int mpiox_aggregators_choose(mpiox_buffers *b);
 
-void mpiox_post_write(mpiox_call *call);                                 /* this rank's post. Local */
-int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->summary; its error's code */
+void mpiox_contribution_write(mpiox_call *call);                           /* this rank's contribution. Local */
+int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->reduction; its error's code */
 /* True when it is certain, but for 1 in 2^64, that every byte of the region is written by exactly one rank. */
-bool mpiox_summary_is_filled(const mpiox_summary *summary);
-void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
+bool mpiox_reduction_is_filled(const mpiox_reduction *reduction);
+void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call); /* local, the same on all ranks */
 /* When the file is opened, by the rules of `auto`: the number of aggregators, of which there may be `capacity`, and the

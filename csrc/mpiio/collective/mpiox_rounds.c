@@ -31,13 +31,13 @@ static void work_window(mpiox_call *call, int local)
         mpiox_slot_arrive(call, slot);
 }
 
-static void run_round(mpiox_transport *transport, mpiox_call *call, int turn)
+static void run_round(mpiox_transport *transport, mpiox_call *call, int first)
 {
     const mpiox_buffers *b = call->b;
     const int64_t event = mpiox_event_begin();
 
     for (int i = 0; i < b->n_local; i++)
-        work_window(call, (i + turn) % b->n_local);
+        work_window(call, (i + first) % b->n_local);
     (call->write ? transport->ops->deliver : transport->ops->fetch)(transport, call);
     if (event != 0)
         mpiox_event_end(call->write ? "write_round" : "read_round", b->file->path, -1, -1, event,
@@ -49,12 +49,12 @@ void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
 {
     const mpiox_buffers *b = call->b;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
-    const int turn = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
-    call->turn = 0;
+    const int first = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
+    call->ex_round = 0;
     for (call->round = mpiox_window_next_round(call, 0); call->round < call->rounds;
          call->round = mpiox_window_next_round(call, call->round + 1)) {
-        run_round(transport, call, turn);
-        call->turn++;
+        run_round(transport, call, first);
+        call->ex_round++;
     }
     transport->ops->finish(transport, call);
     if (call->write)

@@ -4,7 +4,7 @@
  * Problem.   The rounds are as many as the region has windows. Where ranks access a few places far from each other (a
  *            header at the front, data at 2^50) nearly all windows are empty, and passing them takes longer than the
  *            I/O: half a minute for 2^30 of them.
- * Algorithm. The summary has a few intervals that hold all accesses, the same on every rank, one of each rank at
+ * Algorithm. The reduction has a few intervals that hold all accesses, the same on every rank, one of each rank at
  *            first. The plan says which windows of a set of stripes an interval can meet; these, merged, are the
  *            rounds that are run. A window may hold nothing all the same (an interval that lies between its stripes):
  *            it is passed as before.
@@ -40,7 +40,7 @@ static int64_t merge(mpiox_interval *spans, int64_t n)
 static int64_t spans_of_aggregator(const mpiox_call *call, int aggregator, mpiox_interval *list)
 {
     const mpiox_buffers *b = call->b;
-    const mpiox_summary *s = &call->summary;
+    const mpiox_reduction *s = &call->reduction;
     int64_t n = 0;
     for (int64_t set = 0; set < b->plan->domains[aggregator].n_sets; set++)
         for (int32_t i = 0; i < s->n_occupied; i++)
@@ -56,10 +56,10 @@ int mpiox_rounds_used(mpiox_call *call)
     call->n_used = 0;
     for (int a = 0; a < b->n_aggregators; a++)
         sets += b->plan->domains[a].n_sets;
-    if (call->summary.n_occupied < 2 || call->rounds < LEAST_ROUNDS ||
-        sets > MOST_SPANS / (int64_t)call->summary.n_occupied)
+    if (call->reduction.n_occupied < 2 || call->rounds < LEAST_ROUNDS ||
+        sets > MOST_SPANS / (int64_t)call->reduction.n_occupied)
         return MPIOX_OK;
-    call->used = malloc(sizeof *call->used * (size_t)(sets * call->summary.n_occupied + 1));
+    call->used = malloc(sizeof *call->used * (size_t)(sets * call->reduction.n_occupied + 1));
     if (!call->used)
         return MPIOX_E_NOMEM;
     for (int a = 0; a < b->n_aggregators; a++)

@@ -38,15 +38,17 @@ static int need_staging(mpiox_independent_call *call, int64_t bytes, mpiox_error
 }
 
 /* The user's memory from `skip` bytes into the window on. */
-static mpiox_side memory_side(const mpiox_independent_call *call, const mpiox_independent_window *window, int64_t skip)
+static mpiox_memory_layout memory_layout(const mpiox_independent_call *call, const mpiox_independent_window *window,
+                                         int64_t skip)
 {
-    return (mpiox_side){call->request->buffer, call->request->memory, 0, window->memory_position + skip};
+    return (mpiox_memory_layout){call->request->buffer, call->request->memory, 0, window->memory_position + skip};
 }
 
 /* The file side of the window, `base` being where its byte window->offset lies in memory. */
-static mpiox_side file_side(const mpiox_independent_call *call, const mpiox_independent_window *window, void *base)
+static mpiox_memory_layout file_layout(const mpiox_independent_call *call, const mpiox_independent_window *window,
+                                       void *base)
 {
-    return (mpiox_side){base, call->file->view, call->file->displacement - window->offset, window->position};
+    return (mpiox_memory_layout){base, call->file->view, call->file->displacement - window->offset, window->position};
 }
 
 /* ---- a list of pieces -------------------------------------------------------------------------------------------- */
@@ -169,7 +171,7 @@ int mpiox_independent_contiguous(mpiox_independent_call *call, const mpiox_indep
     int code = need_staging(call, room, error);
     for (int64_t at = 0; code == MPIOX_OK && at < window->length; at += room) {
         const int64_t part = window->length - at < room ? window->length - at : room;
-        const mpiox_side staged = {call->staging, NULL, 0, 0}, memory = memory_side(call, window, at);
+        const mpiox_memory_layout staged = {call->staging, NULL, 0, 0}, memory = memory_layout(call, window, at);
         int64_t done;
         if (request->write)
             mpiox_copy(&staged, &memory, part);
@@ -193,7 +195,7 @@ int mpiox_independent_list(mpiox_independent_call *call, const mpiox_independent
         return transfer_vectors(call, window, moved, error);
     if (need_staging(call, window->length, error) != MPIOX_OK) /* at most a window */
         return error->code;
-    const mpiox_side staged = {call->staging, NULL, 0, 0}, memory = memory_side(call, window, 0);
+    const mpiox_memory_layout staged = {call->staging, NULL, 0, 0}, memory = memory_layout(call, window, 0);
     if (request->write)
         mpiox_copy(&staged, &memory, window->length);
     const int code = transfer_pieces(call, window, call->staging, moved, error);
@@ -219,7 +221,7 @@ int mpiox_independent_sieve_read(mpiox_independent_call *call, const mpiox_indep
         data = mpiox_typemap_position(call->file->view, window->offset + got - call->file->displacement) -
                window->position;
     data = data > 0 ? data : 0;
-    const mpiox_side range = file_side(call, window, call->staging), memory = memory_side(call, window, 0);
+    const mpiox_memory_layout range = file_layout(call, window, call->staging), memory = memory_layout(call, window, 0);
     mpiox_copy(&memory, &range, data);
     *moved = data;
     return code;
@@ -234,7 +236,7 @@ static int modify(mpiox_independent_call *call, const mpiox_independent_window *
     if (mpiox_storage_read(storage, call->staging, window->span, window->offset, &got, error) != MPIOX_OK)
         return error->code;
     memset(call->staging + got, 0, (size_t)(window->span - got));
-    const mpiox_side range = file_side(call, window, call->staging), memory = memory_side(call, window, 0);
+    const mpiox_memory_layout range = file_layout(call, window, call->staging), memory = memory_layout(call, window, 0);
     mpiox_copy(&range, &memory, window->length);
     return mpiox_storage_write(storage, call->staging, window->span, window->offset, error);
 }
@@ -261,7 +263,7 @@ static int write_last_byte(mpiox_independent_call *call, const mpiox_independent
 {
     char staged;
     int64_t moved;
-    const mpiox_side target = {&staged, NULL, 0, 0}, byte = memory_side(call, window, window->length - 1);
+    const mpiox_memory_layout target = {&staged, NULL, 0, 0}, byte = memory_layout(call, window, window->length - 1);
     mpiox_copy(&target, &byte, 1);
     return transfer(call, &staged, window->offset + window->span - 1, 1, &moved, error);
 }
@@ -276,7 +278,7 @@ bool mpiox_independent_map_write(mpiox_independent_call *call, const mpiox_indep
         if (mpiox_independent_map(call->file, window->offset, window->span, &mapping) != MPIOX_OK)
             return false;
     }
-    const mpiox_side range = file_side(call, window, mapping.data), memory = memory_side(call, window, 0);
+    const mpiox_memory_layout range = file_layout(call, window, mapping.data), memory = memory_layout(call, window, 0);
     mpiox_copy(&range, &memory, window->length);
     mpiox_storage_unmap(call->file->storage, &mapping, window->length);
     atomic_fetch_add_explicit(&call->file->counters->mapped, 1, memory_order_relaxed);

@@ -6,13 +6,13 @@
 #include "mpiox_copy.h"
 #include "mpiox_typemap_runs.h"
 
-/* ---- the portions of a window ------------------------------------------------------------------------------------ */
+/* ---- the chunks of a window ------------------------------------------------------------------------------------ */
 
-/* Divides every offset and length of what a portion holds of an extent: its ends and the portion's may cut pieces. */
+/* Divides every offset and length of what a chunk holds of an extent: its ends and the chunk's may cut pieces. */
 static int64_t granule_in(const mpiox_messages *m, mpiox_extent extent)
 {
     const int64_t ends = mpiox_common_divisor(extent.offset, extent.length);
-    return mpiox_common_divisor(mpiox_common_divisor(m->call->summary.granule, m->portion_data), ends);
+    return mpiox_common_divisor(mpiox_common_divisor(m->call->reduction.granule, m->chunk_data), ends);
 }
 
 /* Do other nodes know this rank's view? */
@@ -21,10 +21,10 @@ static bool is_known(const mpiox_messages *m)
     return m->known[m->base.b->file->topology->rank].at >= 0;
 }
 
-void mpiox_portions_begin(const mpiox_messages *m, mpiox_portions *portions, int aggregator, int64_t round)
+void mpiox_chunks_begin(const mpiox_messages *m, mpiox_chunks *chunks, int aggregator, int64_t round)
 {
-    *portions = (mpiox_portions){.m = m};
-    portions->n = mpiox_window_extents(m->call, aggregator, round, m->base.b->extents[0]);
+    *chunks = (mpiox_chunks){.m = m};
+    chunks->n = mpiox_window_extents(m->call, aggregator, round, m->base.b->extents[0]);
 }
 
 /* What is accessed of an extent, from *from to *to. */
@@ -43,37 +43,37 @@ static bool overlap(const mpiox_messages *m, mpiox_extent extent, int64_t *from,
                                 from, to);
 }
 
-bool mpiox_portions_next(mpiox_portions *portions, mpiox_message_entry *entry)
+bool mpiox_chunks_next(mpiox_chunks *chunks, mpiox_message_entry *entry)
 {
-    const mpiox_messages *m = portions->m;
+    const mpiox_messages *m = chunks->m;
     const mpiox_file *file = m->base.b->file;
-    while (portions->from >= portions->to) {
-        if (portions->next == portions->n)
+    while (chunks->from >= chunks->to) {
+        if (chunks->next == chunks->n)
             return false;
-        portions->extent = m->base.b->extents[0][portions->next++];
-        if (!overlap(m, portions->extent, &portions->from, &portions->to))
-            portions->from = portions->to = 0;
+        chunks->extent = m->base.b->extents[0][chunks->next++];
+        if (!overlap(m, chunks->extent, &chunks->from, &chunks->to))
+            chunks->from = chunks->to = 0;
     }
-    int64_t to = portions->from + m->portion_data < portions->to ? portions->from + m->portion_data : portions->to;
-    *entry = (mpiox_message_entry){file->topology->rank, 0, portions->from, 0};
+    int64_t to = chunks->from + m->chunk_data < chunks->to ? chunks->from + m->chunk_data : chunks->to;
+    *entry = (mpiox_message_entry){file->topology->rank, 0, chunks->from, 0};
     if (m->exchange->whole) {
         entry->rank = MPIOX_ENTRY_EXTENT;
     } else if (!is_known(m)) {
         entry->rank = MPIOX_ENTRY_RUNS;
-        entry->position = file->displacement + mpiox_typemap_offset(file->view, portions->from);
-        const int64_t used = mpiox_typemap_runs_measure(file->view, portions->from, &to,
-                                                        granule_in(m, portions->extent), m->portion_data & ~(int64_t)7);
+        entry->position = file->displacement + mpiox_typemap_offset(file->view, chunks->from);
+        const int64_t used = mpiox_typemap_runs_measure(file->view, chunks->from, &to, granule_in(m, chunks->extent),
+                                                        m->chunk_data & ~(int64_t)7);
         entry->run_bytes = (int32_t)mpiox_entry_padded(used);
     }
-    entry->length = to - portions->from;
-    portions->bytes = (int64_t)sizeof *entry + entry->run_bytes + mpiox_entry_padded(entry->length);
-    portions->from = to;
+    entry->length = to - chunks->from;
+    chunks->bytes = (int64_t)sizeof *entry + entry->run_bytes + mpiox_entry_padded(entry->length);
+    chunks->from = to;
     return true;
 }
 
-void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entry *entry, char *bytes)
+void mpiox_chunk_pack(const mpiox_chunks *chunks, const mpiox_message_entry *entry, char *bytes)
 {
-    const mpiox_messages *m = portions->m;
+    const mpiox_messages *m = chunks->m;
     const mpiox_file *file = m->base.b->file;
     const mpiox_request *request = m->call->request;
     char *runs = bytes + sizeof *entry;
@@ -82,12 +82,12 @@ void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entr
     if (entry->rank == MPIOX_ENTRY_RUNS) {
         position = mpiox_typemap_position(file->view, entry->position - file->displacement);
         memset(runs + entry->run_bytes - 8, 0, 8); /* the padding: no run */
-        mpiox_typemap_runs_write(file->view, position, position + entry->length, granule_in(m, portions->extent), runs);
+        mpiox_typemap_runs_write(file->view, position, position + entry->length, granule_in(m, chunks->extent), runs);
     }
     if (!m->call->write || entry->length == 0)
         return;
-    const mpiox_side target = {runs + entry->run_bytes, NULL, 0, 0};
-    const mpiox_side source = {request->buffer, request->memory, 0, position - request->position};
+    const mpiox_memory_layout target = {runs + entry->run_bytes, NULL, 0, 0};
+    const mpiox_memory_layout source = {request->buffer, request->memory, 0, position - request->position};
     mpiox_copy(&target, &source, entry->length);
 }
 
@@ -99,19 +99,19 @@ void mpiox_entry_take(const mpiox_messages *m, const char *bytes)
     memcpy(&entry, bytes, sizeof entry);
     char *data = (char *)(uintptr_t)bytes + sizeof entry + entry.run_bytes;
     int64_t from = entry.position, to = entry.position + entry.length;
-    mpiox_side source = {data, NULL, 0, 0};
+    mpiox_memory_layout source = {data, NULL, 0, 0};
     if (entry.rank == MPIOX_ENTRY_EXTENT) {
         const mpiox_extent extent = {entry.position, entry.length};
         if (entry.length == 0 || extent.offset >= m->call->last || extent.offset + extent.length <= m->call->first ||
             !mpiox_window_overlap(file->view, file->displacement, request->position, request->length, extent, &from,
                                   &to))
             return;
-        source = (mpiox_side){data, file->view, file->displacement - extent.offset, from};
+        source = (mpiox_memory_layout){data, file->view, file->displacement - extent.offset, from};
     } else if (entry.rank == MPIOX_ENTRY_RUNS) {
         from = mpiox_typemap_position(file->view, entry.position - file->displacement);
         to = from + entry.length;
     }
-    const mpiox_side memory = {request->buffer, request->memory, 0, from - request->position};
+    const mpiox_memory_layout memory = {request->buffer, request->memory, 0, from - request->position};
     mpiox_copy(&memory, &source, to - from);
 }
 
@@ -217,8 +217,8 @@ bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry
     const int64_t at = view ? find_part(inbox, entry, view, displacement, &extent, &last) : -1;
     if (at < 0)
         return false;
-    const mpiox_side file = {buffer + at, view, displacement - extent.offset, entry->position};
-    const mpiox_side source = {(char *)(uintptr_t)data, NULL, 0, 0};
+    const mpiox_memory_layout file = {buffer + at, view, displacement - extent.offset, entry->position};
+    const mpiox_memory_layout source = {(char *)(uintptr_t)data, NULL, 0, 0};
     mpiox_copy(&file, &source, entry->length);
     if (m->call->mark)
         mpiox_copy_mark(map + at / m->call->granule, 0, m->call->granule, &file, entry->length);
@@ -258,8 +258,8 @@ bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, cons
         return false;
     if (last > eof)
         entry->length = between(0, mpiox_typemap_position(view, eof - displacement) - entry->position, entry->length);
-    const mpiox_side target = {data, NULL, 0, 0};
-    const mpiox_side file = {buffer + at, view, displacement - extent.offset, entry->position};
+    const mpiox_memory_layout target = {data, NULL, 0, 0};
+    const mpiox_memory_layout file = {buffer + at, view, displacement - extent.offset, entry->position};
     mpiox_copy(&target, &file, entry->length);
     return true;
 }

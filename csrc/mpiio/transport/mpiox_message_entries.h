@@ -9,23 +9,23 @@
 
 #include "mpiox_messages.h"
 
-/* Yields what this rank (with exchange->whole: this node) brings for one window, in portions of at most half_bytes -
+/* Yields what this rank (with exchange->whole: this node) brings for one window, in chunks of at most half_bytes -
  * step_bytes bytes; the same ones every time. Uses b->extents[0]. */
-typedef struct mpiox_portions {
+typedef struct mpiox_chunks {
     const mpiox_messages *m;
     mpiox_extent extent;
     int64_t n, next;  /* extents of the window, and the one to go on with */
     int64_t from, to; /* what is left of the one before: stream bytes, with exchange->whole file offsets */
-    int64_t bytes;    /* of the portion that was yielded last: entry, runs and data, padded */
-} mpiox_portions;
+    int64_t bytes;    /* of the chunk that was yielded last: entry, runs and data, padded */
+} mpiox_chunks;
 
-void mpiox_portions_begin(const mpiox_messages *m, mpiox_portions *portions, int aggregator, int64_t round);
+void mpiox_chunks_begin(const mpiox_messages *m, mpiox_chunks *chunks, int aggregator, int64_t round);
 /* False when there are no more. */
-bool mpiox_portions_next(mpiox_portions *portions, mpiox_message_entry *entry);
+bool mpiox_chunks_next(mpiox_chunks *chunks, mpiox_message_entry *entry);
 
-/* The portion that was yielded last: entry, runs and (writes) data into `bytes`. */
-void mpiox_portion_pack(const mpiox_portions *portions, const mpiox_message_entry *entry, char *bytes);
-/* Reads: this rank's part of the data that came for a portion into its memory. */
+/* The chunk that was yielded last: entry, runs and (writes) data into `bytes`. */
+void mpiox_chunk_pack(const mpiox_chunks *chunks, const mpiox_message_entry *entry, char *bytes);
+/* Reads: this rank's part of the data that came for a chunk into its memory. */
 void mpiox_entry_take(const mpiox_messages *m, const char *bytes);
 
 /* At the aggregator, in the inbox's window: place data (write), or fetch it into `data` and set entry->length to what

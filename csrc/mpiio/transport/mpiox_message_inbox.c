@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mpiox_message_entries.h"
-#include "mpiox_message_turns.h"
+#include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
 
 int mpiox_inbox_begin(mpiox_messages *m)
@@ -24,8 +24,8 @@ int mpiox_inbox_begin(mpiox_messages *m)
     if (!inbox->buffer || !inbox->next || !inbox->last)
         return MPIOX_E_NOMEM;
     for (int n = 0; n < topology->n_nodes; n++)
-        if (n == topology->node ||
-            !mpiox_turns_due(m->call, inbox->aggregator, m->base.b->nodes[n].range, &inbox->next[n], &inbox->last[n]))
+        if (n == topology->node || !mpiox_exchange_rounds_due(m->call, inbox->aggregator, m->base.b->nodes[n].range,
+                                                              &inbox->next[n], &inbox->last[n]))
             inbox->next[n] = INT64_MAX;
     return MPIOX_OK;
 }
@@ -92,7 +92,7 @@ static bool entry_at(const char *message, int64_t bytes, int64_t at, bool with_d
            (!with_data || entry->length <= bytes - at - (int64_t)sizeof *entry - entry->run_bytes);
 }
 
-/* A node has sent all of this turn, and says when it sends again. */
+/* A node has sent all of this exchange round, and says when it sends again. */
 static void take_end(mpiox_messages *m, const mpiox_message_entry *entry)
 {
     mpiox_inbox *inbox = &m->inbox;
@@ -136,8 +136,8 @@ static void send_reply(mpiox_messages *m, mpiox_reply *reply)
 {
     mpiox_inbox *inbox = &m->inbox;
     mpiox_file *file = m->base.b->file;
-    if (PMPI_Isend(reply->bytes, (int)reply->length, MPI_BYTE, inbox->source, mpiox_messages_tag_reply(m->call->turn),
-                   file->topology->comm, &reply->request) != MPI_SUCCESS)
+    if (PMPI_Isend(reply->bytes, (int)reply->length, MPI_BYTE, inbox->source,
+                   mpiox_messages_tag_reply(m->call->ex_round), file->topology->comm, &reply->request) != MPI_SUCCESS)
         mpiox_file_give_up(file, MPIOX_E_MPI, -1, reply->length, "answering another node");
     file->stats.messages++;
     file->stats.message_bytes += reply->length;
@@ -202,8 +202,8 @@ static void reap_replies(mpiox_messages *m)
     }
 }
 
-/* Begin to receive whatever message of the turn is there. A failure ends the job: whether more is to come stands in the
- * message. */
+/* Begin to receive whatever message of the exchange round is there. A failure ends the job: whether more is to come
+ * stands in the message. */
 static bool receive(mpiox_messages *m)
 {
     mpiox_inbox *inbox = &m->inbox;
@@ -212,7 +212,7 @@ static bool receive(mpiox_messages *m)
     MPI_Status status;
     MPI_Count bytes = 0;
     int there = 0;
-    if (PMPI_Improbe(MPI_ANY_SOURCE, mpiox_messages_tag_data(m->call->turn), file->topology->comm, &there, &message,
+    if (PMPI_Improbe(MPI_ANY_SOURCE, mpiox_messages_tag_data(m->call->ex_round), file->topology->comm, &there, &message,
                      &status) != MPI_SUCCESS)
         mpiox_file_give_up(file, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
     if (!there)

@@ -3,10 +3,10 @@
  *
  * Problem.   An aggregator must not hold more than a message, however many nodes send, and must not wait for nodes
  *            that have nothing.
- * Algorithm. It counts the nodes that are due in a turn, and receives one message at a time, from whoever comes first,
- *            until each has sent its end. Messages are sent in synchronous mode: what is not received takes no memory
- *            here beyond the window's bytes, and the sender waits two steps later. Reads answer every message by one
- *            of the same layout, its entries saying how much of them lies before the end of the file.
+ * Algorithm. It counts the nodes that are due in an exchange round, and receives one message at a time, from whoever
+ *            comes first, until each has sent its end. Messages are sent in synchronous mode: what is not received
+ *            takes no memory here beyond the window's bytes, and the sender waits two steps later. Reads answer every
+ *            message by one of the same layout, its entries saying how much of them lies before the end of the file.
  */
 #ifndef MPIOX_MESSAGE_INBOX_H
 #define MPIOX_MESSAGE_INBOX_H
@@ -19,7 +19,7 @@ int mpiox_inbox_begin(mpiox_messages *m);
 void mpiox_inbox_open(mpiox_messages *m);
 /* Do what can be done at once; true when something was. Local. */
 bool mpiox_inbox_progress(mpiox_messages *m);
-/* Until all messages of the turn are in. Blocking. */
+/* Until all messages of the exchange round are in. Blocking. */
 void mpiox_inbox_finish(mpiox_messages *m);
 /* Until all replies have gone. Blocking. */
 void mpiox_inbox_end(mpiox_messages *m);

@@ -3,16 +3,16 @@
 
 #include <stdlib.h>
 
-enum { TAGS = 0x1000 }; /* of a kind: more than there are turns under way */
+enum { TAGS = 0x1000 }; /* of a kind: more than there are exchange rounds under way */
 
-int mpiox_messages_tag_data(int64_t turn)
+int mpiox_messages_tag_data(int64_t ex_round)
 {
-    return 1 + (int)(turn % TAGS);
+    return 1 + (int)(ex_round % TAGS);
 }
 
-int mpiox_messages_tag_reply(int64_t turn)
+int mpiox_messages_tag_reply(int64_t ex_round)
 {
-    return 1 + TAGS + (int)(turn % TAGS);
+    return 1 + TAGS + (int)(ex_round % TAGS);
 }
 
 void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what)

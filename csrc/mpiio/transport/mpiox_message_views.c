@@ -4,9 +4,9 @@
  * Problem.   A view of a regular pattern is some hundred bytes, whatever its pieces; one of a mesh is as large as its
  *            list, and with thousands of ranks no node has room for all of those.
  * Algorithm. After a view has changed the leaders exchange the views of their ranks, if they are small enough for a
- *            post and for the node's share of the store. Views that differ in where they begin only are one. They are
- *            checked once and lie in the memory of the node, used where they lie. A view that is not there is no
- *            error: that rank's entries list their pieces.
+ *            contribution and for the node's share of the store. Views that differ in where they begin only are one.
+ *            They are checked once and lie in the memory of the node, used where they lie. A view that is not there is
+ *            no error: that rank's entries list their pieces.
  * Guarantee. All nodes hold the same views. At most MPIOX_STORE_BYTES, and 16 bytes a rank.
  */
 #include "mpiox_message_views.h"
@@ -66,17 +66,18 @@ static int64_t add_view(view_set *set, const char *blob, int64_t bytes)
 
 /* ---- what a node tells ------------------------------------------------------------------------------------------- */
 
-static told_view tell(const mpiox_post *post, view_set *set)
+static told_view tell(const mpiox_contribution *contribution, view_set *set)
 {
-    told_view told = {MPIOX_VIEW_UNKNOWN, post->displacement};
+    told_view told = {MPIOX_VIEW_UNKNOWN, contribution->displacement};
     mpiox_typemap *view = NULL, *moved = NULL;
     int64_t shift = 0;
-    if (post->flags & MPIOX_POST_EMPTY)
+    if (contribution->flags & MPIOX_CONTRIBUTION_EMPTY)
         told.at = MPIOX_VIEW_EMPTY;
-    else if (post->view_bytes > 0 && mpiox_typemap_from_blob(post->view, post->view_bytes, &view) == MPIOX_OK &&
+    else if (contribution->view_bytes > 0 &&
+             mpiox_typemap_from_blob(contribution->view, contribution->view_bytes, &view) == MPIOX_OK &&
              mpiox_typemap_at_zero(view, &shift, &moved) == MPIOX_OK &&
-             !__builtin_add_overflow(post->displacement, shift, &told.displacement)) {
-        _Alignas(8) char blob[2 * MPIOX_POST_VIEW_BYTES];
+             !__builtin_add_overflow(contribution->displacement, shift, &told.displacement)) {
+        _Alignas(8) char blob[2 * MPIOX_CONTRIBUTION_VIEW_BYTES];
         const int64_t bytes = mpiox_typemap_blob_bytes(moved);
         if (mpiox_typemap_to_blob(moved, blob, (int64_t)sizeof blob) == MPIOX_OK)
             told.at = add_view(set, blob, bytes);
@@ -96,7 +97,7 @@ static char *tell_node(const mpiox_messages *m, int64_t *bytes)
     view_set set = {all ? all + head : NULL, 0, most, calloc(SLOTS, sizeof(int64_t)), 0};
     *bytes = 0;
     for (int i = 0; all && i < topology->node_size; i++)
-        ((told_view *)(void *)all)[i] = tell(&m->base.b->posts[i], &set);
+        ((told_view *)(void *)all)[i] = tell(&m->base.b->contributions[i], &set);
     if (all)
         *bytes = head + set.used;
     free(set.slots);

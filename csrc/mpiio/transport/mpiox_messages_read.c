@@ -2,8 +2,8 @@
  * mpiox_messages_read.c - a round that reads: ask, answer, take. See mpiox_transport_messages.c.
  *
  * A step is asked for before the one before it has come, where the node's ranks are ready: its windows are loaded and
- * its pieces collected meanwhile. The reply to an area takes the place of its portions in the pool; what is sent are
- * their entries alone, one behind the other.
+ * its pieces collected meanwhile. The reply to a destination buffer takes the place of its chunks in the pool; what is
+ * sent are their entries alone, one behind the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "mpiox_message_directions.h"
 #include "mpiox_message_entries.h"
 #include "mpiox_message_inbox.h"
-#include "mpiox_message_turns.h"
+#include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
 
-/* Entries and runs of the portions in [bytes, bytes + length), without the room for data; returns their size. */
+/* Entries and runs of the chunks in [bytes, bytes + length), without the room for data; returns their size. */
 static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
 {
     int64_t used = 0;
@@ -33,7 +33,7 @@ static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
 }
 
 /* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
-static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, int to, char *bytes, int64_t length)
+static void ask_destination(mpiox_messages *m, int64_t ex_round, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;
     const MPI_Comm comm = b->file->topology->comm;
@@ -45,28 +45,29 @@ static void ask_area(mpiox_messages *m, int64_t turn, int64_t step, int to, char
     if (!request)
         mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
     compact(bytes, length, request, &end);
-    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(turn), comm,
+    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(ex_round), comm,
                                 mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
-        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(turn), comm,
+        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(ex_round), comm,
                    mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
         mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
     b->file->stats.messages++;
     b->file->stats.message_bytes += asked;
 }
 
-/* The turn that the next step to be asked for is of, the call's or the one after it; NULL: there is none, or (unless
- * `wait`) not all ranks of the node are ready for it. */
-static mpiox_turn *turn_to_ask(mpiox_messages *m, int64_t *number, bool wait)
+/* The exchange round that the next step to be asked for is of, the call's or the one after it; NULL: there is none, or
+ * (unless `wait`) not all ranks of the node are ready for it. */
+static mpiox_exchange_round *round_to_ask(mpiox_messages *m, int64_t *number, bool wait)
 {
-    for (*number = m->call->turn; *number <= m->call->turn + 1 && mpiox_turns_exists(m, *number); ++*number) {
-        mpiox_turn *turn = &m->turns[*number % MPIOX_TURNS];
+    for (*number = m->call->ex_round; *number <= m->call->ex_round + 1 && mpiox_exchange_rounds_exists(m, *number);
+         ++*number) {
+        mpiox_exchange_round *ex_round = &m->ex_rounds[*number % MPIOX_EXCHANGE_ROUNDS];
         if (*number == m->n_laid) {
-            if (!wait && !mpiox_turns_ready(m, *number))
+            if (!wait && !mpiox_exchange_rounds_ready(m, *number))
                 return NULL;
-            mpiox_turns_lay_out(m, *number);
+            mpiox_exchange_rounds_lay_out(m, *number);
         }
-        if (m->n_issued < turn->first_step + turn->n_steps)
-            return turn;
+        if (m->n_issued < ex_round->first_step + ex_round->n_steps)
+            return ex_round;
     }
     return NULL;
 }
@@ -82,34 +83,35 @@ static void ask(mpiox_messages *m, bool wait)
     int64_t number;
     if (!wait && (int32_t)(mpiox_word_get(&exchange->released[half]) - free_at) < 0)
         return;
-    const mpiox_turn *turn = turn_to_ask(m, &number, wait);
-    if (!turn)
+    const mpiox_exchange_round *ex_round = round_to_ask(m, &number, wait);
+    if (!ex_round)
         return;
     mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
     mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
-    mpiox_turns_pack(m, turn, number, step);
+    mpiox_exchange_rounds_pack(m, ex_round, number, step);
     mpiox_word_add(&exchange->packed[half]);
     m->n_issued++;
-    mpiox_turns_send(m, turn, number, step, ask_area);
+    mpiox_exchange_rounds_send(m, ex_round, number, step, ask_destination);
     mpiox_sends_complete(&m->sends[half]);
     mpiox_sends_complete(&m->receives[half]);
     mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
 }
 
 /* This rank's part of what has come in a step. */
-static void take(mpiox_messages *m, const mpiox_turn *turn, int64_t step)
+static void take(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t step)
 {
-    const int64_t begin = (step - turn->first_step) * m->step_bytes;
-    for (int i = 0; i < turn->n_items; i++) {
-        const mpiox_item *item = &turn->items[i];
+    const int64_t begin = (step - ex_round->first_step) * m->step_bytes;
+    for (int i = 0; i < ex_round->n_entries; i++) {
+        const mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[i];
         const bool whole = m->exchange->whole;
-        int64_t at = item->base + (whole ? 0 : item->at), bytes = whole ? item->area_bytes : item->bytes;
-        mpiox_portions portions;
+        int64_t at = ex_entry->base + (whole ? 0 : ex_entry->at),
+                bytes = whole ? ex_entry->destination_bytes : ex_entry->bytes;
+        mpiox_chunks chunks;
         mpiox_message_entry entry;
         if (bytes == 0 || at >= begin + m->step_bytes || at + bytes <= begin)
             continue;
-        mpiox_portions_begin(m, &portions, item->aggregator, turn->round);
-        for (; at < begin + m->step_bytes && mpiox_portions_next(&portions, &entry); at += portions.bytes)
+        mpiox_chunks_begin(m, &chunks, ex_entry->aggregator, ex_round->round);
+        for (; at < begin + m->step_bytes && mpiox_chunks_next(&chunks, &entry); at += chunks.bytes)
             if (at >= begin)
                 mpiox_entry_take(m, mpiox_messages_half(m, step) + at - begin);
     }
@@ -121,10 +123,10 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
     const mpiox_topology *topology = m->base.b->file->topology;
     const double begun = mpiox_now();
     mpiox_inbox_open(m);
-    const mpiox_turn *turn = &m->turns[call->turn % MPIOX_TURNS];
-    if (m->n_laid <= call->turn)
-        mpiox_turns_lay_out(m, call->turn);
-    for (int64_t step = turn->first_step; step < turn->first_step + turn->n_steps; step++) {
+    const mpiox_exchange_round *ex_round = &m->ex_rounds[call->ex_round % MPIOX_EXCHANGE_ROUNDS];
+    if (m->n_laid <= call->ex_round)
+        mpiox_exchange_rounds_lay_out(m, call->ex_round);
+    for (int64_t step = ex_round->first_step; step < ex_round->first_step + ex_round->n_steps; step++) {
         const int half = (int)(step & 1);
         if (m->n_issued == step)
             ask(m, true);
@@ -133,10 +135,10 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
         mpiox_wait_reach(&m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
                          &m->idle);
         if (!mpiox_buffers_failed(m->base.b))
-            take(m, turn, step);
+            take(m, ex_round, step);
         mpiox_word_add(&m->exchange->released[half]);
     }
-    if (turn->n_steps == 0)
+    if (ex_round->n_steps == 0)
         ask(m, false);
     mpiox_inbox_finish(m);
     m->base.b->file->stats.exchange_s += mpiox_now() - begun;

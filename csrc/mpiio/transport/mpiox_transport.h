@@ -30,8 +30,8 @@ typedef struct mpiox_transport_ops {
     /* A collective begins, b->nodes is known: fresh state in shared memory. One rank of the node, while the others
      * wait. */
     void (*reset)(mpiox_transport *transport);
-    /* After the summary: learn what the rounds will need of other ranks. May raise call->participants and
-     * call->summary.disjoint. Collective over the file, blocking; errors go to mpiox_buffers_fail(). */
+    /* After the reduction: learn what the rounds will need of other ranks. May raise call->participants and
+     * call->reduction.disjoint. Collective over the file, blocking; errors go to mpiox_buffers_fail(). */
     void (*begin)(mpiox_transport *transport, mpiox_call *call);
     /* The file domains, whose they are and the rounds are known. May set call->held. 0 or MPIOX_E_NOMEM. Local. */
     int (*start)(mpiox_transport *transport, mpiox_call *call);

@@ -8,15 +8,16 @@
  *            aggregator places them in its collective buffer. Read: the same with entries that carry no data; the
  *            aggregator answers each message, and the node's ranks take their pieces from the answer. Where ranks of a
  *            node read the same, the node asks for it once (`whole`): when they read at least as much in sum as their
- *            ranges span. Entries: mpiox_message_entries.h. Who sends, and where in the pool: mpiox_message_turns.h.
+ *            ranges span. Entries: mpiox_message_entries.h. Who sends, and where in the pool: mpiox_exchange_rounds.h.
  *            Aggregators: mpiox_message_inbox.h.
- * Waiting.   Any wait in here receives and answers meanwhile (mpiox_message_wait.h). A rank in turn t waits for others
- *            that are in t or before, and in t only for what they do before they wait themselves: there is no circle.
+ * Waiting.   Any wait in here receives and answers meanwhile (mpiox_message_wait.h). A rank in exchange round t waits
+ *            for others that are in t or before, and in t only for what they do before they wait themselves: there is
+ *            no circle.
  * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only
  *            what they were sent.
  * Memory.    A node: two halves of the pool, each the buffers of the busiest node's aggregators and a half window; the
- *            store of views; 64 bytes an aggregator and turn in memory, 16 a rank. An aggregator: one message, and
- *            answers up to as much. Only pages that are used take memory.
+ *            store of views; 64 bytes an aggregator and exchange round in memory, 16 a rank. An aggregator: one
+ *            message, and answers up to as much. Only pages that are used take memory.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
  *            communication in two-phase I/O", SC20.
  */
@@ -25,13 +26,13 @@
 
 #include "mpiox_message_directions.h"
 #include "mpiox_message_inbox.h"
-#include "mpiox_message_turns.h"
+#include "mpiox_exchange_rounds.h"
 #include "mpiox_message_views.h"
 #include "mpiox_message_wait.h"
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
-enum { PAGE = 4096, STEP_MAX = 1 << 30, PORTION_LEAST = 512 };
+enum { PAGE = 4096, STEP_MAX = 1 << 30, CHUNK_LEAST = 512 };
 
 static int64_t round_up(int64_t bytes, int64_t unit)
 {
@@ -55,9 +56,9 @@ static bool set_sizes(mpiox_messages *m)
 {
     const mpiox_buffers *b = m->base.b;
     const int64_t buffers = most_aggregators(b) * b->window_bytes;
-    m->portion_data = b->window_bytes / 4 > PORTION_LEAST ? round_up(b->window_bytes / 4, 8) : PORTION_LEAST;
+    m->chunk_data = b->window_bytes / 4 > CHUNK_LEAST ? round_up(b->window_bytes / 4, 8) : CHUNK_LEAST;
     m->step_bytes = round_up((buffers < STEP_MAX ? buffers : STEP_MAX) + PAGE, PAGE);
-    m->half_bytes = round_up(m->step_bytes + 2 * m->portion_data + 2 * (int64_t)sizeof(mpiox_message_entry), PAGE);
+    m->half_bytes = round_up(m->step_bytes + 2 * m->chunk_data + 2 * (int64_t)sizeof(mpiox_message_entry), PAGE);
     return buffers > 0;
 }
 
@@ -67,7 +68,7 @@ static int64_t lay_out(const mpiox_messages *m, int64_t at[4])
     const mpiox_buffers *b = m->base.b;
     const mpiox_topology *topology = b->file->topology;
     at[0] = round_up((int64_t)sizeof(mpiox_exchange), MPIOX_LINE);
-    at[1] = at[0] + MPIOX_TURNS * b->n_aggregators * (int64_t)sizeof(mpiox_area);
+    at[1] = at[0] + MPIOX_EXCHANGE_ROUNDS * b->n_aggregators * (int64_t)sizeof(mpiox_destination_buffer);
     at[2] = at[1] + topology->size * (int64_t)sizeof(mpiox_known_view);
     at[3] = round_up(at[2] + MPIOX_STORE_BYTES, PAGE);
     return at[3] + 2 * m->half_bytes;
@@ -85,7 +86,7 @@ static void attach(mpiox_messages *m)
     int64_t at[4];
     lay_out(m, at);
     m->exchange = (mpiox_exchange *)(void *)memory;
-    m->areas = (mpiox_area *)(void *)(memory + at[0]);
+    m->destinations = (mpiox_destination_buffer *)(void *)(memory + at[0]);
     m->known = (mpiox_known_view *)(void *)(memory + at[1]);
     m->store = memory + at[2];
     m->halves = memory + at[3];
@@ -104,7 +105,7 @@ static void release(mpiox_transport *transport)
     }
     mpiox_inbox_free(&m->inbox);
     free(m->due);
-    free(m->items);
+    free(m->ex_entries);
     free(m);
 }
 
@@ -132,8 +133,8 @@ static bool asks_for_extents(const mpiox_buffers *b)
 {
     const mpiox_topology *topology = b->file->topology;
     const mpiox_node_access *node = &b->nodes[topology->node];
-    return topology->node_size > 1 && !(b->posts[0].flags & MPIOX_POST_WRITE) && node->range.first < node->range.last &&
-           node->bytes >= node->range.last - node->range.first;
+    return topology->node_size > 1 && !(b->contributions[0].flags & MPIOX_CONTRIBUTION_WRITE) &&
+           node->range.first < node->range.last && node->bytes >= node->range.last - node->range.first;
 }
 
 static void reset(mpiox_transport *transport)
@@ -141,10 +142,11 @@ static void reset(mpiox_transport *transport)
     mpiox_messages *m = (mpiox_messages *)transport;
     if (!m->exchange) { /* the memory may have been another file's */
         attach(m);
-        memset(m->areas, 0, sizeof *m->areas * (size_t)MPIOX_TURNS * (size_t)m->base.b->n_aggregators);
+        memset(m->destinations, 0,
+               sizeof *m->destinations * (size_t)MPIOX_EXCHANGE_ROUNDS * (size_t)m->base.b->n_aggregators);
     }
     mpiox_exchange *exchange = m->exchange;
-    for (int i = 0; i < MPIOX_TURNS; i++)
+    for (int i = 0; i < MPIOX_EXCHANGE_ROUNDS; i++)
         atomic_store(&exchange->counted[i].value, 0);
     for (int half = 0; half < 2; half++) {
         atomic_store(&exchange->packed[half].value, 0);
@@ -162,7 +164,7 @@ static void begin(mpiox_transport *transport, mpiox_call *call)
         attach(m);
     if (!m->views_spread)
         mpiox_message_views_renew(m);
-    call->summary.disjoint |= m->exchange->disjoint;
+    call->reduction.disjoint |= m->exchange->disjoint;
     if (call->write)
         call->participants++; /* aggregators arrive for the other nodes, too */
 }
@@ -182,7 +184,7 @@ static int start(mpiox_transport *transport, mpiox_call *call)
     m->n_issued = 0;
     for (int half = 0; half < 2; half++)
         m->sends[half].told = m->receives[half].told = true;
-    const int code = mpiox_turns_begin(m);
+    const int code = mpiox_exchange_rounds_begin(m);
     return code == MPIOX_OK ? mpiox_inbox_begin(m) : code;
 }
 

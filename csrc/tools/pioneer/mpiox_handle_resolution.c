@@ -457,7 +457,7 @@ static bool is_no_io(const mpiox_rows *rows, int64_t i, const mpiox_description 
     return is != NULL ? is->object : rows->handle[i] >= -1 && rows->handle[i] < STANDARD_STREAMS;
 }
 
-/* A descriptor that nobody has opened and that the MPI library uses: from its starter. */
+/* A descriptor that nobody has opened and that the MPI library uses: from its launcher. */
 static bool is_inherited(const mpiox_rows *rows, int64_t i, bool inside)
 {
     return inside && rows->layer[i] == MPIOX_TRACE_POSIX && rows->named[i] < 0 && rows->handle[i] >= STANDARD_STREAMS &&

@@ -10,7 +10,7 @@
  *            pointer is, which view it has. An operation is MPI-IO's own when it was made inside of an MPI call; so is
  *            every operation, on whatever thread, on a descriptor that was opened inside of one, which is how the
  *            writes of nonblocking calls on other threads are found; a descriptor that nobody has opened and that was
- *            used inside of one comes from the MPI library's starter. Its parent is the call that its thread is in;
+ *            used inside of one comes from the MPI library's launcher. Its parent is the call that its thread is in;
  *            else, on a thread of the MPI library, the call of any thread that was going on then (the latest one); else
  *            the last access to that file; else the last call. Where the trace does not tell depths (Darshan DXT) a
  *            POSIX access is MPI-IO's own if it lies, in time, within one of MPI-IO by the same rank to the same file.

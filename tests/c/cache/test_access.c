@@ -3,6 +3,7 @@
  * by processes whose delegate is killed, and the rescue of what it leaves.
  *
  *   test_access threads|processes|holders|rescuers FILE SEED [ROUNDS [SHORTER]]
+ *   test_access frames FILE SEED ROUNDS SHORTER FRAMES
  *
  * Every worker has bytes of its own, 8 out of every 8 * WORKERS, so that it knows what it must read. FILE is made.
  */
@@ -89,7 +90,7 @@ static bool access_pages(const worker *self, bool write, int64_t position, int64
         access.origin = self->index * UNIT;
         access.position = position + done;
         access.length = part;
-        access.memory = (mpiox_side){.base = buffer, .position = done};
+        access.memory = (mpiox_memory_layout){.base = buffer, .position = done};
         const int code = mpiox_cache_access_page(&the.cache, &access, true, &known, &error);
         if (code == MPIOX_PAGE_GONE)
             return false;
@@ -420,6 +421,8 @@ int main(int argc, char **argv)
             threads(argv[2], round_seed, 4096, 2, 10000 / shorter);
             threads(argv[2], round_seed, 4096, PAGES - 4, 20000 / shorter);
             threads(argv[2], round_seed, 3 * 4096, 5, 10000 / shorter);
+        } else if (strcmp(argv[1], "frames") == 0) {
+            threads(argv[2], round_seed, 4096, atoi(argv[6]), 2000 / shorter);
         } else if (strcmp(argv[1], "processes") == 0) {
             kill_delegate_while(argv[2], round_seed, i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : PAGES);
         } else if (strcmp(argv[1], "holders") == 0) {

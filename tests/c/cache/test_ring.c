@@ -1,7 +1,9 @@
 /*
  * test_ring.c - requests from many threads and processes, some of which are killed; who has joined.
  *
- *   test_ring threads|processes CALLS SEED
+ *   test_ring threads|processes CALLS SEED [TOKENS]
+ *
+ * With TOKENS the ring has so many, and what has to do with few is left out.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -11,9 +13,10 @@
 #include "check.h"
 #include "mock_delegate.h"
 
-enum { PAGE = 4096, FRAMES = 100, THREADS = 8, PROCESSES = 8 };
+enum { PAGE = 4096, THREADS = 8, PROCESSES = 8 };
 
 static mock the;
+static int32_t frames = 100;
 static int64_t calls;
 static _Atomic int64_t wrong, posted, full_frames;
 
@@ -26,7 +29,7 @@ static void *produce(void *context)
     for (int64_t i = 0; i < calls; i++) {
         const uint64_t kind = mock_random(&random) % 8;
         if (kind < 2) {
-            mpiox_ring_push_frame(&the.cache, (uint32_t)(mock_random(&random) % FRAMES));
+            mpiox_ring_push_frame(&the.cache, (uint32_t)(mock_random(&random) % (uint64_t)frames));
             continue;
         }
         mpiox_slot *slot = mpiox_ring_take(&the.cache);
@@ -70,7 +73,7 @@ static void *consume(void *context)
         }
         wrong += (slot == NULL) == (frame == MPIOX_CACHE_NO_FRAME);
         if (slot == NULL) {
-            wrong += frame >= FRAMES;
+            wrong += frame >= (uint32_t)frames;
             full_frames++;
             continue;
         }
@@ -89,7 +92,8 @@ static void threads(uint64_t seed, int32_t slots)
 {
     pthread_t producers[THREADS], consumer;
     served = posted = served_posts = 0;
-    mock_make(&the, PAGE, FRAMES, slots);
+    mock_make(&the, PAGE, frames, slots);
+    CHECK_EQUAL(the.cache.ring->tokens, frames + slots);
     the.stop = false;
     pthread_create(&consumer, NULL, consume, NULL);
     for (int t = 0; t < THREADS; t++)
@@ -111,7 +115,7 @@ static void tokens(void)
 {
     mpiox_slot *slot, *mine[70];
     uint32_t frame;
-    mock_make(&the, PAGE, FRAMES, 70);
+    mock_make(&the, PAGE, frames, 70);
     CHECK(!mpiox_ring_next(&the.cache, &slot, &frame));
     mpiox_ring_push_frame(&the.cache, 99);
     mpiox_ring_push_frame(&the.cache, 99);
@@ -152,7 +156,7 @@ static int client_process(uint64_t seed)
         slot->arg[0] = (int64_t)seed * calls + i;
         wrong += mpiox_ring_call(&the.cache, slot, NULL) != 0 || slot->arg[1] != 2 * slot->arg[0] + 1;
         mpiox_ring_give_back(slot);
-        mpiox_ring_push_frame(&the.cache, (uint32_t)(i % FRAMES));
+        mpiox_ring_push_frame(&the.cache, (uint32_t)(i % frames));
     }
     mpiox_ring_leave(&the.cache, client);
     return wrong == 0 ? 0 : 1;
@@ -165,7 +169,7 @@ static void processes(uint64_t seed)
     uint64_t random = seed;
     pthread_t server;
     int ended = 0, died = 0, died_now = 0;
-    mock_make(&the, PAGE, FRAMES, PROCESSES);
+    mock_make(&the, PAGE, frames, PROCESSES);
     for (int i = 0; i < PROCESSES; i++) {
         clients[i] = fork();
         if (clients[i] == 0) {
@@ -249,6 +253,14 @@ int main(int argc, char **argv)
 {
     const uint64_t seed = argc > 3 ? (uint64_t)atoll(argv[3]) * 2 + 1 : 1;
     calls = argc > 2 ? atoll(argv[2]) : 2000;
+    if (argc > 4) {
+        frames = atoi(argv[4]) - PROCESSES;
+        if (strcmp(argv[1], "processes") == 0)
+            processes(seed);
+        else
+            threads(seed, THREADS);
+        return check_exit();
+    }
     if (argc > 1 && strcmp(argv[1], "processes") == 0) {
         for (uint64_t i = 0; i < 10; i++)
             processes(seed + 2 * i);

@@ -137,7 +137,7 @@ static double transfer(const station *s, bool write, int64_t length, const mpiox
     access.write = write;
     access.view = view;
     access.length = length;
-    access.memory = (mpiox_side){.base = memory, .typemap = memory_type};
+    access.memory = (mpiox_memory_layout){.base = memory, .typemap = memory_type};
     const int64_t stream = view != NULL ? mpiox_typemap_position(view, PARTS * PART) : PARTS * PART;
     int64_t count = 0;
     const double begun = mpiox_now();

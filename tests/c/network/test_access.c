@@ -140,7 +140,7 @@ static void step(world *w)
         abort();
     for (int64_t i = 0; i < memory_bytes; i++)
         before[i] = memory[i] = (unsigned char)mock_random(&state);
-    const mpiox_side side = {.base = memory, .typemap = memory_type};
+    const mpiox_memory_layout side = {.base = memory, .typemap = memory_type};
     for (int d = 0; d < w->delegates; d++) {
         mpiox_link_access access = access_of(&w->stations[d], w->delegates, w->unit_bytes);
         mpiox_error error;

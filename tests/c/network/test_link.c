@@ -208,7 +208,7 @@ static void check_large(void)
         access.view = view;
         access.origin = 33;
         access.length = BYTES;
-        access.memory = (mpiox_side){.base = access.write ? written : found, .typemap = memory};
+        access.memory = (mpiox_memory_layout){.base = access.write ? written : found, .typemap = memory};
         CHECK_EQUAL(mpiox_link_access_pages(s[i % 2].link, &access, NULL), MPIOX_OK);
     }
     int64_t wrong = 0;

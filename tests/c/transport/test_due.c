@@ -14,7 +14,8 @@ static int64_t asked;
 static mpiox_extent extent = {0, 100};
 
 /* Node n has something in rounds [n % (ROUNDS - EACH), + EACH); node 3 has nothing. */
-bool mpiox_turns_due(const mpiox_call *call, int aggregator, mpiox_interval range, int64_t *first, int64_t *last)
+bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_interval range, int64_t *first,
+                               int64_t *last)
 {
     (void)call, (void)aggregator;
     asked++;

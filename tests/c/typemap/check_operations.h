@@ -127,7 +127,7 @@ static inline bool distinct_bytes(const pair *p, int64_t position, int64_t lengt
     return true;
 }
 
-static inline void check_mark(const pair *p, const mpiox_side *side, int64_t length, const uint8_t *seen)
+static inline void check_mark(const pair *p, const mpiox_memory_layout *side, int64_t length, const uint8_t *seen)
 {
     static uint8_t map[ARENA];
     memset(map, 0, sizeof map);
@@ -151,8 +151,8 @@ static inline void check_copy(const pair *p, const pair *q, choices *c)
     if (p_size == 0 || q_size == 0) {
         return;
     }
-    mpiox_side t = {target, p != NULL ? p->typemap : NULL, ARENA / 2, choose(c, 0, 250) % (2 * p_size)};
-    mpiox_side s = {source, q != NULL ? q->typemap : NULL, 0, choose(c, 0, 250) % (2 * q_size)};
+    mpiox_memory_layout t = {target, p != NULL ? p->typemap : NULL, ARENA / 2, choose(c, 0, 250) % (2 * p_size)};
+    mpiox_memory_layout s = {source, q != NULL ? q->typemap : NULL, 0, choose(c, 0, 250) % (2 * q_size)};
     s.origin = ARENA / 2 + choose(c, 0, 3);
     int64_t length = choose(c, 0, 250) * choose(c, 1, 6) % (2 * (p_size < q_size ? p_size : q_size) + 1);
     if (choose(c, 0, 1) == 1 && p != NULL) { /* whole blocks more often */

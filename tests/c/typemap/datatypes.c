@@ -411,7 +411,7 @@ static void check_bytes(MPI_Datatype type, mpiox_typemap *typemap)
     }
     MPI_Pack(origin, TILES, type, packed, (int)sizeof packed, &position, MPI_COMM_SELF);
     REQUIRE(position == bytes);
-    const mpiox_side at_memory = {origin, typemap, 0, 0}, at_ours = {ours, NULL, 0, 0};
+    const mpiox_memory_layout at_memory = {origin, typemap, 0, 0}, at_ours = {ours, NULL, 0, 0};
     mpiox_copy(&at_ours, &at_memory, bytes);
     if (memcmp(packed, ours, sizeof packed) != 0) {
         show(type, 0);
@@ -427,7 +427,7 @@ static void check_bytes(MPI_Datatype type, mpiox_typemap *typemap)
     memcpy(expected, memory, ARENA);
     position = 0;
     MPI_Unpack(packed, (int)bytes, &position, expected + ARENA / 2, TILES, type, MPI_COMM_SELF);
-    const mpiox_side at_packed = {packed, NULL, 0, 0};
+    const mpiox_memory_layout at_packed = {packed, NULL, 0, 0};
     mpiox_copy(&at_memory, &at_packed, bytes);
     REQUIRE(memcmp(memory, expected, ARENA) == 0);
 }

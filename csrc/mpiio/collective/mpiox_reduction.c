@@ -1,12 +1,12 @@
 /*
- * mpiox_summary.c - what all ranks together bring to a collective, and how it ended.
+ * mpiox_reduction.c - what all ranks together bring to a collective, and how it ended.
  *
  * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
  *            them nobody may leave before the outcome is known to all.
- * Algorithm. Two barriers of the topology. Their serial part reduces the posts of the node, brings the summaries of all
- *            nodes together and reduces those in node order, everywhere alike; after the rounds the same with the first
- *            error.
- * Guarantee. Every rank returns with the same summary and the same error; a rank with a local error takes part.
+ * Algorithm. Two barriers of the topology. Their serial part reduces the contributions of the node, brings the
+ *            reductions of all nodes together and reduces those in node order, everywhere alike; after the rounds the
+ *            same with the first error.
+ * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int
     return kept;
 }
 
-static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32_t n, int32_t *overlap)
+static void add_intervals(mpiox_reduction *into, const mpiox_interval *more, int32_t n, int32_t *overlap)
 {
     mpiox_interval both[2 * MPIOX_OCCUPIED_MAX];
     memcpy(both, into->occupied, sizeof *both * (size_t)into->n_occupied);
@@ -57,7 +57,7 @@ static void add_intervals(mpiox_summary *into, const mpiox_interval *more, int32
     memcpy(into->occupied, both, sizeof *both * (size_t)into->n_occupied);
 }
 
-static void summary_clear(mpiox_summary *s)
+static void reduction_clear(mpiox_reduction *s)
 {
     memset(s, 0, sizeof *s);
     s->start = INT64_MAX;
@@ -66,7 +66,7 @@ static void summary_clear(mpiox_summary *s)
 }
 
 /* *overlap is set when the accesses of the two sides have file ranges that overlap. */
-static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *overlap)
+static void reduction_add(mpiox_reduction *into, const mpiox_reduction *s, int32_t *overlap)
 {
     into->start = s->start < into->start ? s->start : into->start;
     into->end = s->end > into->end ? s->end : into->end;
@@ -84,21 +84,21 @@ static void summary_add(mpiox_summary *into, const mpiox_summary *s, int32_t *ov
     add_intervals(into, s->occupied, s->n_occupied, overlap);
 }
 
-/* Descriptions of the node's ranks from their posts, NULL for views without data; false when one is too large for a
- * post. */
-static bool views_of_posts(mpiox_buffers *b, mpiox_typemap **views)
+/* Descriptions of the node's ranks from their contributions, NULL for views without data; false when one is too large
+ * for a contribution. */
+static bool views_of_contributions(mpiox_buffers *b, mpiox_typemap **views)
 {
     for (int i = 0; i < b->file->topology->node_size; i++)
-        if (!(b->posts[i].flags & MPIOX_POST_EMPTY) &&
-            (b->posts[i].view_bytes == 0 ||
-             mpiox_typemap_from_blob(b->posts[i].view, b->posts[i].view_bytes, &views[i]) != MPIOX_OK))
+        if (!(b->contributions[i].flags & MPIOX_CONTRIBUTION_EMPTY) &&
+            (b->contributions[i].view_bytes == 0 ||
+             mpiox_typemap_from_blob(b->contributions[i].view, b->contributions[i].view_bytes, &views[i]) != MPIOX_OK))
             return false;
     return true;
 }
 
 /* Does a pair of ranks share a byte, as far as can be proven: whole views, or only what this call accesses of them? */
-static bool pair_disjoint(const mpiox_post *p, const mpiox_typemap *a, const mpiox_post *q, const mpiox_typemap *b,
-                          bool whole)
+static bool pair_disjoint(const mpiox_contribution *p, const mpiox_typemap *a, const mpiox_contribution *q,
+                          const mpiox_typemap *b, bool whole)
 {
     if (!a || !b)
         return true;
@@ -115,7 +115,7 @@ static bool all_pairs_disjoint(mpiox_buffers *b, mpiox_typemap **views, bool who
 {
     for (int i = 0; i < b->file->topology->node_size; i++)
         for (int j = i + 1; j < b->file->topology->node_size; j++)
-            if (!pair_disjoint(&b->posts[i], views[i], &b->posts[j], views[j], whole))
+            if (!pair_disjoint(&b->contributions[i], views[i], &b->contributions[j], views[j], whole))
                 return false;
     return true;
 }
@@ -131,7 +131,7 @@ static int32_t views_disjoint(mpiox_buffers *b)
     if (n > RANKS_WHOLE || state->views_disjoint > 0 || (state->views_disjoint == 0 && n > RANKS_RANGES))
         return state->views_disjoint > 0;
     mpiox_typemap **views = calloc((size_t)n, sizeof *views);
-    int32_t proven = views && views_of_posts(b, views);
+    int32_t proven = views && views_of_contributions(b, views);
     if (proven && state->views_disjoint < 0)
         state->views_disjoint = all_pairs_disjoint(b, views, true);
     if (proven && state->views_disjoint <= 0)
@@ -142,77 +142,78 @@ static int32_t views_disjoint(mpiox_buffers *b)
     return proven;
 }
 
-bool mpiox_summary_is_filled(const mpiox_summary *s)
+bool mpiox_reduction_is_filled(const mpiox_reduction *s)
 {
-    return !(s->flags & MPIOX_POST_NO_EDGES) && s->bytes == s->end - s->start &&
+    return !(s->flags & MPIOX_CONTRIBUTION_NO_EDGES) && s->bytes == s->end - s->start &&
            s->edges == mpiox_typemap_edge(s->end) - mpiox_typemap_edge(s->start);
 }
 
-static void summarize_node(mpiox_buffers *b, mpiox_summary *s)
+static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
 {
-    summary_clear(s);
+    reduction_clear(s);
     for (int i = 0; i < b->file->topology->node_size; i++) {
-        const mpiox_post *post = &b->posts[i];
-        mpiox_summary one;
-        summary_clear(&one);
-        one.flags = post->flags;
-        one.error = post->error;
-        if (post->length > 0) {
-            one.start = post->first;
-            one.end = post->last;
-            one.bytes = one.longest = post->length;
-            one.pieces = post->pieces;
-            one.granule = post->granule;
-            one.edges = post->edges;
+        const mpiox_contribution *contribution = &b->contributions[i];
+        mpiox_reduction one;
+        reduction_clear(&one);
+        one.flags = contribution->flags;
+        one.error = contribution->error;
+        if (contribution->length > 0) {
+            one.start = contribution->first;
+            one.end = contribution->last;
+            one.bytes = one.longest = contribution->length;
+            one.pieces = contribution->pieces;
+            one.granule = contribution->granule;
+            one.edges = contribution->edges;
             one.active = 1;
             one.n_occupied = 1;
-            one.occupied[0] = (mpiox_interval){post->first, post->last};
+            one.occupied[0] = (mpiox_interval){contribution->first, contribution->last};
         }
-        summary_add(s, &one, &s->interleaved);
+        reduction_add(s, &one, &s->interleaved);
     }
-    if (s->flags & MPIOX_POST_NEW_VIEW)
+    if (s->flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         b->state->views_disjoint = -1;
-    if (s->interleaved && (s->flags & MPIOX_POST_WRITE) && !mpiox_summary_is_filled(s))
+    if (s->interleaved && (s->flags & MPIOX_CONTRIBUTION_WRITE) && !mpiox_reduction_is_filled(s))
         s->disjoint = views_disjoint(b);
 }
 
-/* All nodes' summaries into one, the same everywhere. */
-static void combine_nodes(mpiox_collective *collective, mpiox_summary *s)
+/* All nodes' reductions into one, the same everywhere. */
+static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
 {
     mpiox_topology *topology = collective->buffers.file->topology;
-    mpiox_summary *all = collective->summaries;
+    mpiox_reduction *all = collective->reductions;
     int32_t overlap = 0;
     if (mpiox_topology_one_node(topology))
         return;
-    /* Without the others' summaries nobody here knows what they go on to do: they would wait for this node for ever. */
+    /* Without the others' reductions nobody here knows what they go on to do: they would wait for this node for ever.
+     * */
     if (!mpiox_topology_gather_nodes(topology, s, sizeof *s, all))
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
     for (int n = 0; n < topology->n_nodes; n++)
         collective->buffers.nodes[n] = (mpiox_node_access){{all[n].start, all[n].end}, all[n].bytes};
     *s = all[0];
     for (int n = 1; n < topology->n_nodes; n++)
-        summary_add(s, &all[n], &overlap);
+        reduction_add(s, &all[n], &overlap);
     s->interleaved |= overlap;
     if (overlap) /* views are compared inside a node only */
         s->disjoint = 0;
 }
 
-/* One rank: the node's summary, all nodes' summaries, and everything fresh for the rounds. */
-static void close_posts(void *context)
+/* One rank: the node's reduction, all nodes' reductions, and everything fresh for the rounds. */
+static void close_contributions(void *context)
 {
     mpiox_collective *collective = context;
     mpiox_buffers *b = &collective->buffers;
-    summarize_node(b, &b->state->summary);
-    combine_nodes(collective, &b->state->summary);
+    reduce_node(b, &b->state->reduction);
+    combine_nodes(collective, &b->state->reduction);
     mpiox_buffers_reset(b);
     collective->transport->ops->reset(collective->transport);
 }
 
-int mpiox_summary_agree(mpiox_collective *collective, mpiox_call *call)
+int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
 {
-    mpiox_topology_barrier(call->b->file->topology, close_posts, collective);
-    call->summary = call->b->state->summary;
-    return call->summary.error.code;
+    mpiox_topology_barrier(call->b->file->topology, close_contributions, collective);
+    call->reduction = call->b->state->reduction;
+    return call->reduction.error.code;
 }
 
 /* ---- after the rounds -------------------------------------------------------------------------------------------- */
@@ -230,8 +231,8 @@ static void close_call(void *context)
     mpiox_call_state *state = b->state;
     mpiox_topology *topology = b->file->topology;
     node_outcome mine = {atomic_load(&state->eof), {.code = MPIOX_OK}};
-    node_outcome *all = (node_outcome *)(void *)collective->summaries; /* of the beginning, no longer needed */
-    _Static_assert(sizeof mine <= sizeof(mpiox_summary), "they share the scratch");
+    node_outcome *all = (node_outcome *)(void *)collective->reductions; /* of the beginning, no longer needed */
+    _Static_assert(sizeof mine <= sizeof(mpiox_reduction), "they share the scratch");
     if (atomic_load(&state->failed))
         mine.error = state->error;
     if (!mpiox_topology_gather_nodes(topology, &mine, sizeof mine, all)) {
@@ -249,7 +250,7 @@ static void close_call(void *context)
     }
 }
 
-void mpiox_summary_end(mpiox_collective *collective, mpiox_outcome *outcome)
+void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome)
 {
     mpiox_buffers *b = &collective->buffers;
     mpiox_topology_barrier(b->file->topology, close_call, collective);

@@ -1,5 +1,5 @@
-/* mpiox_members.c - see mpiox_members.h. */
-#include "mpiox_members.h"
+/* mpiox_preload_check.c - see mpiox_preload_check.h. */
+#include "mpiox_preload_check.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 enum { TEXT_BYTES = 1 << 18, ANCESTORS = 8, CHUNK = 256, UNKNOWN = -1 };
 
-/* What a starter tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs,
+/* What a launcher tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs,
  * and the one that holds the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
 static const struct launcher {
     const char *rank, *same[3];
@@ -36,7 +36,7 @@ static int own;      /* this process's number in /proc */
 static int *lacking; /* ranks of MPI_COMM_WORLD that were started without the library */
 static int lacking_count;
 
-bool mpiox_members_world(void)
+bool mpiox_preload_check_world(void)
 {
     int begun = 0, ended = 0;
 
@@ -216,7 +216,7 @@ static void keep_lacking(const local_rank *all, int count)
     }
 }
 
-/* Ids of the processes of this node, nearest to this one's first: a starter's ranks follow each other. May be NULL. */
+/* Ids of the processes of this node, nearest to this one's first: a launcher's ranks follow each other. May be NULL. */
 static int *processes(int *count)
 {
     DIR *folder = opendir("/proc");
@@ -271,7 +271,7 @@ static void look_with(const struct launcher *launcher)
     free(pids);
 }
 
-/* Once, by the first starter whose variables fit what MPI says. */
+/* Once, by the first launcher whose variables fit what MPI says. */
 static void look(void)
 {
     int rank = 0;
@@ -300,7 +300,7 @@ static bool is_lacking(int world_rank)
 }
 
 /* `ranks`: the places of the group's next `count` ranks in MPI_COMM_WORLD. */
-static void judge(const int *ranks, int count, int from, int *first, mpiox_members *out)
+static void judge(const int *ranks, int count, int from, int *first, mpiox_preload_check *out)
 {
     for (int i = 0; i < count; i++) {
         if (ranks[i] == MPI_UNDEFINED)
@@ -314,7 +314,7 @@ static void judge(const int *ranks, int count, int from, int *first, mpiox_membe
 
 static const char unknown_ranks[] = "native: the file's ranks cannot be found in MPI_COMM_WORLD";
 
-static void judge_all(MPI_Comm comm, int size, mpiox_members *out)
+static void judge_all(MPI_Comm comm, int size, mpiox_preload_check *out)
 {
     MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
     int rank = 0, first = -1, places[CHUNK], world_places[CHUNK];
@@ -342,15 +342,15 @@ static void judge_all(MPI_Comm comm, int size, mpiox_members *out)
     out->first = first == rank;
 }
 
-void mpiox_members_examine(MPI_Comm comm, mpiox_members *out)
+void mpiox_preload_check_examine(MPI_Comm comm, mpiox_preload_check *out)
 {
     int size = 0, all = 0, rank = 0, like_world = MPI_UNEQUAL;
 
-    *out = (mpiox_members){.stranger = NULL};
+    *out = (mpiox_preload_check){.stranger = NULL};
     PMPI_Comm_size(comm, &size);
     PMPI_Comm_rank(comm, &rank);
     out->first = rank == 0;
-    if (!mpiox_members_world()) {
+    if (!mpiox_preload_check_world()) {
         out->stranger = "native: MPI runs by a session alone, without MPI_Init";
         return;
     }

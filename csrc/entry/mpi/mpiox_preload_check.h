@@ -1,9 +1,9 @@
 /*
- * mpiox_members.h - do all ranks of a communicator have this library?
+ * mpiox_preload_check.h - do all ranks of a communicator have this library?
  *
  * Problem.   Opening a file is a collective of the library beside that of the MPI library. Ranks that were started
  *            without it do not take part, and the others would wait for ever: children of MPI_Comm_spawn, which no
- *            starter preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
+ *            launcher preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
  * Algorithm. Nothing may be asked of the ranks in question, so every rank judges for itself by what all ranks see
  *            alike. Ranks outside its own MPI_COMM_WORLD are strangers. Inside it, the processes of this node are
  *            looked up in /proc: one that has an MPI library mapped and not this one was started without it. That is
@@ -12,21 +12,21 @@
  * Promise.   A group with strangers is refused on every rank that has the library. In a job of several nodes a rank
  *            that lacks it on another node is not seen.
  */
-#ifndef MPIOX_MEMBERS_H
-#define MPIOX_MEMBERS_H
+#ifndef MPIOX_PRELOAD_CHECK_H
+#define MPIOX_PRELOAD_CHECK_H
 
 #include <mpi.h>
 #include <stdbool.h>
 
-typedef struct mpiox_members {
+typedef struct mpiox_preload_check {
     const char *stranger; /* why the file must be left to the MPI library; NULL: every rank has the library */
     bool first;           /* of the ranks that are known to have it, this one is the lowest */
     bool whole_world;     /* the group is that of MPI_COMM_WORLD */
-} mpiox_members;
+} mpiox_preload_check;
 
 /* comm: an intracommunicator. Local, without communication. */
-void mpiox_members_examine(MPI_Comm comm, mpiox_members *out);
+void mpiox_preload_check_examine(MPI_Comm comm, mpiox_preload_check *out);
 /* MPI_COMM_WORLD may be used: MPI_Init has been called (a session does not do) and MPI_Finalize is not over. */
-bool mpiox_members_world(void);
+bool mpiox_preload_check_world(void);
 
 #endif

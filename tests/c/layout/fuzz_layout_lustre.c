@@ -1,8 +1,8 @@
 /*
- * fuzz_layout_lov.c - libFuzzer harness of the Lustre layout parser.
+ * fuzz_layout_lustre.c - libFuzzer harness of the Lustre layout parser.
  *
  *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/layout \
- *       tests/c/layout/fuzz_layout_lov.c csrc/core/layout/mpiox_layout_lov.c -o fuzz && ./fuzz CORPUS
+ *       tests/c/layout/fuzz_layout_lustre.c csrc/core/layout/mpiox_layout_lustre.c -o fuzz && ./fuzz CORPUS
  *
  * The input is copied to a block of exactly its size, so that the first byte read beyond it is found. What the parser
  * accepts must be usable as a geometry; what it refuses must leave the outputs alone.
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "mpiox_layout.h"
-#include "mpiox_layout_lov.h"
+#include "mpiox_layout_lustre.h"
 
 enum { MOST = 40 };
 
@@ -20,25 +20,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Every component is described or refused, and none reaches out of the value. */
 static void try_components(const void *copy, int64_t size)
 {
-    const int32_t count = mpiox_lov_count(copy, size);
+    const int32_t count = mpiox_lustre_count(copy, size);
     if (count > UINT16_MAX || (count <= 0 && count != MPIOX_E_CORRUPT))
         abort();
     for (int32_t i = 0; i < count; i++) {
-        mpiox_lov_component c;
-        if (mpiox_lov_get(copy, size, i, &c) != MPIOX_OK)
+        mpiox_lustre_component c;
+        if (mpiox_lustre_get(copy, size, i, &c) != MPIOX_OK)
             continue;
         if (c.start < 0 || c.end < c.start || c.stripe_size < 0 || c.stripe_count < -1 || c.object_count < 0 ||
             (c.object_count != 0 && c.object_count != c.stripe_count) || strlen(c.pool) > 16)
             abort();
-        const int32_t distinct = mpiox_lov_distinct(&c);
+        const int32_t distinct = mpiox_lustre_distinct(&c);
         if (distinct < 0 || distinct > c.object_count)
             abort();
         for (int32_t k = -1; k <= c.object_count; k++) {
-            if (mpiox_lov_target(&c, k) > UINT16_MAX)
+            if (mpiox_lustre_target(&c, k) > UINT16_MAX)
                 abort();
         }
     }
-    if (mpiox_lov_mirrors(copy, size) < 1)
+    if (mpiox_lustre_mirrors(copy, size) < 1)
         abort();
 }
 
@@ -46,31 +46,31 @@ static void try_components(const void *copy, int64_t size)
 static void try_choices(const void *copy, int64_t size)
 {
     static const int64_t sizes[] = {0, 1, 1 << 20, INT64_MAX};
-    mpiox_lov_component c;
-    const int first = mpiox_lov_choose(copy, size, 0, &c);
+    mpiox_lustre_component c;
+    const int first = mpiox_lustre_choose(copy, size, 0, &c);
     for (int i = 0; i < 4; i++) {
-        if (mpiox_lov_choose(copy, size, sizes[i], &c) != first ||
+        if (mpiox_lustre_choose(copy, size, sizes[i], &c) != first ||
             (first == MPIOX_OK && (c.stripe_size < 1 || c.stripe_count < 1 || c.first < -1)))
             abort();
     }
-    const int64_t length = mpiox_lov_length(copy, size, "file", size % 2 == 0);
+    const int64_t length = mpiox_lustre_length(copy, size, "file", size % 2 == 0);
     if (length > size || (length < 4 && length != MPIOX_E_CORRUPT))
         abort();
-    if (length > 0 && mpiox_lov_count(copy, length) != mpiox_lov_count(copy, size))
+    if (length > 0 && mpiox_lustre_count(copy, length) != mpiox_lustre_count(copy, size))
         abort();
 }
 
 static void try_targets(const void *copy, int64_t size)
 {
-    mpiox_lov_component c;
-    const int rc = mpiox_lov_choose(copy, size, 0, &c);
+    mpiox_lustre_component c;
+    const int rc = mpiox_lustre_choose(copy, size, 0, &c);
     if (rc != MPIOX_OK) {
         if (rc != MPIOX_E_CORRUPT)
             abort();
         return;
     }
     int32_t targets[MOST] = {0};
-    const int32_t count = mpiox_lov_targets(&c, MOST, targets);
+    const int32_t count = mpiox_lustre_targets(&c, MOST, targets);
     if (c.stripe_size > UINT32_MAX || c.stripe_count >= UINT16_MAX || (count != 0 && count != c.stripe_count) ||
         count > MOST)
         abort();

@@ -1,10 +1,10 @@
 """What has started this process as a rank of a job: not what is first on PATH, which may be another one.
 
-Algorithm. The variables that a starter leaves in a rank's environment say of which MPI it is. Its executable, which
-they do not tell, is among the parents of the process: on the starter's own host itself, else its daemon.
+Algorithm. The variables that a launcher leaves in a rank's environment say of which MPI it is. Its executable, which
+they do not tell, is among the parents of the process: on the launcher's own host itself, else its daemon.
 
-Of the starters in the `bin` of a folder above an MPI library, that is its own whose release is the library's: several
-may share a prefix, and a library in /usr/local has no starter in /usr.
+Of the launchers in the `bin` of a folder above an MPI library, that is its own whose release is the library's: several
+may share a prefix, and a library in /usr/local has no launcher in /usr.
 
 Guarantees. Of a job only /proc is read; where it tells nothing, the variables alone count.
 """
@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Starter", "beside", "by_srun", "of_job", "release_of"]
+__all__ = ["Launcher", "beside", "by_srun", "of_job", "release_of"]
 
 _PARENTS = 64  # shells, tools and wrappers may stand between
-#: Names of starters, and of the daemons that they start ranks by.
+#: Names of launchers, and of the daemons that they start ranks by.
 _NAMES = {
     "openmpi": ("mpirun.openmpi", "mpiexec.openmpi", "orterun", "orted", "prterun", "prted"),
     "mpich": ("mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy"),
@@ -32,7 +32,7 @@ _LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
+class Launcher:
     """What has started this process.
 
     Attributes
@@ -51,7 +51,7 @@ def by_srun(environment: Mapping[str, str]) -> bool:
     return "SLURM_STEP_NUM_TASKS" in environment and not any(name in environment for name in others)
 
 
-def of_job(environment: Mapping[str, str], proc: Path = Path("/proc"), pid: int | None = None) -> Starter | None:
+def of_job(environment: Mapping[str, str], proc: Path = Path("/proc"), pid: int | None = None) -> Launcher | None:
     """Return what has started a process as a rank; None where nothing has, and for srun.
 
     Parameters
@@ -70,7 +70,7 @@ def of_job(environment: Mapping[str, str], proc: Path = Path("/proc"), pid: int 
         return None
     if family == "mpich" and "HYDI_CONTROL_FD" not in environment and "OMPI_COMM_WORLD_SIZE" in environment:
         family = "openmpi"  # under a process manager that has left variables of PMI, too
-    return Starter(family=family, path=_executable(family, proc, os.getpid() if pid is None else pid))
+    return Launcher(family=family, path=_executable(family, proc, os.getpid() if pid is None else pid))
 
 
 def _parent(proc: Path, pid: int) -> int:
@@ -91,7 +91,7 @@ def _command(proc: Path, pid: int) -> str:
 
 
 def _executable(family: str, proc: Path, pid: int) -> str:
-    """Return the executable of the next starter above a process; its daemons are passed over as far as they go."""
+    """Return the executable of the next launcher above a process; its daemons are passed over as far as they go."""
     found = ""
     for _ in range(_PARENTS):
         pid = _parent(proc, pid)
@@ -106,13 +106,13 @@ def _executable(family: str, proc: Path, pid: int) -> str:
 
 
 def release_of(text: str) -> str:
-    """Return the release of Open MPI or MPICH in what a library or a starter says of itself; "" where it has none."""
+    """Return the release of Open MPI or MPICH in what a library or a launcher says of itself; "" where it has none."""
     found = re.search(r"(?:Open MPI\)?|OpenRTE\)?|MPICH|Version:)\D*?(\d+\.\d+(?:\.\d+)?\w*)", text)
     return "" if found is None else found[1]
 
 
 def _candidates(library: Path, family: str) -> Iterator[Path]:
-    """Yield starters in the folders above an MPI library, the nearest first, names that tell the MPI before others."""
+    """Yield launchers in the folders above an MPI library, the nearest first, names that tell the MPI before others."""
     # prterun, as which Open MPI 5's mpirun shows itself in /proc, is no command of its users.
     names = [name for name in _NAMES.get(family, ()) if name not in (*_DAEMONS, "prterun")]
     for folder in library.resolve().parents[:_LEVELS]:
@@ -123,14 +123,14 @@ def _candidates(library: Path, family: str) -> Iterator[Path]:
 
 
 def beside(library: Path, family: str, release: str, says: Callable[[str], str]) -> str:
-    """Return the starter of the installation that an MPI library is of; "" where none is seen.
+    """Return the launcher of the installation that an MPI library is of; "" where none is seen.
 
     Parameters
     ----------
     library : the MPI library's file.
     family : of it.
-    release : of it, as of `release_of`; "" where it is not known: then the nearest starter is taken.
-    says : what a starter prints for --version.
+    release : of it, as of `release_of`; "" where it is not known: then the nearest launcher is taken.
+    says : what a launcher prints for --version.
     """
     for path in _candidates(library, family):
         theirs = release_of(says(str(path)))

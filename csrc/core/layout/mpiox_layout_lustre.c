@@ -1,5 +1,5 @@
 /*
- * mpiox_layout_lov.c - reading a Lustre layout from the value of the lustre.lov extended attribute.
+ * mpiox_layout_lustre.c - reading a Lustre layout from the value of the lustre.lov extended attribute.
  *
  * Format (public on-disk format of Lustre, lustre_user.h, little-endian, packed):
  *   plain     u32 magic, u32 pattern, 16 bytes object id, u32 stripe_size, u16 stripe_count, u16 generation (of a
@@ -19,7 +19,7 @@
  * covers most of its bytes counts; of an empty file, which may become of any size, the one with the largest extent
  * (usually the last, open-ended one). Of equals the first, which is the first mirror.
  */
-#include "mpiox_layout_lov.h"
+#include "mpiox_layout_lustre.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -61,31 +61,33 @@ static uint64_t read_le(bytes b, uint64_t offset, unsigned width)
 
 /* What is not yet told of the first target, is in the head: of a template and of a component without objects. The same
  * field counts changes, once there are objects or none will come (data on the metadata server, released). */
-static int32_t first_of_head(bytes b, const mpiox_lov_component *c)
+static int32_t first_of_head(bytes b, const mpiox_lustre_component *c)
 {
     const uint64_t first = read_le(b, 30, 2);
-    return first == LOV_ANY_TARGET || (c->pattern & (MPIOX_LOV_RELEASED | MPIOX_LOV_MDT)) != 0 ? -1 : (int32_t)first;
+    return first == LOV_ANY_TARGET || (c->pattern & (MPIOX_LUSTRE_RELEASED | MPIOX_LUSTRE_MDT)) != 0 ? -1
+                                                                                                     : (int32_t)first;
 }
 
 /* Where a plain layout has objects, there must be as many as its head promises. */
-static int read_objects(bytes b, uint64_t header, mpiox_lov_component *out)
+static int read_objects(bytes b, uint64_t header, mpiox_lustre_component *out)
 {
-    uint64_t objects = out->stripe_count > 0 && (out->pattern & MPIOX_LOV_RELEASED) == 0 ? (uint64_t)out->stripe_count
-                                                                                         : 0;
+    uint64_t objects = out->stripe_count > 0 && (out->pattern & MPIOX_LUSTRE_RELEASED) == 0
+                           ? (uint64_t)out->stripe_count
+                           : 0;
     if (b.size != header && b.size - header < objects * LOV_OBJECT_BYTES)
         return MPIOX_E_CORRUPT;
     out->object_count = b.size == header ? 0 : (int32_t)objects;
     out->objects = b.data + header;
-    out->first = out->object_count > 0 ? mpiox_lov_target(out, 0) : first_of_head(b, out);
+    out->first = out->object_count > 0 ? mpiox_lustre_target(out, 0) : first_of_head(b, out);
     return MPIOX_OK;
 }
 
-static int read_plain(bytes b, mpiox_lov_component *out)
+static int read_plain(bytes b, mpiox_lustre_component *out)
 {
     uint32_t magic = (uint32_t)read_le(b, 0, 4);
-    *out = (mpiox_lov_component){.end = MPIOX_LOV_NO_END, .first = -1};
+    *out = (mpiox_lustre_component){.end = MPIOX_LUSTRE_NO_END, .first = -1};
     if (magic == LOV_MAGIC_FOREIGN && b.size >= 4) {
-        out->pattern = MPIOX_LOV_FOREIGN;
+        out->pattern = MPIOX_LUSTRE_FOREIGN;
         return MPIOX_OK;
     }
     if (b.size < LOV_V1_BYTES || (magic != LOV_MAGIC_V1 && magic != LOV_MAGIC_V3))
@@ -99,33 +101,33 @@ static int read_plain(bytes b, mpiox_lov_component *out)
     out->stripe_count = count == LOV_ALL_STRIPES ? -1 : (int32_t)count;
     if (magic == LOV_MAGIC_V3)
         memcpy(out->pool, b.data + LOV_V1_BYTES, LOV_V3_BYTES - LOV_V1_BYTES);
-    if ((out->pattern & MPIOX_LOV_MDT) != 0)
+    if ((out->pattern & MPIOX_LUSTRE_MDT) != 0)
         out->stripe_count = 0;
     return read_objects(b, header, out);
 }
 
 /* A component that a write has not reached yet: room for objects is none, and how much there is tells the number that
  * "all" and "the default" in its head stand for. One that has been reached says nothing by its head. */
-static void settle_objects(bytes plain, mpiox_lov_component *c)
+static void settle_objects(bytes plain, mpiox_lustre_component *c)
 {
     const uint64_t header = read_le(plain, 0, 4) == LOV_MAGIC_V3 ? LOV_V3_BYTES : LOV_V1_BYTES;
-    if ((c->pattern & (MPIOX_LOV_FOREIGN | MPIOX_LOV_UNREADABLE)) != 0)
+    if ((c->pattern & (MPIOX_LUSTRE_FOREIGN | MPIOX_LUSTRE_UNREADABLE)) != 0)
         return;
-    if ((c->flags & MPIOX_LOV_INIT) != 0) {
+    if ((c->flags & MPIOX_LUSTRE_INIT) != 0) {
         if (c->object_count == 0)
             c->first = -1;
         return;
     }
-    if (c->object_count > 0 && mpiox_lov_target(c, 0) >= 0)
+    if (c->object_count > 0 && mpiox_lustre_target(c, 0) >= 0)
         return;
     const uint64_t room = (plain.size - header) / LOV_OBJECT_BYTES;
-    if (c->stripe_count <= 0 && (c->pattern & MPIOX_LOV_MDT) == 0 && room > 0 && room < LOV_ALL_STRIPES)
+    if (c->stripe_count <= 0 && (c->pattern & MPIOX_LUSTRE_MDT) == 0 && room > 0 && room < LOV_ALL_STRIPES)
         c->stripe_count = (int32_t)room;
     c->object_count = 0;
     c->first = first_of_head(plain, c);
 }
 
-static int read_entry(bytes b, uint64_t index, mpiox_lov_component *out)
+static int read_entry(bytes b, uint64_t index, mpiox_lustre_component *out)
 {
     uint64_t at = LOV_COMPOSITE_BYTES + index * LOV_ENTRY_BYTES;
     uint32_t id = (uint32_t)read_le(b, at, 4), flags = (uint32_t)read_le(b, at + 4, 4);
@@ -135,13 +137,13 @@ static int read_entry(bytes b, uint64_t index, mpiox_lov_component *out)
         return MPIOX_E_CORRUPT;
     const bytes plain = {b.data + offset, size};
     if (read_plain(plain, out) != MPIOX_OK)
-        *out = (mpiox_lov_component){.pattern = MPIOX_LOV_UNREADABLE, .first = -1};
+        *out = (mpiox_lustre_component){.pattern = MPIOX_LUSTRE_UNREADABLE, .first = -1};
     out->id = id;
     out->mirror = (int32_t)((id & LOV_MIRROR_MASK) >> LOV_MIRROR_SHIFT);
     out->flags = flags;
     settle_objects(plain, out);
     out->start = start > INT64_MAX ? INT64_MAX : (int64_t)start;
-    out->end = end > INT64_MAX ? MPIOX_LOV_NO_END : (int64_t)end;
+    out->end = end > INT64_MAX ? MPIOX_LUSTRE_NO_END : (int64_t)end;
     return MPIOX_OK;
 }
 
@@ -165,18 +167,18 @@ static int read_head(const void *value, int64_t value_bytes, bytes *b, uint64_t 
     return MPIOX_OK;
 }
 
-int32_t mpiox_lov_count(const void *value, int64_t value_bytes)
+int32_t mpiox_lustre_count(const void *value, int64_t value_bytes)
 {
     bytes b;
     uint64_t entries;
-    mpiox_lov_component plain;
+    mpiox_lustre_component plain;
     int rc = read_head(value, value_bytes, &b, &entries);
     if (rc == MPIOX_OK && entries == 0)
         rc = read_plain(b, &plain);
     return rc != MPIOX_OK ? rc : entries == 0 ? 1 : (int32_t)entries;
 }
 
-int mpiox_lov_get(const void *value, int64_t value_bytes, int32_t index, mpiox_lov_component *out)
+int mpiox_lustre_get(const void *value, int64_t value_bytes, int32_t index, mpiox_lustre_component *out)
 {
     bytes b;
     uint64_t entries;
@@ -186,11 +188,11 @@ int mpiox_lov_get(const void *value, int64_t value_bytes, int32_t index, mpiox_l
     if (entries > 0)
         return read_entry(b, (uint64_t)index, out);
     rc = read_plain(b, out);
-    out->flags = rc == MPIOX_OK && out->object_count > 0 ? MPIOX_LOV_INIT : 0;
+    out->flags = rc == MPIOX_OK && out->object_count > 0 ? MPIOX_LUSTRE_INIT : 0;
     return rc;
 }
 
-int32_t mpiox_lov_mirrors(const void *value, int64_t value_bytes)
+int32_t mpiox_lustre_mirrors(const void *value, int64_t value_bytes)
 {
     bytes b;
     uint64_t entries;
@@ -199,7 +201,7 @@ int32_t mpiox_lov_mirrors(const void *value, int64_t value_bytes)
     return 1 + (int32_t)read_le(b, 16, 2);
 }
 
-int32_t mpiox_lov_target(const mpiox_lov_component *component, int32_t stripe)
+int32_t mpiox_lustre_target(const mpiox_lustre_component *component, int32_t stripe)
 {
     if (stripe < 0 || stripe >= component->object_count)
         return -1;
@@ -208,12 +210,12 @@ int32_t mpiox_lov_target(const mpiox_lov_component *component, int32_t stripe)
     return target > LOV_LAST_TARGET ? -1 : (int32_t)target;
 }
 
-int32_t mpiox_lov_distinct(const mpiox_lov_component *component)
+int32_t mpiox_lustre_distinct(const mpiox_lustre_component *component)
 {
     unsigned char seen[(LOV_LAST_TARGET + 1) / 8] = {0};
     int32_t distinct = 0;
     for (int32_t i = 0; i < component->object_count; i++) {
-        int32_t target = mpiox_lov_target(component, i);
+        int32_t target = mpiox_lustre_target(component, i);
         if (target < 0)
             return 0;
         unsigned char bit = (unsigned char)(1u << (target % 8));
@@ -224,32 +226,32 @@ int32_t mpiox_lov_distinct(const mpiox_lov_component *component)
 }
 
 /* Does it say where data is? */
-static bool counts(const mpiox_lov_component *c)
+static bool counts(const mpiox_lustre_component *c)
 {
-    uint32_t known = MPIOX_LOV_RAID0 | MPIOX_LOV_OVERSTRIPED | MPIOX_LOV_COMPRESSED | MPIOX_LOV_HOLE |
-                     MPIOX_LOV_RELEASED;
-    return (c->flags & (MPIOX_LOV_STALE | MPIOX_LOV_EXTENSION | MPIOX_LOV_PARITY)) == 0 &&
-           (c->pattern & MPIOX_LOV_RAID0) != 0 && (c->pattern & ~known) == 0 && c->stripe_size > 0 &&
+    uint32_t known = MPIOX_LUSTRE_RAID0 | MPIOX_LUSTRE_OVERSTRIPED | MPIOX_LUSTRE_COMPRESSED | MPIOX_LUSTRE_HOLE |
+                     MPIOX_LUSTRE_RELEASED;
+    return (c->flags & (MPIOX_LUSTRE_STALE | MPIOX_LUSTRE_EXTENSION | MPIOX_LUSTRE_PARITY)) == 0 &&
+           (c->pattern & MPIOX_LUSTRE_RAID0) != 0 && (c->pattern & ~known) == 0 && c->stripe_size > 0 &&
            c->stripe_count > 0;
 }
 
 /* Bytes of a file of that size that it covers. */
-static int64_t covered(const mpiox_lov_component *c, int64_t file_bytes)
+static int64_t covered(const mpiox_lustre_component *c, int64_t file_bytes)
 {
     const int64_t end = c->end < file_bytes ? c->end : file_bytes;
     return end > c->start ? end - c->start : 0;
 }
 
-int mpiox_lov_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lov_component *out)
+int mpiox_lustre_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lustre_component *out)
 {
-    int32_t components = mpiox_lov_count(value, value_bytes);
+    int32_t components = mpiox_lustre_count(value, value_bytes);
     int64_t most = 0;
     int found = MPIOX_E_CORRUPT;
     for (int32_t i = 0; i < components; i++) {
-        mpiox_lov_component c;
-        if (mpiox_lov_get(value, value_bytes, i, &c) != MPIOX_OK)
+        mpiox_lustre_component c;
+        if (mpiox_lustre_get(value, value_bytes, i, &c) != MPIOX_OK)
             return MPIOX_E_CORRUPT; /* the table is damaged: nothing of it can be relied on */
-        const int64_t here = covered(&c, file_bytes > 0 ? file_bytes : MPIOX_LOV_NO_END);
+        const int64_t here = covered(&c, file_bytes > 0 ? file_bytes : MPIOX_LUSTRE_NO_END);
         if (!counts(&c) || (found == MPIOX_OK && here <= most))
             continue;
         found = MPIOX_OK;
@@ -257,12 +259,12 @@ int mpiox_lov_choose(const void *value, int64_t value_bytes, int64_t file_bytes,
         *out = c;
     }
     if (found == MPIOX_OK && most == 0 && file_bytes > 0) /* all of it is where there are no stripes */
-        return mpiox_lov_choose(value, value_bytes, 0, out);
+        return mpiox_lustre_choose(value, value_bytes, 0, out);
     return found;
 }
 
 /* Has nothing been written over the first object's place? */
-static bool is_untouched(const mpiox_lov_component *c, uint64_t header, const char *name)
+static bool is_untouched(const mpiox_lustre_component *c, uint64_t header, const char *name)
 {
     const uint64_t name_bytes = strlen(name);
     bool same = true;
@@ -271,17 +273,17 @@ static bool is_untouched(const mpiox_lov_component *c, uint64_t header, const ch
     return same;
 }
 
-int64_t mpiox_lov_length(const void *block, int64_t block_bytes, const char *name, bool is_folder)
+int64_t mpiox_lustre_length(const void *block, int64_t block_bytes, const char *name, bool is_folder)
 {
     bytes b;
     uint64_t entries;
-    mpiox_lov_component c;
+    mpiox_lustre_component c;
     int code = read_head(block, block_bytes, &b, &entries);
     if (code == MPIOX_OK && entries == 0)
         code = read_plain(b, &c);
     if (code != MPIOX_OK)
         return code;
-    if (entries > 0 || (c.pattern & MPIOX_LOV_FOREIGN) != 0)
+    if (entries > 0 || (c.pattern & MPIOX_LUSTRE_FOREIGN) != 0)
         return (int64_t)b.size;
     const uint64_t header = read_le(b, 0, 4) == LOV_MAGIC_V3 ? LOV_V3_BYTES : LOV_V1_BYTES;
     if (is_folder || c.object_count == 0 || is_untouched(&c, header, name))
@@ -289,7 +291,7 @@ int64_t mpiox_lov_length(const void *block, int64_t block_bytes, const char *nam
     return (int64_t)(header + (uint64_t)c.object_count * LOV_OBJECT_BYTES);
 }
 
-int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value)
+int32_t mpiox_lustre_template(int64_t stripe_size, int32_t stripe_count, int32_t first, unsigned char *value)
 {
     const int64_t most = (INT64_C(1) << 32) - LOV_UNIT_BYTES;
     int64_t size = stripe_size <= 0 ? 0 : (stripe_size > most ? most : stripe_size);
@@ -297,17 +299,17 @@ int32_t mpiox_lov_template(int64_t stripe_size, int32_t stripe_count, int32_t fi
     uint32_t count = stripe_count < 0 ? LOV_ALL_STRIPES
                                       : (uint32_t)(stripe_count > LOV_MOST_STRIPES ? LOV_MOST_STRIPES : stripe_count);
     uint32_t start = first < 0 || first >= (int32_t)LOV_ANY_TARGET ? LOV_ANY_TARGET : (uint32_t)first;
-    const uint32_t words[] = {LOV_MAGIC_V1, MPIOX_LOV_RAID0, 0, 0, 0, 0, (uint32_t)size, count | start << 16};
+    const uint32_t words[] = {LOV_MAGIC_V1, MPIOX_LUSTRE_RAID0, 0, 0, 0, 0, (uint32_t)size, count | start << 16};
     for (int32_t i = 0; i < LOV_V1_BYTES; i++)
         value[i] = (unsigned char)(words[i / 4] >> (8 * (i % 4)));
     return LOV_V1_BYTES;
 }
 
-int32_t mpiox_lov_targets(const mpiox_lov_component *component, int32_t most, int32_t *targets)
+int32_t mpiox_lustre_targets(const mpiox_lustre_component *component, int32_t most, int32_t *targets)
 {
-    if (mpiox_lov_distinct(component) == 0 || component->object_count > most)
+    if (mpiox_lustre_distinct(component) == 0 || component->object_count > most)
         return 0;
     for (int32_t i = 0; i < component->object_count; i++)
-        targets[i] = mpiox_lov_target(component, i);
+        targets[i] = mpiox_lustre_target(component, i);
     return component->object_count;
 }

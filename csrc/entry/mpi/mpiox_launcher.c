@@ -1,0 +1,48 @@
+/*
+ * mpiox_launcher.c - see mpiox_launcher.h.
+ *
+ * Algorithm. Launchers tell their processes how many they are. A process that is alone in MPI_COMM_WORLD while a
+ *            launcher says that there are more, and none that there is one, was not met by the others. What counts is
+ *            what came of it: an MPI library that understands another's launcher (by PMIx) has all its ranks and gets
+ *            no line.
+ */
+#include "mpiox_launcher.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpiox_other_abi.h"
+
+static const struct {
+    const char *size, *rank, *words;
+} launchers[] = {
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's"},
+    {"PMI_SIZE", "PMI_RANK", "that of MPICH or its kin"},
+};
+
+void mpiox_launcher_check(void)
+{
+    int size = 0, chosen = -1;
+
+    if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != 1)
+        return;
+    for (int i = 0; i < (int)(sizeof launchers / sizeof launchers[0]); i++) {
+        const char *value = getenv(launchers[i].size);
+
+        if (value != NULL && atoi(value) == 1)
+            return;
+        if (value != NULL && atoi(value) > 1 && chosen < 0)
+            chosen = i;
+    }
+    if (chosen >= 0) {
+        const char *rank = getenv(launchers[chosen].rank);
+
+        if (rank == NULL || strcmp(rank, "0") == 0)
+            fprintf(stderr,
+                    "mpiio_ext: this program uses %s and its launcher is %s: each of the %s processes is a job of one "
+                    "rank and writes the whole of every file; start it with the mpiexec of its own MPI\n",
+                    mpiox_other_abi_own(), launchers[chosen].words, getenv(launchers[chosen].size));
+    }
+}

@@ -1,0 +1,112 @@
+/*
+ * mpiox_contribution.c - what one rank brings to a collective: its range, its error, and, when it is new, its view.
+ *
+ * A rank that cannot take part says so here and still takes part in every step, with nothing.
+ */
+#include <errno.h>
+
+#include "mpiox_collective_impl.h"
+#include "mpiox_typemap_edges.h"
+
+/* Contiguous file pieces of a part of the stream: exact when they are few, else from their share of the view. */
+static int64_t count_pieces(const mpiox_typemap *view, int64_t position, int64_t length)
+{
+    enum { COUNTED = 64 };
+    if (mpiox_typemap_is_contiguous(view))
+        return 1;
+    const int64_t size = mpiox_typemap_size(view);
+    const double share = (double)length / (double)size;           /* pieces * length may exceed 2^63 */
+    const bool torn = position % size != 0 || length % size != 0; /* the first piece and the last one, in part */
+    const int64_t estimate = (int64_t)((double)mpiox_typemap_pieces(view) * share) + torn;
+    if (estimate > COUNTED)
+        return estimate;
+    mpiox_cursor cursor;
+    int64_t pieces = 0, end = INT64_MIN;
+    mpiox_cursor_init(&cursor, view, 0, position);
+    while (length > 0) {
+        mpiox_run run;
+        length -= mpiox_cursor_next(&cursor, length, &run);
+        pieces += run.count - (run.offset == end);
+        end = run.offset + (run.count - 1) * run.stride + run.length;
+    }
+    return pieces;
+}
+
+/* Is the view a list; and the edges of the pieces, where the descriptions of views may not prove that no two ranks
+ * write the same byte: where this rank's is too large for its contribution. Of few pieces in any case: it may be
+ * another rank's that is too large. */
+static void describe_pieces(const mpiox_file *file, mpiox_contribution *contribution)
+{
+    enum { FEW = 256 };
+    const mpiox_range range = {file->view, file->displacement, contribution->position, contribution->length};
+    contribution->edges = 0;
+    if (contribution->length == 0)
+        return;
+    const bool list = mpiox_typemap_blob_bytes(file->view) > MPIOX_CONTRIBUTION_VIEW_BYTES;
+    contribution->flags |= list ? MPIOX_CONTRIBUTION_LIST : 0;
+    if (!(contribution->flags & MPIOX_CONTRIBUTION_WRITE))
+        return;
+    if (contribution->pieces > FEW && !list)
+        contribution->flags |= MPIOX_CONTRIBUTION_NO_EDGES;
+    else
+        contribution->edges = mpiox_typemap_edges(&range);
+}
+
+/* Everything about this rank's access that other ranks need. */
+void mpiox_contribution_write(mpiox_call *call)
+{
+    mpiox_buffers *b = call->b;
+    mpiox_file *file = b->file;
+    const mpiox_request *request = call->request;
+    mpiox_contribution *contribution = &b->contributions[file->topology->node_rank];
+    contribution->flags = (request->write ? MPIOX_CONTRIBUTION_WRITE : MPIOX_CONTRIBUTION_READ) |
+                          (file->new_view ? MPIOX_CONTRIBUTION_NEW_VIEW : 0);
+    contribution->error = request->local_error;
+    contribution->position = request->position;
+    contribution->length = request->local_error.code == MPIOX_OK ? request->length : 0;
+    contribution->displacement = file->displacement;
+    contribution->first = INT64_MAX;
+    contribution->last = INT64_MIN;
+    contribution->pieces = contribution->granule = 0;
+    if (file->empty_view) {
+        contribution->flags |= MPIOX_CONTRIBUTION_EMPTY;
+        if (contribution->length > 0)
+            mpiox_error_set(&contribution->error, MPIOX_E_ARG, 0, -1, request->length,
+                            "access through a view without data");
+        contribution->length = 0;
+    } else if (!file->view) {
+        contribution->flags |= MPIOX_CONTRIBUTION_UNUSABLE;
+        contribution->length = 0;
+    }
+    /* Ranges and pieces of an access across tiles are those of tiles that lie apart: estimates. */
+    if (contribution->length > 0 && mpiox_file_view_across(file, request))
+        contribution->flags |= MPIOX_CONTRIBUTION_ACROSS;
+    if (contribution->length > 0 &&
+        !mpiox_independent_range(file->view, file->displacement, request->position, request->length,
+                                 &contribution->first, &contribution->last)) {
+        contribution->first = INT64_MAX;
+        contribution->last = INT64_MIN;
+        mpiox_error_set(&contribution->error, MPIOX_E_ARG, EFBIG, request->position, request->length,
+                        "access beyond 2^62 bytes");
+        contribution->error.rank = file->topology->rank;
+        contribution->length = 0;
+    }
+    if (contribution->length > 0) {
+        contribution->pieces = count_pieces(file->view, contribution->position, contribution->length);
+        int64_t granule = mpiox_common_divisor(contribution->first, contribution->last);
+        if (!mpiox_typemap_is_contiguous(file->view)) {
+            granule = mpiox_common_divisor(granule, mpiox_typemap_granule(file->view));
+            granule = mpiox_common_divisor(granule, file->displacement);
+        }
+        contribution->granule = granule;
+    }
+    describe_pieces(file, contribution);
+    call->first = contribution->first;
+    call->last = contribution->last;
+    if (file->new_view) {
+        contribution->view_bytes = 0;
+        if (file->view && mpiox_typemap_blob_bytes(file->view) <= MPIOX_CONTRIBUTION_VIEW_BYTES &&
+            mpiox_typemap_to_blob(file->view, contribution->view, MPIOX_CONTRIBUTION_VIEW_BYTES) == MPIOX_OK)
+            contribution->view_bytes = (int32_t)mpiox_typemap_blob_bytes(file->view);
+    }
+}
