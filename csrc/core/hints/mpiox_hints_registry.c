@@ -51,8 +51,11 @@ static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
                                      {"thread", MPIOX_START_THREAD},
                                      {"auto", MPIOX_START_AUTO},
                                      {NULL, 0}};
-static const choice ack_words[] = {
-    {"memory", MPIOX_ACK_MEMORY}, {"buddy", MPIOX_ACK_BUDDY}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
+static const choice ack_words[] = {{"memory", MPIOX_ACK_MEMORY},
+                                   {"replica", MPIOX_ACK_REPLICA},
+                                   {"buddy", MPIOX_ACK_REPLICA}, /* alias */
+                                   {"disk", MPIOX_ACK_DISK},
+                                   {NULL, 0}};
 static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo", MPIOX_ORDER_FIFO},
                                      {"sjf", MPIOX_ORDER_SJF},           {"to_agg", MPIOX_ORDER_TO_AGG},
                                      {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
@@ -411,9 +414,9 @@ static const mpiox_hint_spec specs[] = {
     {"mpiox_delegate_mode", "choice", "spawn | split | thread | auto", "spawn",
      "delegates are spawned processes, ranks of the program's own launch, or threads of its ranks", parse_delegate_mode,
      format_delegate_mode},
-    {"mpiox_delegate_ack", "choice", "memory | buddy | disk", "memory",
-     "where bytes are when a write returns: in a delegate, in two, or on stable storage", parse_delegate_ack,
-     format_delegate_ack},
+    {"mpiox_delegate_ack", "choice", "memory | replica | disk", "memory",
+     "where bytes are when a write returns: in a delegate, in two (`buddy` is an alias), or on stable storage",
+     parse_delegate_ack, format_delegate_ack},
     {"mpiox_delegate_cache", "bytes", BYTES_UP_TO("1t"), "67108864", "memory of one delegate, data in flight included",
      parse_delegate_cache, format_delegate_cache},
     {"mpiox_delegate_page", "bytes", BYTES_UP_TO("256m"), "0",

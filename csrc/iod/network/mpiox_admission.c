@@ -16,7 +16,7 @@
 enum { MOST = 256, LEAST = 8, SHARE = 16, BATCH = 32, LISTENER = -1 };
 
 static const double handshake_s = 10; /* from the first byte to the last */
-static const double grace_s = 0.25;   /* so young a stranger is not sent away for another one */
+static const double grace_s = 0.25;   /* so young an unauthenticated peer is not sent away for another one */
 static const double pause_s = 0.1;    /* when no descriptor is left */
 
 typedef struct stranger {
@@ -34,14 +34,14 @@ struct mpiox_admission {
     uint64_t secret[2];
     bool listening;     /* the listening socket is in the set */
     double paused;      /* until then */
-    int32_t room, held; /* places for strangers, and how many are taken */
+    int32_t room, held; /* places for unauthenticated peers, and how many are taken */
     stranger *strangers;
     mpiox_admission_counts counts;
 };
 
 _Static_assert((int)MPIOX_HANDSHAKE_HELLO <= (int)MPIOX_HANDSHAKE_ANSWER, "either message fits");
 
-/* ---- strangers --------------------------------------------------------------------------------------------------- */
+/* ---- unauthenticated peers --------------------------------------------------------------------------------------- */
 
 /* Returns its socket, which stays open. */
 static int release(mpiox_admission *a, stranger *s)
@@ -86,7 +86,8 @@ static int challenge(mpiox_admission *a, stranger *s)
     return MPIOX_OK;
 }
 
-/* What has arrived of a stranger. True: it is one of ours and in *out; false: not yet, or it has been dropped. */
+/* What has arrived of an unauthenticated peer. True: it is one of ours and in *out; false: not yet, or it has been
+ * dropped. */
 static bool hear(mpiox_admission *a, stranger *s, mpiox_admitted *out)
 {
     for (;;) {
@@ -119,7 +120,7 @@ static void open_reserve(mpiox_admission *a)
         a->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* In the set or not, as there is a place for another stranger. */
+/* In the set or not, as there is a place for another unauthenticated peer. */
 static void listen_or_not(mpiox_admission *a, double now)
 {
     const stranger *s = a->held == a->room ? oldest(a) : NULL;

@@ -35,8 +35,8 @@ enum {
 
 typedef enum mpiox_handshake_protocol {
     MPIOX_HANDSHAKE_LINK = 1, /* a client and a delegate: mpiox_link.h */
-    MPIOX_HANDSHAKE_WATCH,    /* a client and a delegate's watch: mpiox_delegate_watch.h */
-    MPIOX_HANDSHAKE_CALL      /* a spawned process and rank 0: mpiox_group_call.h */
+    MPIOX_HANDSHAKE_LIVENESS, /* a client and a delegate's watch: mpiox_process_liveness.h */
+    MPIOX_HANDSHAKE_CALL      /* a spawned process and rank 0: mpiox_service_call.h */
 } mpiox_handshake_protocol;
 
 /* What the connector wants: the meaning is the protocol's. */

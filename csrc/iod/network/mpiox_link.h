@@ -7,14 +7,14 @@
  *            view once (the typemap's blob), then stream positions and the packed bytes of those pages that the
  *            delegate owns. At the delegate a thread per connection carries it out on the cache as a client of that
  *            node would.
- * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the group's
- *            secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then not known,
- *            so it is carried out again by other means: writing the same bytes twice is harmless.
+ * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the
+ *            service's secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then
+ *            not known, so it is carried out again by other means: writing the same bytes twice is harmless.
  *
  *   mpiox_link.c          opening, closing, heartbeat, control requests
  *   mpiox_link_access.c   reading and writing
  *   mpiox_link_behind.c   write-behind
- *   mpiox_link_core.c     turns of threads, requests and answers, the views that the delegate knows
+ *   mpiox_link_core.c     exclusion of threads, requests and answers, the views that the delegate knows
  *   mpiox_link_connect.c  finding an address that leads there
  *   mpiox_link_extent.c   the parts of an access that belong to a delegate   (both sides)
  *   mpiox_link_message.c  the wire format                                    (both sides)

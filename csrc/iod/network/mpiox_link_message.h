@@ -61,7 +61,7 @@ typedef struct mpiox_link_message {
 } mpiox_link_message;
 
 /* Kinds of the handshake's wish. A HEART's token is that of the connection that it stands for. */
-enum { MPIOX_LINK_DATA = 1, MPIOX_LINK_HEART = 2 };
+enum { MPIOX_LINK_DATA = 1, MPIOX_LINK_HEARTBEAT = 2 };
 
 typedef struct mpiox_link_record { /* an access, or a part of one */
     int32_t file;

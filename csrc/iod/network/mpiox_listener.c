@@ -22,9 +22,9 @@
 #include "mpiox_admission.h"
 #include "mpiox_listener_serve.h"
 
-enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, OTHERS = 2 /* descriptors that are polled beside the hearts */ };
+enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, OTHERS = 2 /* descriptors that are polled beside the heartbeats */ };
 
-static const double hearts_s = 1; /* between two looks at the heartbeats */
+static const double heartbeats_s = 1; /* between two looks at the heartbeats */
 
 typedef struct connection { /* of data, with a thread of its own */
     struct connection *next;
@@ -36,12 +36,12 @@ typedef struct connection { /* of data, with a thread of its own */
     uint8_t session[MPIOX_HANDSHAKE_KEY];
 } connection;
 
-typedef struct heart { /* a connection of heartbeats */
+typedef struct heartbeat { /* a connection of heartbeats */
     int fd;
     int64_t token; /* of the connection that it stands for */
     int32_t filled;
     char bytes[sizeof(mpiox_link_message)];
-} heart;
+} heartbeat;
 
 struct mpiox_listener {
     mpiox_cache cache;
@@ -53,10 +53,10 @@ struct mpiox_listener {
     pthread_t thread;
     pthread_mutex_t lock; /* of what connection threads change: fd and done */
     connection *connections;
-    int32_t heart_count, heart_room;
-    heart *hearts;
+    int32_t heartbeat_count, heartbeat_room;
+    heartbeat *heartbeats;
     struct pollfd *polled; /* [OTHERS + heart_room] */
-    double next_hearts;
+    double next_heartbeats;
 };
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
@@ -191,22 +191,22 @@ static void reap(mpiox_listener *listener, bool all)
     }
 }
 
-/* ---- hearts ------------------------------------------------------------------------------------------------------ */
+/* ---- heartbeats -------------------------------------------------------------------------------------------------- */
 
 static bool make_room(mpiox_listener *listener)
 {
-    if (listener->heart_count < listener->heart_room)
+    if (listener->heartbeat_count < listener->heartbeat_room)
         return true;
-    const int32_t room = listener->heart_room < 16 ? 16 : 2 * listener->heart_room;
-    heart *hearts = realloc(listener->hearts, (size_t)room * sizeof *hearts);
-    if (hearts != NULL)
-        listener->hearts = hearts;
+    const int32_t room = listener->heartbeat_room < 16 ? 16 : 2 * listener->heartbeat_room;
+    heartbeat *heartbeats = realloc(listener->heartbeats, (size_t)room * sizeof *heartbeats);
+    if (heartbeats != NULL)
+        listener->heartbeats = heartbeats;
     struct pollfd *polled = realloc(listener->polled, (size_t)(room + OTHERS) * sizeof *polled);
     if (polled != NULL)
         listener->polled = polled;
-    if (hearts == NULL || polled == NULL)
+    if (heartbeats == NULL || polled == NULL)
         return false;
-    listener->heart_room = room;
+    listener->heartbeat_room = room;
     return true;
 }
 
@@ -218,18 +218,18 @@ static void admit(mpiox_listener *listener, const mpiox_admitted *one)
         add_connection(listener, one->fd, one->session);
         return;
     }
-    const bool known = serving && one->wish.kind == MPIOX_LINK_HEART && has_connection(listener, one->wish.token) &&
+    const bool known = serving && one->wish.kind == MPIOX_LINK_HEARTBEAT && has_connection(listener, one->wish.token) &&
                        make_room(listener);
     if (welcome(one->fd, known ? MPIOX_OK : MPIOX_E_UNSUPPORTED, 0, 0) != MPIOX_OK || !known) {
         close(one->fd);
         return;
     }
-    listener->hearts[listener->heart_count++] = (heart){.fd = one->fd, .token = one->wish.token};
+    listener->heartbeats[listener->heartbeat_count++] = (heartbeat){.fd = one->fd, .token = one->wish.token};
 }
 
 /* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. False: the
  * connection is over. */
-static bool hear_beats(heart *h)
+static bool hear_beats(heartbeat *h)
 {
     mpiox_link_message beat;
     for (;;) {
@@ -248,12 +248,12 @@ static bool hear_beats(heart *h)
     }
 }
 
-static void remove_heart(mpiox_listener *listener, int32_t index)
+static void remove_heartbeat(mpiox_listener *listener, int32_t index)
 {
-    heart *h = &listener->hearts[index];
+    heartbeat *h = &listener->heartbeats[index];
     close(h->fd);
     cut(listener, h->token);
-    *h = listener->hearts[--listener->heart_count];
+    *h = listener->heartbeats[--listener->heartbeat_count];
 }
 
 /* ---- the accepting thread ---------------------------------------------------------------------------------------- */
@@ -261,15 +261,15 @@ static void remove_heart(mpiox_listener *listener, int32_t index)
 static void poll_once(mpiox_listener *listener)
 {
     struct pollfd *polled = listener->polled;
-    const int32_t count = listener->heart_count;
+    const int32_t count = listener->heartbeat_count;
     mpiox_admitted one;
     polled[0] = (struct pollfd){.fd = listener->wake, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = mpiox_admission_fd(listener->admission), .events = POLLIN};
-    const bool hearts = mpiox_now() >= listener->next_hearts;
-    if (hearts)
-        listener->next_hearts = mpiox_now() + hearts_s;
+    const bool heartbeats = mpiox_now() >= listener->next_heartbeats;
+    if (heartbeats)
+        listener->next_heartbeats = mpiox_now() + heartbeats_s;
     for (int32_t i = 0; i < count; i++)
-        polled[OTHERS + i] = (struct pollfd){.fd = hearts ? listener->hearts[i].fd : -1, .events = POLLIN};
+        polled[OTHERS + i] = (struct pollfd){.fd = heartbeats ? listener->heartbeats[i].fd : -1, .events = POLLIN};
     (void)poll(polled, (nfds_t)(count + OTHERS), LOOK_MS);
     if (polled[0].revents != 0) {
         uint64_t ignored;
@@ -277,8 +277,8 @@ static void poll_once(mpiox_listener *listener)
     }
     const bool serving = mpiox_cache_is_serving(&listener->cache, true);
     for (int32_t i = count; i-- > 0;) { /* from the end: the last one takes the place of one that goes */
-        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&listener->hearts[i])) || !serving)
-            remove_heart(listener, i);
+        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&listener->heartbeats[i])) || !serving)
+            remove_heartbeat(listener, i);
     }
     while (mpiox_admission_next(listener->admission, &one))
         admit(listener, &one);
@@ -293,8 +293,8 @@ static void *accept_connections(void *context)
     while (!atomic_load(&listener->stopping))
         poll_once(listener);
     mpiox_listener_store_end(&listener->store);
-    while (listener->heart_count > 0)
-        remove_heart(listener, listener->heart_count - 1);
+    while (listener->heartbeat_count > 0)
+        remove_heartbeat(listener, listener->heartbeat_count - 1);
     cut(listener, 0);
     reap(listener, true);
     return NULL;
@@ -311,7 +311,7 @@ static void release(mpiox_listener *listener)
         close(listener->wake);
     mpiox_listener_store_free(&listener->store);
     pthread_mutex_destroy(&listener->lock);
-    free(listener->hearts);
+    free(listener->heartbeats);
     free(listener->polled);
     free(listener);
 }

@@ -118,7 +118,7 @@ static void count_next(mpiox_messages *m)
     for (int i = 0; i < m->n_due; i++)
         if (m->due[i].first <= turn->round && turn->round < m->due[i].last)
             count_area(m, turn, &m->due[i]);
-    mpiox_word_add(&m->exchange->counted[m->next_count % MPIOX_TURNS]);
+    mpiox_futex_add(&m->exchange->counted[m->next_count % MPIOX_TURNS]);
     m->next_count++;
     m->count_round = mpiox_window_next_round(call, m->count_round + 1);
 }
@@ -146,7 +146,7 @@ static uint32_t all_counted(const mpiox_messages *m, int64_t turn)
 
 bool mpiox_turns_ready(const mpiox_messages *m, int64_t turn)
 {
-    return (int32_t)(mpiox_word_get(&m->exchange->counted[turn % MPIOX_TURNS]) - all_counted(m, turn)) >= 0;
+    return (int32_t)(mpiox_futex_get(&m->exchange->counted[turn % MPIOX_TURNS]) - all_counted(m, turn)) >= 0;
 }
 
 /* ---- layout ------------------------------------------------------------------------------------------------------ */

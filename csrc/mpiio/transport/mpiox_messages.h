@@ -47,13 +47,13 @@ typedef struct mpiox_known_view {
     int64_t displacement; /* of the stored description */
 } mpiox_known_view;
 
-typedef struct mpiox_exchange {                           /* at the start of b->transport_memory; the rest follows */
-    _Alignas(MPIOX_LINE) mpiox_word counted[MPIOX_TURNS]; /* ranks that have counted a turn; these words count on */
-    _Alignas(MPIOX_LINE) mpiox_word packed[2];            /* by half: ranks that have packed a step */
-    _Alignas(MPIOX_LINE) mpiox_word arrived[2];           /* reads: ranks whose replies of a step are there */
-    _Alignas(MPIOX_LINE) mpiox_word released[2];          /* ranks that need a step's half no longer */
-    int32_t whole;                                        /* reads: extents are asked for, not every rank's pieces */
-    int32_t disjoint;                                     /* the views of all ranks are proven to share no byte */
+typedef struct mpiox_exchange {                            /* at the start of b->transport_memory; the rest follows */
+    _Alignas(MPIOX_LINE) mpiox_futex counted[MPIOX_TURNS]; /* ranks that have counted a turn; these words count on */
+    _Alignas(MPIOX_LINE) mpiox_futex packed[2];            /* by half: ranks that have packed a step */
+    _Alignas(MPIOX_LINE) mpiox_futex arrived[2];           /* reads: ranks whose replies of a step are there */
+    _Alignas(MPIOX_LINE) mpiox_futex released[2];          /* ranks that need a step's half no longer */
+    int32_t whole;                                         /* reads: extents are asked for, not every rank's pieces */
+    int32_t disjoint;                                      /* the views of all ranks are proven to share no byte */
 } mpiox_exchange;
 
 typedef struct mpiox_item { /* an area of a turn, as this rank sees it */

@@ -55,7 +55,7 @@ static int shake(exchange *e)
     return mpiox_handshake_admit(&e->listener, e->answer, &e->found) == MPIOX_OK ? 0 : 3;
 }
 
-static bool holds(const void *bytes, size_t count, const void *needle, size_t length)
+static bool pins(const void *bytes, size_t count, const void *needle, size_t length)
 {
     return memmem(bytes, count, needle, length) != NULL;
 }
@@ -76,10 +76,10 @@ static void check_right(void)
     mpiox_handshake_derive(keys[1], derived[1]);
     CHECK_EQUAL(memcmp(derived[0], derived[1], sizeof derived[0]), 0);
     for (int half = 0; half < 2; half++) {
-        CHECK(!holds(e.hello, sizeof e.hello, &secret[half], 8));
-        CHECK(!holds(e.challenge, sizeof e.challenge, &secret[half], 8));
-        CHECK(!holds(e.answer, sizeof e.answer, &secret[half], 8));
-        CHECK(!holds(e.answer, sizeof e.answer, &derived[0][half], 8));
+        CHECK(!pins(e.hello, sizeof e.hello, &secret[half], 8));
+        CHECK(!pins(e.challenge, sizeof e.challenge, &secret[half], 8));
+        CHECK(!pins(e.answer, sizeof e.answer, &secret[half], 8));
+        CHECK(!pins(e.answer, sizeof e.answer, &derived[0][half], 8));
     }
     mpiox_handshake_wipe(&e.connector);
     CHECK_EQUAL(e.connector.key[0] | e.connector.key[31] | e.connector.nonces[1][5], 0);
@@ -93,11 +93,13 @@ static void check_others(void)
         mpiox_handshake_protocol protocol;
         const char *host;
         int port, where;
-    } each[] = {
-        {1, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},  {UINT64_C(1) << 63, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},
-        {0, MPIOX_HANDSHAKE_WATCH, "10.1.2.3", 4000, 1}, {0, MPIOX_HANDSHAKE_LINK, "10.1.2.4", 4000, 2},
-        {0, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4001, 2},  {0, MPIOX_HANDSHAKE_LINK, "::ffff:10.1.2.3", 4000, 0},
-        {0, MPIOX_HANDSHAKE_LINK, "fd00::1", 4000, 2}};
+    } each[] = {{1, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},
+                {UINT64_C(1) << 63, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},
+                {0, MPIOX_HANDSHAKE_LIVENESS, "10.1.2.3", 4000, 1},
+                {0, MPIOX_HANDSHAKE_LINK, "10.1.2.4", 4000, 2},
+                {0, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4001, 2},
+                {0, MPIOX_HANDSHAKE_LINK, "::ffff:10.1.2.3", 4000, 0},
+                {0, MPIOX_HANDSHAKE_LINK, "fd00::1", 4000, 2}};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
         exchange e;
         const uint64_t other[2] = {secret[0], secret[1] ^ each[i].change};
@@ -136,7 +138,8 @@ static void check_recorded(void)
     CHECK_EQUAL(mpiox_handshake_answer(&again.connector, sent_back, &wish, answer), MPIOX_E_CORRUPT);
 }
 
-/* A listener of another connection proves for a stranger between the two who has his own nonce: it does not fit. */
+/* A listener of another connection proves for an unauthenticated peer between the two who has his own nonce: it does
+ * not fit. */
 static void check_every_bit(void)
 {
     exchange e;

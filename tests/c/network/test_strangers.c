@@ -16,7 +16,7 @@
 #include "mpiox_link_connect.h"
 #include "mpiox_link_message.h"
 
-enum { PAGE = 4096, ROOM = 64 /* of strangers, with the limit of descriptors set below */ };
+enum { PAGE = 4096, ROOM = 64 /* of unauthenticated peers, with the limit of descriptors set below */ };
 
 static struct sockaddr_in at(const char *host, int port)
 {
@@ -101,7 +101,8 @@ static void stranger_stop(stranger *s)
     close(s->fd);
 }
 
-/* The stranger's address comes first. Whatever he does, the client gets to the delegate, and he learns nothing. */
+/* The unauthenticated peer's address comes first. Whatever he does, the client gets to the delegate, and he learns
+ * nothing. */
 static void check_listens_first(int answers, bool relays)
 {
     station s;
@@ -247,7 +248,7 @@ static void door_open(door *d, bool full)
     *d = (door){.place.loopback = true, .full = full};
     CHECK_EQUAL(mpiox_listener_bind(&d->place, &d->listener, &d->address, NULL), MPIOX_OK);
     CHECK_EQUAL(mpiox_handshake_secret(d->address.secret), MPIOX_OK);
-    CHECK_EQUAL(mpiox_admission_create(d->listener, MPIOX_HANDSHAKE_WATCH, d->address.secret, &d->admission, NULL),
+    CHECK_EQUAL(mpiox_admission_create(d->listener, MPIOX_HANDSHAKE_LIVENESS, d->address.secret, &d->admission, NULL),
                 MPIOX_OK);
     CHECK_EQUAL(pthread_create(&d->thread, NULL, attend, d), 0);
 }
@@ -268,7 +269,7 @@ static void visit(const door *d)
 {
     char word = 0;
     mpiox_error error = {.code = 0};
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_WATCH, .welcome = &word, .welcome_bytes = 1};
+    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LIVENESS, .welcome = &word, .welcome_bytes = 1};
     const int fd = mpiox_link_connect(&d->address, 60, &wish, &error);
     CHECK(fd >= 0);
     CHECK_EQUAL(word, 'H');
