@@ -186,20 +186,20 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/service/mpiox_service_spawn.c
     csrc/iod/service/mpiox_service_thread.c
     csrc/iod/service/mpiox_service_totals.c
-    csrc/iod/network/mpiox_admission.c
-    csrc/iod/network/mpiox_handshake.c
     csrc/iod/network/mpiox_link.c
     csrc/iod/network/mpiox_link_access.c
     csrc/iod/network/mpiox_link_behind.c
-    csrc/iod/network/mpiox_link_connect.c
     csrc/iod/network/mpiox_link_core.c
     csrc/iod/network/mpiox_link_extent.c
     csrc/iod/network/mpiox_link_fault.c
     csrc/iod/network/mpiox_link_message.c
     csrc/iod/network/mpiox_link_stream.c
-    csrc/iod/network/mpiox_listener.c
-    csrc/iod/network/mpiox_listener_address.c
-    csrc/iod/network/mpiox_listener_serve.c
+    csrc/iod/network/mpiox_remote.c
+    csrc/iod/network/mpiox_remote_serve.c
+    csrc/iod/rendezvous/mpiox_handshake.c
+    csrc/iod/rendezvous/mpiox_rendezvous_connect.c
+    csrc/iod/rendezvous/mpiox_rendezvous_listen.c
+    csrc/iod/rendezvous/mpiox_rendezvous_socket.c
     csrc/iod/schedule/mpiox_schedule.c
     csrc/iod/schedule/mpiox_schedule_aioli.c
     csrc/iod/schedule/mpiox_schedule_fifo.c

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "mpiox_link_behind.h"
-#include "mpiox_link_connect.h"
 
 enum { STACK_BYTES = 256 * 1024, BEAT_MS = 300, MIN_BEHIND_BYTES = 4096 };
 
@@ -93,14 +92,12 @@ static void free_link(mpiox_link *link)
 
 /* A socket whose other end is the delegate's listener and has welcomed us; session (may be NULL): the key. Or
  * MPIOX_E_IO. */
-static int say_hello(const mpiox_link_address *address, double seconds, int64_t kind, int64_t token, uint8_t *session,
-                     mpiox_link_message *welcome, mpiox_error *error)
+static int say_hello(const mpiox_rendezvous_address *address, double seconds, uint16_t purpose, int64_t token,
+                     uint8_t *session, mpiox_link_message *welcome, mpiox_error *error)
 {
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LINK,
-                            .wish = {.kind = kind, .token = token},
-                            .welcome = welcome,
-                            .welcome_bytes = sizeof *welcome};
-    const int fd = mpiox_link_connect(address, seconds, &wish, error);
+    mpiox_rendezvous_wish wish = {
+        .purpose = purpose, .token = token, .welcome = welcome, .welcome_bytes = sizeof *welcome};
+    const int fd = mpiox_rendezvous_connect(address, seconds, &wish, error);
     if (fd < 0)
         return fd;
     if (session != NULL)
@@ -113,7 +110,7 @@ static int say_hello(const mpiox_link_address *address, double seconds, int64_t 
                            "connecting to a delegate");
 }
 
-static int connect_link(mpiox_link *link, const mpiox_link_address *address, double seconds, mpiox_error *error)
+static int connect_link(mpiox_link *link, const mpiox_rendezvous_address *address, double seconds, mpiox_error *error)
 {
     const double deadline = mpiox_now() + seconds;
     mpiox_link_fault fault;
@@ -121,22 +118,22 @@ static int connect_link(mpiox_link *link, const mpiox_link_address *address, dou
     int code = mpiox_link_fault_read(&fault, error);
     if (code != MPIOX_OK)
         return code;
-    const int fd = say_hello(address, seconds, MPIOX_LINK_DATA, 0, link->session, &welcome, error);
+    const int fd = say_hello(address, seconds, MPIOX_PURPOSE_DATA, 0, link->session, &welcome, error);
     if (fd < 0)
         return fd;
     mpiox_link_stream_init(&link->stream, fd, &fault);
     link->page_bytes = welcome.arg[1];
-    link->heartbeat = say_hello(address, deadline - mpiox_now(), MPIOX_LINK_HEARTBEAT, welcome.arg[0], NULL, &ignored,
-                                error);
+    link->heartbeat = say_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.arg[0], NULL,
+                                &ignored, error);
     if (link->heartbeat < 0)
         return link->heartbeat;
-    mpiox_link_stream_limit(link->heartbeat, vanished_s);
+    mpiox_rendezvous_limit(link->heartbeat, vanished_s);
     atomic_store(&link->alive, true);
     code = start_heartbeat(link);
     return code == MPIOX_OK ? MPIOX_OK : mpiox_error_set(error, code, ENOMEM, -1, -1, "starting a heartbeat");
 }
 
-int mpiox_link_open(const mpiox_link_address *address, double seconds, mpiox_link **out, mpiox_error *error)
+int mpiox_link_open(const mpiox_rendezvous_address *address, double seconds, mpiox_link **out, mpiox_error *error)
 {
     mpiox_link *link = mpiox_link_new();
     *out = NULL;

@@ -33,7 +33,7 @@ typedef struct mpiox_announcement {
     int64_t starter; /* the process that MPI spawned for it; 0: none */
     char host[64];
     mpiox_segment_address segment;
-    mpiox_link_address link, liveness;
+    mpiox_rendezvous_address link, liveness;
     mpiox_error error;
 } mpiox_announcement;
 

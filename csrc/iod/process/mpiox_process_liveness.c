@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "mpiox_process_socket.h"
-#include "mpiox_link_connect.h"
-#include "mpiox_link_stream.h"
 
 enum { PEERS = 1 << 16, OTHERS = 2 /* descriptors that are polled beside the peers */ };
 
@@ -24,19 +22,11 @@ struct mpiox_liveness_peer {
 
 /* ---- beside the delegate ----------------------------------------------------------------------------------------- */
 
-int mpiox_liveness_open(const mpiox_listener_place *place, const uint64_t *secret, mpiox_liveness *liveness,
-                        mpiox_link_address *address, mpiox_error *error)
+int mpiox_liveness_open(const mpiox_rendezvous_place *place, const uint64_t *secret, mpiox_liveness *liveness,
+                        mpiox_rendezvous_address *address, mpiox_error *error)
 {
-    *liveness = (mpiox_liveness){.listener = -1};
-    memset(address, 0, sizeof *address);
-    int code = mpiox_listener_bind(place, &liveness->listener, address, error);
-    if (code == MPIOX_OK)
-        code = mpiox_admission_create(liveness->listener, MPIOX_HANDSHAKE_LIVENESS, secret, &liveness->admission,
-                                      error);
-    memcpy(address->secret, secret, sizeof address->secret);
-    if (code != MPIOX_OK)
-        mpiox_liveness_close(liveness);
-    return code;
+    *liveness = (mpiox_liveness){.rendezvous = NULL};
+    return mpiox_rendezvous_open(place, MPIOX_PURPOSE_LIVENESS, secret, &liveness->rendezvous, address, error);
 }
 
 static void say(mpiox_liveness_peer *peer, char word)
@@ -65,7 +55,7 @@ static void admit(mpiox_liveness *liveness, int fd)
 static bool hear(mpiox_liveness *liveness, mpiox_liveness_peer *peer)
 {
     char word = 0;
-    const ssize_t got = read(peer->fd, &word, 1);
+    const ssize_t got = recv(peer->fd, &word, 1, MSG_DONTWAIT);
 
     peer->asks |= got == 1 && word == question;
     liveness->asked |= peer->asks;
@@ -91,7 +81,7 @@ void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds)
 {
     const int32_t count = liveness->count;
     struct pollfd *polls = calloc((size_t)count + OTHERS, sizeof *polls), few = {.fd = also, .events = POLLIN};
-    mpiox_admitted one;
+    mpiox_rendezvous_peer one;
 
     if (polls == NULL) {
         poll(&few, 1, milliseconds);
@@ -99,13 +89,11 @@ void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds)
     }
     for (int32_t i = 0; i < count; i++)
         polls[i] = (struct pollfd){.fd = liveness->peers[i].fd, .events = POLLIN};
-    polls[count] = (struct pollfd){.fd = -1, .events = POLLIN};
-    if (liveness->admission != NULL)
-        polls[count].fd = mpiox_admission_fd(liveness->admission);
+    polls[count] = (struct pollfd){.fd = mpiox_rendezvous_fd(liveness->rendezvous), .events = POLLIN};
     polls[count + 1] = few;
     if (poll(polls, (nfds_t)(count + OTHERS), milliseconds) > 0) /* descriptors of -1 are passed over */
         hear_all(liveness, polls);
-    while (liveness->admission != NULL && mpiox_admission_next(liveness->admission, &one))
+    while (mpiox_rendezvous_next(liveness->rendezvous, &one))
         admit(liveness, one.fd);
     free(polls);
 }
@@ -127,24 +115,22 @@ void mpiox_liveness_close(mpiox_liveness *liveness)
     for (int32_t i = 0; i < liveness->count; i++)
         close(liveness->peers[i].fd);
     free(liveness->peers);
-    mpiox_admission_free(liveness->admission);
-    if (liveness->listener >= 0)
-        close(liveness->listener);
-    *liveness = (mpiox_liveness){.listener = -1};
+    mpiox_rendezvous_close(liveness->rendezvous);
+    *liveness = (mpiox_liveness){.rendezvous = NULL};
 }
 
 /* ---- clients on other nodes -------------------------------------------------------------------------------------- */
 
-int mpiox_liveness_connect(const mpiox_link_address *address, double seconds, int *fd, mpiox_error *error)
+int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double seconds, int *fd, mpiox_error *error)
 {
     char word = 0;
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LIVENESS, .welcome = &word, .welcome_bytes = 1};
+    mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_LIVENESS, .welcome = &word, .welcome_bytes = 1};
 
-    *fd = mpiox_link_connect(address, seconds, &wish, error);
+    *fd = mpiox_rendezvous_connect(address, seconds, &wish, error);
     if (*fd < 0)
         return mpiox_error_set(error, MPIOX_E_IO, error->sys_errno, -1, -1,
                                "connecting to the liveness service of a delegate");
-    mpiox_link_stream_limit(*fd, unheard_s);
+    mpiox_rendezvous_limit(*fd, unheard_s);
     return MPIOX_OK;
 }
 

@@ -17,25 +17,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpiox_admission.h"
-#include "mpiox_link_address.h"
-#include "mpiox_listener_address.h"
+#include "mpiox_rendezvous.h"
 
 /* ---- beside the delegate; one thread ----------------------------------------------------------------------------- */
 
 typedef struct mpiox_liveness_peer mpiox_liveness_peer;
 
-typedef struct mpiox_liveness { /* start from {.listener = -1} */
-    int listener;
-    mpiox_admission *admission;
+typedef struct mpiox_liveness { /* start from {0} */
+    mpiox_rendezvous *rendezvous;
     int32_t count, room;
     mpiox_liveness_peer *peers; /* [count]; each has proven that it is the job's */
     bool asked, answered, whole;
 } mpiox_liveness;
 
 /* *address: where, and `secret`, which admits. 0 or MPIOX_E_IO. */
-int mpiox_liveness_open(const mpiox_listener_place *place, const uint64_t *secret, mpiox_liveness *liveness,
-                        mpiox_link_address *address, mpiox_error *error);
+int mpiox_liveness_open(const mpiox_rendezvous_place *place, const uint64_t *secret, mpiox_liveness *liveness,
+                        mpiox_rendezvous_address *address, mpiox_error *error);
 /* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. Ten times a second, so
  * that unauthenticated peers keep their deadlines. liveness->asked: one of the peers does not reach the delegate. */
 void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds);
@@ -46,7 +43,7 @@ void mpiox_liveness_close(mpiox_liveness *liveness);
 /* ---- clients on other nodes -------------------------------------------------------------------------------------- */
 
 /* A descriptor in *fd. Blocking, `seconds` at most. 0 or MPIOX_E_IO. */
-int mpiox_liveness_connect(const mpiox_link_address *address, double seconds, int *fd, mpiox_error *error);
+int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double seconds, int *fd, mpiox_error *error);
 /* Ask, and wait for the answer. False: pages could not be written, or its server is gone. Blocking. */
 bool mpiox_liveness_ask(int fd);
 

@@ -12,7 +12,7 @@ typedef struct mpiox_process_orders {
     int32_t node;
     double seconds; /* that a step of its start may take */
     bool listens;   /* clients of other nodes will connect */
-    mpiox_listener_place place;
+    mpiox_rendezvous_place place;
     uint64_t secret[2]; /* that admits them; made where it is needed, or derived: it does not travel between hosts */
     mpiox_process_launcher_id launcher_id;
     char service[64], mode[16];

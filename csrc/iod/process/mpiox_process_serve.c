@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "mpiox_process_notify.h"
-#include "mpiox_handshake.h"
 
 enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
 
@@ -39,8 +38,8 @@ static int take_connections(const mpiox_process_orders *orders, mpiox_process_in
 
     if ((secret[0] | secret[1]) == 0 && mpiox_handshake_secret(secret) != MPIOX_OK)
         return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom");
-    return mpiox_listener_start(mpiox_server_cache(service->server), &orders->place, secret, &service->listener,
-                                &out->link, &out->error);
+    return mpiox_remote_start(mpiox_server_cache(service->server), &orders->place, secret, &service->remote, &out->link,
+                              &out->error);
 }
 
 int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *service, mpiox_announcement *out)
@@ -93,7 +92,7 @@ void mpiox_process_stop(mpiox_process_instance *service)
 
 void mpiox_process_end(mpiox_process_instance *service)
 {
-    mpiox_listener_stop(service->listener);
+    mpiox_remote_stop(service->remote);
     mpiox_server_free(service->server);
     *service = (mpiox_process_instance){.server = NULL};
 }

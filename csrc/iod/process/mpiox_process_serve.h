@@ -11,7 +11,7 @@
 
 typedef struct mpiox_process_instance { /* start from {0} */
     mpiox_server *server;
-    mpiox_listener *listener;
+    mpiox_remote *remote;
 } mpiox_process_instance;
 
 /* Make its memory and take connections; *out says so, or why not. Binds the calling thread to nothing; the same thread

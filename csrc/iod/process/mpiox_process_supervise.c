@@ -241,7 +241,7 @@ static void allow_connections(void)
 int mpiox_process_supervise(void)
 {
     mpiox_process_orders orders;
-    supervisor k = {.segment = {.fd = -1}, .liveness = {.listener = -1}};
+    supervisor k = {.segment = {.fd = -1}};
     int pair[2];
 
     close_others();

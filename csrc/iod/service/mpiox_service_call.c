@@ -2,7 +2,6 @@
 #include "mpiox_service_call.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #include "mpiox_process_socket.h"
-#include "mpiox_link_connect.h"
 
 static const double verdict_s = 600; /* so long a spawned process waits for the verdict; rank 0's end ends it before */
 
@@ -20,7 +18,7 @@ enum { LOOK_MS = 100 };
 /* ---- rank 0 ------------------------------------------------------------------------------------------------------ */
 
 /* "secret secret port host host ..." */
-static int write_text(const mpiox_link_address *address, char *text)
+static int write_text(const mpiox_rendezvous_address *address, char *text)
 {
     int used = snprintf(text, MPIOX_SERVICE_CALL_TEXT, "%" PRIx64 " %" PRIx64 " %d", address->secret[0],
                         address->secret[1], (int)address->port);
@@ -30,34 +28,30 @@ static int write_text(const mpiox_link_address *address, char *text)
     return used < MPIOX_SERVICE_CALL_TEXT ? MPIOX_OK : MPIOX_E_FULL;
 }
 
-int mpiox_service_call_open(int32_t count, const mpiox_listener_place *place, mpiox_service_call *call, char *text,
+int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, mpiox_service_call *call, char *text,
                             mpiox_error *error)
 {
-    mpiox_link_address address;
+    mpiox_rendezvous_address address;
     uint64_t secret[2];
     int code;
 
-    *call = (mpiox_service_call){.listener = -1, .count = count};
+    *call = (mpiox_service_call){.count = count};
     call->sockets = malloc((size_t)count * sizeof *call->sockets);
     call->secrets = calloc((size_t)count, sizeof *call->secrets);
     if (call->sockets == NULL || call->secrets == NULL || mpiox_handshake_secret(secret) != MPIOX_OK)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, -1, "preparing to spawn delegates");
     for (int32_t i = 0; i < count; i++)
         call->sockets[i] = -1;
-    code = mpiox_listener_bind(place, &call->listener, &address, error);
-    if (code == MPIOX_OK)
-        code = mpiox_admission_create(call->listener, MPIOX_HANDSHAKE_CALL, secret, &call->admission, error);
-    memcpy(address.secret, secret, sizeof address.secret);
+    code = mpiox_rendezvous_open(place, MPIOX_PURPOSE_CALL, secret, &call->rendezvous, &address, error);
     return code == MPIOX_OK ? write_text(&address, text) : code;
 }
 
 /* True when one more has called. */
-static bool admit(mpiox_service_call *call, const mpiox_admitted *one, const mpiox_process_orders *orders)
+static bool admit(mpiox_service_call *call, const mpiox_rendezvous_peer *one, const mpiox_process_orders *orders)
 {
-    const int64_t index = one->wish.token;
+    const int64_t index = one->token;
 
     if (index >= 0 && index < call->count && call->sockets[index] < 0 &&
-        fcntl(one->fd, F_SETFL, fcntl(one->fd, F_GETFL) & ~O_NONBLOCK) == 0 &&
         mpiox_process_socket_send(one->fd, &orders[index], sizeof *orders)) {
         call->sockets[index] = one->fd;
         mpiox_handshake_derive(one->session, call->secrets[index]);
@@ -70,13 +64,13 @@ static bool admit(mpiox_service_call *call, const mpiox_admitted *one, const mpi
 /* All, within the time. */
 static bool have_called(mpiox_service_call *call, const mpiox_process_orders *orders, double until)
 {
-    struct pollfd wanted = {.fd = mpiox_admission_fd(call->admission), .events = POLLIN};
-    mpiox_admitted one;
+    struct pollfd wanted = {.fd = mpiox_rendezvous_fd(call->rendezvous), .events = POLLIN};
+    mpiox_rendezvous_peer one;
     int32_t called = 0;
 
     while (called < call->count && mpiox_now() < until) {
         poll(&wanted, 1, LOOK_MS);
-        while (mpiox_admission_next(call->admission, &one))
+        while (mpiox_rendezvous_next(call->rendezvous, &one))
             called += admit(call, &one, orders);
     }
     return called == call->count;
@@ -110,22 +104,21 @@ void mpiox_service_call_close(mpiox_service_call *call, bool go)
     }
     free(call->sockets);
     free(call->secrets);
-    mpiox_admission_free(call->admission);
-    if (call->listener >= 0)
-        close(call->listener);
-    *call = (mpiox_service_call){.listener = -1};
+    mpiox_rendezvous_close(call->rendezvous);
+    *call = (mpiox_service_call){.count = 0};
 }
 
 /* ---- a spawned process ------------------------------------------------------------------------------------------- */
 
-static bool read_text(const char *text, mpiox_link_address *out)
+static bool read_text(const char *text, mpiox_rendezvous_address *out)
 {
     int used = 0;
 
     memset(out, 0, sizeof *out);
     if (sscanf(text, "%" SCNx64 " %" SCNx64 " %" SCNd32 "%n", &out->secret[0], &out->secret[1], &out->port, &used) != 3)
         return false;
-    for (text += used; out->count < MPIOX_LINK_ADDRESSES && sscanf(text, " %63s%n", out->host[out->count], &used) == 1;
+    for (text += used;
+         out->count < MPIOX_RENDEZVOUS_ADDRESSES && sscanf(text, " %63s%n", out->host[out->count], &used) == 1;
          text += used)
         out->count++;
     return out->count > 0;
@@ -133,15 +126,15 @@ static bool read_text(const char *text, mpiox_link_address *out)
 
 int mpiox_service_call_make(const char *text, int32_t index, double seconds, mpiox_process_orders *orders)
 {
-    mpiox_link_address address;
+    mpiox_rendezvous_address address;
     mpiox_error error;
-    mpiox_link_wish wish = {
-        .protocol = MPIOX_HANDSHAKE_CALL, .wish = {.token = index}, .welcome = orders, .welcome_bytes = sizeof *orders};
+    mpiox_rendezvous_wish wish = {
+        .purpose = MPIOX_PURPOSE_CALL, .token = index, .welcome = orders, .welcome_bytes = sizeof *orders};
     int fd;
 
     if (!read_text(text, &address))
         return -1;
-    fd = mpiox_link_connect(&address, seconds, &wish, &error);
+    fd = mpiox_rendezvous_connect(&address, seconds, &wish, &error);
     if (fd >= 0)
         mpiox_handshake_derive(wish.session, orders->secret);
     return fd;

@@ -13,7 +13,7 @@
 #ifndef MPIOX_SERVICE_CALL_H
 #define MPIOX_SERVICE_CALL_H
 
-#include "mpiox_admission.h"
+#include "mpiox_rendezvous.h"
 #include "mpiox_service_plan.h"
 
 #define MPIOX_SERVICE_CALL_VARIABLE "MPIOX_DELEGATE_STARTER"
@@ -22,16 +22,15 @@ enum { MPIOX_SERVICE_CALL_TEXT = 1024 };
 
 /* ---- rank 0 ------------------------------------------------------------------------------------------------------ */
 
-typedef struct mpiox_service_call { /* start from {.listener = -1} */
-    int listener;
-    mpiox_admission *admission;
+typedef struct mpiox_service_call { /* start from {0} */
+    mpiox_rendezvous *rendezvous;
     int32_t count;
     int *sockets;           /* [count], -1: has not called */
     uint64_t (*secrets)[2]; /* [count], of the delegates */
 } mpiox_service_call;
 
 /* text: what the spawned processes need to know (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM. */
-int mpiox_service_call_open(int32_t count, const mpiox_listener_place *place, mpiox_service_call *call, char *text,
+int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, mpiox_service_call *call, char *text,
                             mpiox_error *error);
 /* All have called within `seconds` and have their orders; then all have answered within `seconds`. 0 or
  * MPIOX_E_UNSUPPORTED. */

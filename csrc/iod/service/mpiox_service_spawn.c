@@ -330,7 +330,7 @@ static void remember_starters(const mpiox_announcement *said, int32_t count, mpi
 static int start_all(const mpiox_service_plan *plan, const char *wanted, const host_table *table,
                      mpiox_announcement *said, mpiox_service_spawned *out, mpiox_error *error)
 {
-    mpiox_listener_place place = plan->orders.place;
+    mpiox_rendezvous_place place = plan->orders.place;
     target *targets = calloc((size_t)plan->count, sizeof *targets);
     int code = targets != NULL ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
     char text[MPIOX_SERVICE_CALL_TEXT];
@@ -361,7 +361,7 @@ int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts,
     host_table table = {.name = NULL};
     mpiox_error first = {.code = gather_hosts(topology, &table)};
 
-    *out = (mpiox_service_spawned){.inter = MPI_COMM_NULL, .call = {.listener = -1}};
+    *out = (mpiox_service_spawned){.inter = MPI_COMM_NULL};
     if (first.code != MPIOX_OK)
         mpiox_error_set(&first, first.code, 0, -1, -1, "asking the ranks for their hosts");
     else if (topology->rank == 0)

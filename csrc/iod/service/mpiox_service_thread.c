@@ -50,7 +50,6 @@ static bool start_watch(hosted *h)
 {
     int failed;
 
-    h->liveness.listener = -1;
     h->said.code = mpiox_liveness_open(&h->orders.place, h->said.link.secret, &h->liveness, &h->said.liveness,
                                        &h->said.error);
     if (h->said.code != MPIOX_OK)

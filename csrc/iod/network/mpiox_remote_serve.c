@@ -1,13 +1,13 @@
-/* mpiox_listener_serve.c - see mpiox_listener_serve.h. */
-#include "mpiox_listener_serve.h"
+/* mpiox_remote_serve.c - see mpiox_remote_serve.h. */
+#include "mpiox_remote_serve.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct server {
+typedef struct remote_client {
     const mpiox_cache *cache;
-    mpiox_listener_store *store;
+    mpiox_remote_store *store;
     int client;
     const uint8_t *session;
     uint64_t openings; /* asked for */
@@ -16,7 +16,7 @@ typedef struct server {
     mpiox_link_filter filters[MPIOX_LINK_FILTERS]; /* unit_bytes 0: none */
     bool has_failed;                               /* a write: */
     int64_t failed_epoch;                          /* later ones of this epoch or an older one are refused */
-} server;
+} remote_client;
 
 enum { END = 1 }; /* of the connection; otherwise MPIOX_OK */
 
@@ -25,9 +25,9 @@ enum { FEW_BYTES = 4096, STALLED_MS = 500 };
 /* ---- memory for data --------------------------------------------------------------------------------------------- */
 
 /* Rather four small chunks than one large one: connections take turns. */
-void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes)
+void mpiox_remote_store_init(mpiox_remote_store *store, int64_t bytes)
 {
-    *store = (mpiox_listener_store){.chunk_bytes = MPIOX_STORE_CHUNK_MAX};
+    *store = (mpiox_remote_store){.chunk_bytes = MPIOX_STORE_CHUNK_MAX};
     while (store->chunk_bytes > MPIOX_STORE_CHUNK_MIN && 4 * store->chunk_bytes > bytes)
         store->chunk_bytes /= 2;
     const int64_t chunks = bytes / store->chunk_bytes;
@@ -36,7 +36,7 @@ void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes)
     pthread_cond_init(&store->given_back, NULL);
 }
 
-void mpiox_listener_store_end(mpiox_listener_store *store)
+void mpiox_remote_store_end(mpiox_remote_store *store)
 {
     pthread_mutex_lock(&store->lock);
     store->ending = true;
@@ -44,7 +44,7 @@ void mpiox_listener_store_end(mpiox_listener_store *store)
     pthread_mutex_unlock(&store->lock);
 }
 
-void mpiox_listener_store_free(mpiox_listener_store *store)
+void mpiox_remote_store_free(mpiox_remote_store *store)
 {
     while (store->free_count > 0)
         free(store->free_chunks[--store->free_count]);
@@ -52,8 +52,8 @@ void mpiox_listener_store_free(mpiox_listener_store *store)
     pthread_mutex_destroy(&store->lock);
 }
 
-/* Waits while all are in use. NULL: the listener ends, or there is no memory. */
-static char *take_chunk(mpiox_listener_store *store)
+/* Waits while all are in use. NULL: serving ends, or there is no memory. */
+static char *take_chunk(mpiox_remote_store *store)
 {
     char *chunk = NULL;
     pthread_mutex_lock(&store->lock);
@@ -71,7 +71,7 @@ static char *take_chunk(mpiox_listener_store *store)
     return chunk;
 }
 
-static void give_back(mpiox_listener_store *store, char *chunk)
+static void give_back(mpiox_remote_store *store, char *chunk)
 {
     if (chunk == NULL)
         return;
@@ -94,7 +94,7 @@ static mpiox_link_message head_of(const mpiox_link_message *request, int result,
                                 .arg = {arg0}};
 }
 
-static int answer(server *s, const mpiox_link_message *request, int result, int64_t arg0, const void *body,
+static int answer(remote_client *s, const mpiox_link_message *request, int result, int64_t arg0, const void *body,
                   int64_t bytes)
 {
     mpiox_link_message head = head_of(request, result, arg0, bytes);
@@ -103,13 +103,13 @@ static int answer(server *s, const mpiox_link_message *request, int result, int6
     return mpiox_link_stream_write(&s->stream, iov, 2, false) == MPIOX_OK ? MPIOX_OK : END;
 }
 
-static int answer_error(server *s, const mpiox_link_message *request, int result, int64_t arg0,
+static int answer_error(remote_client *s, const mpiox_link_message *request, int result, int64_t arg0,
                         const mpiox_error *error)
 {
     return answer(s, request, result, arg0, error, result < 0 ? (int64_t)sizeof *error : 0);
 }
 
-static mpiox_file_record *open_file(const server *s, int64_t file)
+static mpiox_file_record *open_file(const remote_client *s, int64_t file)
 {
     if (file < 0 || file >= MPIOX_CACHE_MAX_FILES || atomic_load(&s->cache->header->files[file].openers) <= 0)
         return NULL;
@@ -132,7 +132,7 @@ typedef struct record_work {
     mpiox_error error;
 } record_work;
 
-static int start_record(server *s, const mpiox_link_record *record, bool write, record_work *w)
+static int start_record(remote_client *s, const mpiox_link_record *record, bool write, record_work *w)
 {
     const bool in_range = record->view >= -1 && record->view < MPIOX_LINK_VIEWS && record->filter >= 0 &&
                           record->filter < MPIOX_LINK_FILTERS;
@@ -157,7 +157,7 @@ static int start_record(server *s, const mpiox_link_record *record, bool write, 
 }
 
 /* The pages of the next extents are likely to be wanted next. */
-static void look_ahead(const server *s, record_work *w, int64_t next)
+static void look_ahead(const remote_client *s, record_work *w, int64_t next)
 {
     const int64_t page_bytes = s->cache->page_bytes;
     mpiox_link_walk walk = w->walk;
@@ -179,7 +179,7 @@ static void look_ahead(const server *s, record_work *w, int64_t next)
 
 /* Move the next `bytes` bytes of the record between memory and pages. END: they are not in the record, or the delegate
  * no longer serves. After a failure (w->result) nothing is moved any more. */
-static int move_bytes(server *s, record_work *w, char *memory, int64_t bytes)
+static int move_bytes(remote_client *s, record_work *w, char *memory, int64_t bytes)
 {
     int64_t known;
     while (bytes > 0 && w->result == MPIOX_OK) {
@@ -205,7 +205,7 @@ static int move_bytes(server *s, record_work *w, char *memory, int64_t bytes)
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 /* Bytes of a record that did not arrive with its head: what is there now, without waiting for more. */
-static int receive_chunk(server *s, record_work *w)
+static int receive_chunk(remote_client *s, record_work *w)
 {
     if (mpiox_link_stream_await(&s->stream, false) != MPIOX_OK)
         return END;
@@ -221,7 +221,7 @@ static int receive_chunk(server *s, record_work *w)
 }
 
 /* Deposit the record's bytes, in the order in which they come. */
-static int receive_record(server *s, record_work *w)
+static int receive_record(remote_client *s, record_work *w)
 {
     int code = MPIOX_OK;
     while (w->left > 0 && w->result == MPIOX_OK && code == MPIOX_OK) {
@@ -242,7 +242,7 @@ static int receive_record(server *s, record_work *w)
 }
 
 /* The next record of a message of which *left bytes are left. */
-static int serve_record(server *s, int64_t *left, record_work *w)
+static int serve_record(remote_client *s, int64_t *left, record_work *w)
 {
     mpiox_link_record record;
     if (*left < (int64_t)sizeof record || mpiox_link_stream_read(&s->stream, &record, sizeof record) != MPIOX_OK)
@@ -261,14 +261,14 @@ static int serve_record(server *s, int64_t *left, record_work *w)
 }
 
 /* A write that did well; but the file system has refused bytes of the file, and nobody knows that yet. */
-static void tell_refused(const server *s, record_work *w)
+static void tell_refused(const remote_client *s, record_work *w)
 {
     if (open_file(s, w->access.file) != NULL &&
         mpiox_cache_find_error(s->cache, w->access.file, 0, INT64_MAX, &w->error))
         w->result = w->error.code;
 }
 
-static int serve_write(server *s, const mpiox_link_message *request)
+static int serve_write(remote_client *s, const mpiox_link_message *request)
 {
     int64_t left = request->bytes, done = 0;
     record_work w = {.result = MPIOX_OK};
@@ -294,7 +294,7 @@ static int serve_write(server *s, const mpiox_link_message *request)
 
 /* Take bytes out of the pages for the next message of the answer. END, or MPIOX_OK: with w->result a failure, *head is
  * of a message without these bytes. */
-static int fetch_bytes(server *s, const mpiox_link_message *request, record_work *w, char *memory, int64_t room,
+static int fetch_bytes(remote_client *s, const mpiox_link_message *request, record_work *w, char *memory, int64_t room,
                        mpiox_link_message *head)
 {
     const int64_t bytes = w->left < room ? w->left : room;
@@ -308,7 +308,7 @@ static int fetch_bytes(server *s, const mpiox_link_message *request, record_work
 }
 
 /* What is left of a message whose receiver does not receive: from memory of its own. */
-static int send_rest(server *s, struct iovec *rest)
+static int send_rest(remote_client *s, struct iovec *rest)
 {
     struct iovec again = *rest;
     const int code = mpiox_link_stream_write(&s->stream, &again, 1, false) == MPIOX_OK ? MPIOX_OK : END;
@@ -317,7 +317,7 @@ static int send_rest(server *s, struct iovec *rest)
 }
 
 /* Wait for room before a chunk is taken, so that sending does not wait with it; and when it does, give it back. */
-static int send_chunk(server *s, const mpiox_link_message *request, record_work *w)
+static int send_chunk(remote_client *s, const mpiox_link_message *request, record_work *w)
 {
     mpiox_link_message head;
     struct iovec rest = {NULL, 0};
@@ -345,7 +345,7 @@ static int send_chunk(server *s, const mpiox_link_message *request, record_work 
 }
 
 /* Few bytes need no chunk. */
-static int send_few(server *s, const mpiox_link_message *request, record_work *w)
+static int send_few(remote_client *s, const mpiox_link_message *request, record_work *w)
 {
     char few[FEW_BYTES];
     mpiox_link_message head;
@@ -354,7 +354,7 @@ static int send_few(server *s, const mpiox_link_message *request, record_work *w
     return answer(s, request, w->result, head.arg[0], w->result == MPIOX_OK ? (void *)few : &w->error, head.bytes);
 }
 
-static int serve_read(server *s, const mpiox_link_message *request)
+static int serve_read(remote_client *s, const mpiox_link_message *request)
 {
     int64_t later[MPIOX_OP_AHEAD];
     const int64_t later_bytes = request->bytes - (int64_t)sizeof(mpiox_link_record);
@@ -381,7 +381,7 @@ static int serve_read(server *s, const mpiox_link_message *request)
 
 /* ---- other requests ---------------------------------------------------------------------------------------------- */
 
-static int serve_call(server *s, const mpiox_link_message *request)
+static int serve_call(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_link_call_body call;
     if (mpiox_link_stream_read(&s->stream, &call, sizeof call) != MPIOX_OK)
@@ -417,7 +417,7 @@ static int serve_call(server *s, const mpiox_link_message *request)
     return answer(s, request, MPIOX_OK, 0, &call, sizeof call);
 }
 
-static int serve_view(server *s, const mpiox_link_message *request)
+static int serve_view(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_typemap *view = NULL;
     void *blob = malloc((size_t)request->bytes);
@@ -433,7 +433,7 @@ static int serve_view(server *s, const mpiox_link_message *request)
     return MPIOX_OK;
 }
 
-static int serve_filter(server *s, const mpiox_link_message *request)
+static int serve_filter(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_link_filter *filter = &s->filters[request->arg[0]];
     if (mpiox_link_stream_read(&s->stream, filter, sizeof *filter) != MPIOX_OK ||
@@ -442,7 +442,7 @@ static int serve_filter(server *s, const mpiox_link_message *request)
     return MPIOX_OK;
 }
 
-static int serve_errors(server *s, const mpiox_link_message *request)
+static int serve_errors(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_error errors[MPIOX_CACHE_ERRORS];
     int count = 0, more = 0;
@@ -452,13 +452,13 @@ static int serve_errors(server *s, const mpiox_link_message *request)
     return answer(s, request, MPIOX_OK, more, errors, count * (int64_t)sizeof errors[0]);
 }
 
-static int serve_end(server *s, const mpiox_link_message *request)
+static int serve_end(remote_client *s, const mpiox_link_message *request)
 {
     mpiox_file_record *record = open_file(s, request->arg[0]);
     return answer(s, request, MPIOX_OK, record != NULL ? atomic_load(&record->end) : 0, NULL, 0);
 }
 
-static int serve_cached(server *s, const mpiox_link_message *request)
+static int serve_cached(remote_client *s, const mpiox_link_message *request)
 {
     uint64_t bits[MPIOX_LINK_PAGES / 64] = {0};
     const int64_t file = request->arg[0], first = request->arg[1], count = request->arg[2];
@@ -472,7 +472,7 @@ static int serve_cached(server *s, const mpiox_link_message *request)
     return answer(s, request, MPIOX_OK, 0, bits, (count + 63) / 64 * 8);
 }
 
-static int serve_owners(server *s, const mpiox_link_message *request)
+static int serve_owners(remote_client *s, const mpiox_link_message *request)
 {
     int16_t owners[MPIOX_FILE_RANGES];
     mpiox_file_record *record = open_file(s, request->arg[0]);
@@ -485,7 +485,7 @@ static int serve_owners(server *s, const mpiox_link_message *request)
 
 /* ---- a connection ------------------------------------------------------------------------------------------------ */
 
-static int serve_request(server *s, const mpiox_link_message *request)
+static int serve_request(remote_client *s, const mpiox_link_message *request)
 {
     atomic_fetch_add_explicit(&s->cache->header->counters.messages, 1, memory_order_relaxed);
     switch (request->op) {
@@ -512,10 +512,10 @@ static int serve_request(server *s, const mpiox_link_message *request)
     }
 }
 
-int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, int fd, int client,
-                         const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault)
+int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int fd, int client,
+                       const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault)
 {
-    server *s = calloc(1, sizeof *s);
+    remote_client *s = calloc(1, sizeof *s);
     mpiox_link_message request;
     int code = MPIOX_OK;
     if (s == NULL)

@@ -1,5 +1,5 @@
 /*
- * mpiox_listener_serve.h - the requests of one connection, carried out on the cache.
+ * mpiox_remote_serve.h - the requests of one connection, carried out on the cache.
  *
  * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from
  *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
@@ -8,8 +8,8 @@
  * Trust.     A file is opened only with the seal of the rank that opens it, which is good once, on this connection.
  * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
  */
-#ifndef MPIOX_LISTENER_SERVE_H
-#define MPIOX_LISTENER_SERVE_H
+#ifndef MPIOX_REMOTE_SERVE_H
+#define MPIOX_REMOTE_SERVE_H
 
 #include <pthread.h>
 
@@ -19,7 +19,7 @@
 
 enum { MPIOX_STORE_CHUNKS = 256, MPIOX_STORE_CHUNK_MIN = 8 * 1024, MPIOX_STORE_CHUNK_MAX = 256 * 1024 };
 
-typedef struct mpiox_listener_store { /* memory for data in flight */
+typedef struct mpiox_remote_store { /* memory for data in flight */
     pthread_mutex_t lock;
     pthread_cond_t given_back;
     int64_t chunk_bytes;
@@ -27,15 +27,15 @@ typedef struct mpiox_listener_store { /* memory for data in flight */
     int32_t made, free_count;
     char *free_chunks[MPIOX_STORE_CHUNKS];
     bool ending;
-} mpiox_listener_store;
+} mpiox_remote_store;
 
-void mpiox_listener_store_init(mpiox_listener_store *store, int64_t bytes); /* for all chunks together */
-void mpiox_listener_store_end(mpiox_listener_store *store);  /* whoever waits for a chunk goes on without */
-void mpiox_listener_store_free(mpiox_listener_store *store); /* all chunks have been given back */
+void mpiox_remote_store_init(mpiox_remote_store *store, int64_t bytes); /* for all chunks together */
+void mpiox_remote_store_end(mpiox_remote_store *store);                 /* whoever waits for a chunk goes on without */
+void mpiox_remote_store_free(mpiox_remote_store *store);                /* all chunks have been given back */
 
 /* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring; session: the key
  * of the handshake. The socket stays open. 0 or MPIOX_E_NOMEM. */
-int mpiox_listener_serve(const mpiox_cache *cache, mpiox_listener_store *store, int fd, int client,
-                         const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault);
+int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int fd, int client,
+                       const uint8_t session[MPIOX_HANDSHAKE_KEY], const mpiox_link_fault *fault);
 
 #endif

@@ -1,15 +1,14 @@
 /*
- * mpiox_listener.c - see mpiox_listener.h.
+ * mpiox_remote.c - see mpiox_remote.h.
  *
- * The accepting thread polls those who want to be admitted (mpiox_admission.h), and now and then the heartbeats: a
+ * The accepting thread polls those who want to be admitted (mpiox_rendezvous.h), and now and then the heartbeats: a
  * thousand clients must not keep it busy. A connection for data gets a thread when it is admitted; a connection of
  * heartbeats stands for one for data, by its token, and takes it along when it breaks: so the delegate finds out, too,
  * that a client's host has vanished (keepalive, 15 s).
  */
-#include "mpiox_listener.h"
+#include "mpiox_remote.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,8 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mpiox_admission.h"
-#include "mpiox_listener_serve.h"
+#include "mpiox_remote_serve.h"
 
 enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, OTHERS = 2 /* descriptors that are polled beside the heartbeats */ };
 
@@ -28,10 +26,10 @@ static const double heartbeats_s = 1; /* between two looks at the heartbeats */
 
 typedef struct connection { /* of data, with a thread of its own */
     struct connection *next;
-    struct mpiox_listener *listener;
+    struct mpiox_remote *remote;
     pthread_t thread;
     int64_t token;
-    int fd; /* under the listener's lock: -1 when closed */
+    int fd; /* under the lock of `remote`: -1 when closed */
     bool done;
     uint8_t session[MPIOX_HANDSHAKE_KEY];
 } connection;
@@ -43,12 +41,12 @@ typedef struct heartbeat { /* a connection of heartbeats */
     char bytes[sizeof(mpiox_link_message)];
 } heartbeat;
 
-struct mpiox_listener {
+struct mpiox_remote {
     mpiox_cache cache;
-    mpiox_listener_store store;
+    mpiox_remote_store store;
     mpiox_link_fault fault;
-    mpiox_admission *admission;
-    int fd, wake; /* the listening socket; an eventfd */
+    mpiox_rendezvous *rendezvous;
+    int wake; /* an eventfd */
     atomic_bool stopping;
     pthread_t thread;
     pthread_mutex_t lock; /* of what connection threads change: fd and done */
@@ -75,12 +73,12 @@ static int start_thread(pthread_t *thread, void *(*run)(void *), void *context)
     return code;
 }
 
-static void wake(const mpiox_listener *listener)
+static void wake(const mpiox_remote *remote)
 {
     const uint64_t one = 1;
     ssize_t written;
     do {
-        written = write(listener->wake, &one, sizeof one);
+        written = write(remote->wake, &one, sizeof one);
     } while (written < 0 && errno == EINTR);
 }
 
@@ -113,35 +111,33 @@ static void detach(const mpiox_cache *cache, int client)
 static void *serve_connection(void *context)
 {
     connection *c = context;
-    mpiox_listener *listener = c->listener;
-    const mpiox_cache *cache = &listener->cache;
+    mpiox_remote *remote = c->remote;
+    const mpiox_cache *cache = &remote->cache;
     const int client = mpiox_ring_join(cache);
     const int result = client < 0 ? client : MPIOX_OK;
     if (welcome(c->fd, result, c->token, cache->page_bytes) == MPIOX_OK && client >= 0)
-        (void)mpiox_listener_serve(cache, &listener->store, c->fd, client, c->session, &listener->fault);
+        (void)mpiox_remote_serve(cache, &remote->store, c->fd, client, c->session, &remote->fault);
     if (client >= 0)
         detach(cache, client);
-    pthread_mutex_lock(&listener->lock);
+    pthread_mutex_lock(&remote->lock);
     close(c->fd);
     c->fd = -1;
     c->done = true;
-    pthread_mutex_unlock(&listener->lock);
-    wake(listener);
+    pthread_mutex_unlock(&remote->lock);
+    wake(remote);
     return NULL;
 }
 
 /* Takes over the socket; closes it when no thread can be started. */
-static void add_connection(mpiox_listener *listener, int fd, const uint8_t session[MPIOX_HANDSHAKE_KEY])
+static void add_connection(mpiox_remote *remote, int fd, const uint8_t session[MPIOX_HANDSHAKE_KEY])
 {
     connection *c = calloc(1, sizeof *c);
-    const int flags = fcntl(fd, F_GETFL);
-    if (c == NULL || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0 ||
-        getrandom(&c->token, sizeof c->token, 0) != (ssize_t)sizeof c->token) {
+    if (c == NULL || getrandom(&c->token, sizeof c->token, 0) != (ssize_t)sizeof c->token) {
         close(fd);
         free(c);
         return;
     }
-    c->listener = listener;
+    c->remote = remote;
     c->fd = fd;
     memcpy(c->session, session, sizeof c->session);
     if (start_thread(&c->thread, serve_connection, c) != 0) {
@@ -149,38 +145,38 @@ static void add_connection(mpiox_listener *listener, int fd, const uint8_t sessi
         free(c);
         return;
     }
-    c->next = listener->connections;
-    listener->connections = c;
+    c->next = remote->connections;
+    remote->connections = c;
 }
 
 /* Ends the connection of a token (0: all of them): its thread sees that at once. */
-static void cut(mpiox_listener *listener, int64_t token)
+static void cut(mpiox_remote *remote, int64_t token)
 {
-    pthread_mutex_lock(&listener->lock);
-    for (connection *c = listener->connections; c != NULL; c = c->next) {
+    pthread_mutex_lock(&remote->lock);
+    for (connection *c = remote->connections; c != NULL; c = c->next) {
         if (c->fd >= 0 && (token == 0 || c->token == token))
             shutdown(c->fd, SHUT_RDWR);
     }
-    pthread_mutex_unlock(&listener->lock);
+    pthread_mutex_unlock(&remote->lock);
 }
 
-static bool has_connection(const mpiox_listener *listener, int64_t token)
+static bool has_connection(const mpiox_remote *remote, int64_t token)
 {
-    const connection *c = listener->connections;
+    const connection *c = remote->connections;
     while (c != NULL && c->token != token)
         c = c->next;
     return c != NULL;
 }
 
 /* Take leave of the threads that are done; all: wait for each. */
-static void reap(mpiox_listener *listener, bool all)
+static void reap(mpiox_remote *remote, bool all)
 {
-    connection **link = &listener->connections;
+    connection **link = &remote->connections;
     while (*link != NULL) {
         connection *c = *link;
-        pthread_mutex_lock(&listener->lock);
+        pthread_mutex_lock(&remote->lock);
         const bool done = c->done;
-        pthread_mutex_unlock(&listener->lock);
+        pthread_mutex_unlock(&remote->lock);
         if (!done && !all) {
             link = &c->next;
             continue;
@@ -193,38 +189,37 @@ static void reap(mpiox_listener *listener, bool all)
 
 /* ---- heartbeats -------------------------------------------------------------------------------------------------- */
 
-static bool make_room(mpiox_listener *listener)
+static bool make_room(mpiox_remote *remote)
 {
-    if (listener->heartbeat_count < listener->heartbeat_room)
+    if (remote->heartbeat_count < remote->heartbeat_room)
         return true;
-    const int32_t room = listener->heartbeat_room < 16 ? 16 : 2 * listener->heartbeat_room;
-    heartbeat *heartbeats = realloc(listener->heartbeats, (size_t)room * sizeof *heartbeats);
+    const int32_t room = remote->heartbeat_room < 16 ? 16 : 2 * remote->heartbeat_room;
+    heartbeat *heartbeats = realloc(remote->heartbeats, (size_t)room * sizeof *heartbeats);
     if (heartbeats != NULL)
-        listener->heartbeats = heartbeats;
-    struct pollfd *polled = realloc(listener->polled, (size_t)(room + OTHERS) * sizeof *polled);
+        remote->heartbeats = heartbeats;
+    struct pollfd *polled = realloc(remote->polled, (size_t)(room + OTHERS) * sizeof *polled);
     if (polled != NULL)
-        listener->polled = polled;
+        remote->polled = polled;
     if (heartbeats == NULL || polled == NULL)
         return false;
-    listener->heartbeat_room = room;
+    remote->heartbeat_room = room;
     return true;
 }
 
 /* One of the job's is there. */
-static void admit(mpiox_listener *listener, const mpiox_admitted *one)
+static void admit(mpiox_remote *remote, const mpiox_rendezvous_peer *one)
 {
-    const bool serving = mpiox_cache_is_serving(&listener->cache, true);
-    if (serving && one->wish.kind == MPIOX_LINK_DATA) {
-        add_connection(listener, one->fd, one->session);
+    const bool serving = mpiox_cache_is_serving(&remote->cache, true);
+    if (serving && one->purpose == MPIOX_PURPOSE_DATA) {
+        add_connection(remote, one->fd, one->session);
         return;
     }
-    const bool known = serving && one->wish.kind == MPIOX_LINK_HEARTBEAT && has_connection(listener, one->wish.token) &&
-                       make_room(listener);
+    const bool known = serving && has_connection(remote, one->token) && make_room(remote);
     if (welcome(one->fd, known ? MPIOX_OK : MPIOX_E_UNSUPPORTED, 0, 0) != MPIOX_OK || !known) {
         close(one->fd);
         return;
     }
-    listener->heartbeats[listener->heartbeat_count++] = (heartbeat){.fd = one->fd, .token = one->wish.token};
+    remote->heartbeats[remote->heartbeat_count++] = (heartbeat){.fd = one->fd, .token = one->token};
 }
 
 /* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. False: the
@@ -248,119 +243,114 @@ static bool hear_beats(heartbeat *h)
     }
 }
 
-static void remove_heartbeat(mpiox_listener *listener, int32_t index)
+static void remove_heartbeat(mpiox_remote *remote, int32_t index)
 {
-    heartbeat *h = &listener->heartbeats[index];
+    heartbeat *h = &remote->heartbeats[index];
     close(h->fd);
-    cut(listener, h->token);
-    *h = listener->heartbeats[--listener->heartbeat_count];
+    cut(remote, h->token);
+    *h = remote->heartbeats[--remote->heartbeat_count];
 }
 
 /* ---- the accepting thread ---------------------------------------------------------------------------------------- */
 
-static void poll_once(mpiox_listener *listener)
+static void poll_once(mpiox_remote *remote)
 {
-    struct pollfd *polled = listener->polled;
-    const int32_t count = listener->heartbeat_count;
-    mpiox_admitted one;
-    polled[0] = (struct pollfd){.fd = listener->wake, .events = POLLIN};
-    polled[1] = (struct pollfd){.fd = mpiox_admission_fd(listener->admission), .events = POLLIN};
-    const bool heartbeats = mpiox_now() >= listener->next_heartbeats;
+    struct pollfd *polled = remote->polled;
+    const int32_t count = remote->heartbeat_count;
+    mpiox_rendezvous_peer one;
+    polled[0] = (struct pollfd){.fd = remote->wake, .events = POLLIN};
+    polled[1] = (struct pollfd){.fd = mpiox_rendezvous_fd(remote->rendezvous), .events = POLLIN};
+    const bool heartbeats = mpiox_now() >= remote->next_heartbeats;
     if (heartbeats)
-        listener->next_heartbeats = mpiox_now() + heartbeats_s;
+        remote->next_heartbeats = mpiox_now() + heartbeats_s;
     for (int32_t i = 0; i < count; i++)
-        polled[OTHERS + i] = (struct pollfd){.fd = heartbeats ? listener->heartbeats[i].fd : -1, .events = POLLIN};
+        polled[OTHERS + i] = (struct pollfd){.fd = heartbeats ? remote->heartbeats[i].fd : -1, .events = POLLIN};
     (void)poll(polled, (nfds_t)(count + OTHERS), LOOK_MS);
     if (polled[0].revents != 0) {
         uint64_t ignored;
-        (void)!read(listener->wake, &ignored, sizeof ignored);
+        (void)!read(remote->wake, &ignored, sizeof ignored);
     }
-    const bool serving = mpiox_cache_is_serving(&listener->cache, true);
+    const bool serving = mpiox_cache_is_serving(&remote->cache, true);
     for (int32_t i = count; i-- > 0;) { /* from the end: the last one takes the place of one that goes */
-        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&listener->heartbeats[i])) || !serving)
-            remove_heartbeat(listener, i);
+        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&remote->heartbeats[i])) || !serving)
+            remove_heartbeat(remote, i);
     }
-    while (mpiox_admission_next(listener->admission, &one))
-        admit(listener, &one);
+    while (mpiox_rendezvous_next(remote->rendezvous, &one))
+        admit(remote, &one);
     if (!serving)
-        cut(listener, 0);
-    reap(listener, false);
+        cut(remote, 0);
+    reap(remote, false);
 }
 
 static void *accept_connections(void *context)
 {
-    mpiox_listener *listener = context;
-    while (!atomic_load(&listener->stopping))
-        poll_once(listener);
-    mpiox_listener_store_end(&listener->store);
-    while (listener->heartbeat_count > 0)
-        remove_heartbeat(listener, listener->heartbeat_count - 1);
-    cut(listener, 0);
-    reap(listener, true);
+    mpiox_remote *remote = context;
+    while (!atomic_load(&remote->stopping))
+        poll_once(remote);
+    mpiox_remote_store_end(&remote->store);
+    while (remote->heartbeat_count > 0)
+        remove_heartbeat(remote, remote->heartbeat_count - 1);
+    cut(remote, 0);
+    reap(remote, true);
     return NULL;
 }
 
 /* ---- start and stop ---------------------------------------------------------------------------------------------- */
 
-static void release(mpiox_listener *listener)
+static void release(mpiox_remote *remote)
 {
-    mpiox_admission_free(listener->admission);
-    if (listener->fd >= 0)
-        close(listener->fd);
-    if (listener->wake >= 0)
-        close(listener->wake);
-    mpiox_listener_store_free(&listener->store);
-    pthread_mutex_destroy(&listener->lock);
-    free(listener->heartbeats);
-    free(listener->polled);
-    free(listener);
+    mpiox_rendezvous_close(remote->rendezvous);
+    if (remote->wake >= 0)
+        close(remote->wake);
+    mpiox_remote_store_free(&remote->store);
+    pthread_mutex_destroy(&remote->lock);
+    free(remote->heartbeats);
+    free(remote->polled);
+    free(remote);
 }
 
-static int prepare(mpiox_listener *listener, const mpiox_listener_place *place, const uint64_t secret[2],
-                   mpiox_link_address *address, mpiox_error *error)
+static int prepare(mpiox_remote *remote, const mpiox_rendezvous_place *place, const uint64_t secret[2],
+                   mpiox_rendezvous_address *address, mpiox_error *error)
 {
-    int code = mpiox_link_fault_read(&listener->fault, error);
+    int code = mpiox_link_fault_read(&remote->fault, error);
     if (code == MPIOX_OK)
-        code = mpiox_listener_bind(place, &listener->fd, address, error);
+        code = mpiox_rendezvous_open(place, MPIOX_PURPOSE_DATA | MPIOX_PURPOSE_HEARTBEAT, secret, &remote->rendezvous,
+                                     address, error);
     if (code != MPIOX_OK)
         return code;
-    memcpy(address->secret, secret, sizeof address->secret);
-    code = mpiox_admission_create(listener->fd, MPIOX_HANDSHAKE_LINK, secret, &listener->admission, error);
-    if (code != MPIOX_OK)
-        return code;
-    listener->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (listener->wake < 0)
+    remote->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (remote->wake < 0)
         return mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "eventfd");
-    if (!make_room(listener) || start_thread(&listener->thread, accept_connections, listener) != 0)
-        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "starting a listener");
+    if (!make_room(remote) || start_thread(&remote->thread, accept_connections, remote) != 0)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "serving clients of other nodes");
     return MPIOX_OK;
 }
 
-int mpiox_listener_start(const mpiox_cache *cache, const mpiox_listener_place *place, const uint64_t secret[2],
-                         mpiox_listener **out, mpiox_link_address *address, mpiox_error *error)
+int mpiox_remote_start(const mpiox_cache *cache, const mpiox_rendezvous_place *place, const uint64_t secret[2],
+                       mpiox_remote **out, mpiox_rendezvous_address *address, mpiox_error *error)
 {
-    mpiox_listener *listener = calloc(1, sizeof *listener);
+    mpiox_remote *remote = calloc(1, sizeof *remote);
     *out = NULL;
-    if (listener == NULL)
-        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "starting a listener");
-    listener->cache = *cache;
-    listener->fd = listener->wake = -1;
-    pthread_mutex_init(&listener->lock, NULL);
-    mpiox_listener_store_init(&listener->store, cache->header->geometry.cap_bytes / 128);
-    const int code = prepare(listener, place, secret, address, error);
+    if (remote == NULL)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "serving clients of other nodes");
+    remote->cache = *cache;
+    remote->wake = -1;
+    pthread_mutex_init(&remote->lock, NULL);
+    mpiox_remote_store_init(&remote->store, cache->header->geometry.cap_bytes / 128);
+    const int code = prepare(remote, place, secret, address, error);
     if (code == MPIOX_OK)
-        *out = listener;
+        *out = remote;
     else
-        release(listener);
+        release(remote);
     return code;
 }
 
-void mpiox_listener_stop(mpiox_listener *listener)
+void mpiox_remote_stop(mpiox_remote *remote)
 {
-    if (listener == NULL)
+    if (remote == NULL)
         return;
-    atomic_store(&listener->stopping, true);
-    wake(listener);
-    pthread_join(listener->thread, NULL);
-    release(listener);
+    atomic_store(&remote->stopping, true);
+    wake(remote);
+    pthread_join(remote->thread, NULL);
+    release(remote);
 }

@@ -15,10 +15,10 @@ static const char labels[][LABEL_BYTES] = {"mpiio_ext 1 connector", "mpiio_ext 1
 static const char label_key[LABEL_BYTES] = "mpiio_ext 1 proofs", label_session[LABEL_BYTES] = "mpiio_ext 1 session",
                   label_seal[LABEL_BYTES] = "mpiio_ext 1 seal", label_secret[LABEL_BYTES] = "mpiio_ext 1 secret";
 
-static const uint8_t magic[6] = {'M', 'X', 'H', 'S', 1, 0};
+static const uint8_t magic[6] = {'M', 'X', 'H', 'S', 2, 0};
 
-_Static_assert(sizeof magic + sizeof(uint16_t) + 32 == MPIOX_HANDSHAKE_HELLO, "magic, protocol, nonce");
-_Static_assert(32 + sizeof(mpiox_handshake_wish) == MPIOX_HANDSHAKE_ANSWER, "proof, wish");
+_Static_assert(sizeof magic + sizeof(uint16_t) + 32 == MPIOX_HANDSHAKE_HELLO, "magic, purpose, nonce");
+_Static_assert(32 + sizeof(int64_t) == MPIOX_HANDSHAKE_ANSWER, "proof, token");
 
 static int random_bytes(void *out, size_t bytes)
 {
@@ -52,11 +52,11 @@ static int write_end(const struct sockaddr_storage *from, uint8_t out[18])
     return MPIOX_OK;
 }
 
-int mpiox_handshake_start(const uint64_t secret[2], mpiox_handshake_protocol protocol,
-                          const struct sockaddr_storage *end, mpiox_handshake *out)
+int mpiox_handshake_start(const uint64_t secret[2], uint16_t purpose, const struct sockaddr_storage *end,
+                          mpiox_handshake *out)
 {
     memset(out, 0, sizeof *out);
-    out->protocol = (uint16_t)protocol;
+    out->purpose = purpose;
     crypto_blake2b_keyed(out->key, sizeof out->key, (const uint8_t *)secret, 2 * sizeof secret[0],
                          (const uint8_t *)label_key, sizeof label_key);
     return write_end(end, out->end);
@@ -70,64 +70,65 @@ void mpiox_handshake_wipe(mpiox_handshake *handshake)
 /* ---- proofs ------------------------------------------------------------------------------------------------------ */
 
 /* All parts have fixed lengths: no two different ones are hashed alike. */
-static void prove(const mpiox_handshake *h, const char *label, const mpiox_handshake_wish *wish, uint8_t out[32])
+static void prove(const mpiox_handshake *h, const char *label, int64_t token, uint8_t out[32])
 {
     crypto_blake2b_ctx hash;
     crypto_blake2b_keyed_init(&hash, 32, h->key, sizeof h->key);
     crypto_blake2b_update(&hash, (const uint8_t *)label, LABEL_BYTES);
-    crypto_blake2b_update(&hash, (const uint8_t *)&h->protocol, sizeof h->protocol);
+    crypto_blake2b_update(&hash, (const uint8_t *)&h->purpose, sizeof h->purpose);
     crypto_blake2b_update(&hash, h->end, sizeof h->end);
     crypto_blake2b_update(&hash, (const uint8_t *)h->nonces, sizeof h->nonces);
-    crypto_blake2b_update(&hash, (const uint8_t *)wish, sizeof *wish);
+    crypto_blake2b_update(&hash, (const uint8_t *)&token, sizeof token);
     crypto_blake2b_final(&hash, out); /* wipes the context */
 }
 
 int mpiox_handshake_hello(mpiox_handshake *handshake, uint8_t hello[MPIOX_HANDSHAKE_HELLO])
 {
     memcpy(hello, magic, sizeof magic);
-    memcpy(hello + sizeof magic, &handshake->protocol, sizeof handshake->protocol);
+    memcpy(hello + sizeof magic, &handshake->purpose, sizeof handshake->purpose);
     const int code = random_bytes(handshake->nonces[CONNECTOR], 32);
     memcpy(hello + MPIOX_HANDSHAKE_HELLO - 32, handshake->nonces[CONNECTOR], 32);
     return code;
 }
 
-int mpiox_handshake_challenge(mpiox_handshake *handshake, const uint8_t hello[MPIOX_HANDSHAKE_HELLO],
+int mpiox_handshake_challenge(mpiox_handshake *handshake, uint16_t purposes, const uint8_t hello[MPIOX_HANDSHAKE_HELLO],
                               uint8_t challenge[MPIOX_HANDSHAKE_CHALLENGE])
 {
-    static const mpiox_handshake_wish none = {0, 0};
-    if (memcmp(hello, magic, sizeof magic) != 0 ||
-        memcmp(hello + sizeof magic, &handshake->protocol, sizeof handshake->protocol) != 0)
+    uint16_t purpose;
+    memcpy(&purpose, hello + sizeof magic, sizeof purpose);
+    const bool is_one = purpose != 0 && (purpose & (purpose - 1)) == 0;
+    if (memcmp(hello, magic, sizeof magic) != 0 || !is_one || (purpose & purposes) == 0)
         return MPIOX_E_CORRUPT;
+    handshake->purpose = purpose;
     memcpy(handshake->nonces[CONNECTOR], hello + MPIOX_HANDSHAKE_HELLO - 32, 32);
     if (random_bytes(handshake->nonces[LISTENER], 32) != MPIOX_OK)
         return MPIOX_E_IO;
     memcpy(challenge, handshake->nonces[LISTENER], 32);
-    prove(handshake, labels[LISTENER], &none, challenge + 32);
+    prove(handshake, labels[LISTENER], 0, challenge + 32);
     return MPIOX_OK;
 }
 
 int mpiox_handshake_answer(mpiox_handshake *handshake, const uint8_t challenge[MPIOX_HANDSHAKE_CHALLENGE],
-                           const mpiox_handshake_wish *wish, uint8_t answer[MPIOX_HANDSHAKE_ANSWER])
+                           int64_t token, uint8_t answer[MPIOX_HANDSHAKE_ANSWER])
 {
-    static const mpiox_handshake_wish none = {0, 0};
     uint8_t expected[32];
     memcpy(handshake->nonces[LISTENER], challenge, 32);
-    prove(handshake, labels[LISTENER], &none, expected);
+    prove(handshake, labels[LISTENER], 0, expected);
     const bool fine = mpiox_handshake_same(expected, challenge + 32);
     crypto_wipe(expected, sizeof expected);
     if (!fine)
         return MPIOX_E_CORRUPT;
-    prove(handshake, labels[CONNECTOR], wish, answer);
-    memcpy(answer + 32, wish, sizeof *wish);
+    prove(handshake, labels[CONNECTOR], token, answer);
+    memcpy(answer + 32, &token, sizeof token);
     return MPIOX_OK;
 }
 
 int mpiox_handshake_admit(const mpiox_handshake *handshake, const uint8_t answer[MPIOX_HANDSHAKE_ANSWER],
-                          mpiox_handshake_wish *wish)
+                          int64_t *token)
 {
     uint8_t expected[32];
-    memcpy(wish, answer + 32, sizeof *wish);
-    prove(handshake, labels[CONNECTOR], wish, expected);
+    memcpy(token, answer + 32, sizeof *token);
+    prove(handshake, labels[CONNECTOR], *token, expected);
     const bool fine = mpiox_handshake_same(expected, answer);
     crypto_wipe(expected, sizeof expected);
     return fine ? MPIOX_OK : MPIOX_E_CORRUPT;
@@ -137,8 +138,7 @@ int mpiox_handshake_admit(const mpiox_handshake *handshake, const uint8_t answer
 
 void mpiox_handshake_session(const mpiox_handshake *handshake, uint8_t key[MPIOX_HANDSHAKE_KEY])
 {
-    static const mpiox_handshake_wish none = {0, 0};
-    prove(handshake, label_session, &none, key);
+    prove(handshake, label_session, 0, key);
 }
 
 void mpiox_handshake_seal(const uint8_t key[MPIOX_HANDSHAKE_KEY], uint64_t number, const void *bytes, int64_t count,

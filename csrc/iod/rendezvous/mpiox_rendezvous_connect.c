@@ -1,15 +1,13 @@
-/* mpiox_link_connect.c - see mpiox_link_connect.h. */
-#include "mpiox_link_connect.h"
+/* mpiox_rendezvous_connect.c - see mpiox_rendezvous.h. */
+#include "mpiox_rendezvous.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mpiox_link_stream.h"
 #include "mpiox_wait.h"
 
 static const double next_s = 0.2;                    /* until the next attempt starts beside the others */
@@ -24,17 +22,18 @@ typedef struct attempt {
 } attempt;
 
 typedef struct attempts {
-    const mpiox_link_address *address;
-    mpiox_link_wish *wish;
-    struct pollfd polled[MPIOX_LINK_ADDRESSES]; /* fd -1: not started, or over */
-    attempt each[MPIOX_LINK_ADDRESSES];
+    const mpiox_rendezvous_address *address;
+    mpiox_rendezvous_wish *wish;
+    struct pollfd polled[MPIOX_RENDEZVOUS_ADDRESSES]; /* fd -1: not started, or over */
+    attempt each[MPIOX_RENDEZVOUS_ADDRESSES];
     int started;
     int sys_errno; /* of the last failure; EACCES stays */
     double others_s;
     double over; /* one has hung up, which may have had no room: until then the others have time; 0: none has */
 } attempts;
 
-static bool make_address(const mpiox_link_address *address, int index, struct sockaddr_storage *out, socklen_t *bytes)
+static bool make_address(const mpiox_rendezvous_address *address, int index, struct sockaddr_storage *out,
+                         socklen_t *bytes)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)out;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
@@ -101,8 +100,8 @@ static int greet(const attempts *a, attempt *one, struct pollfd *polled)
         return code != 0 ? code : errno;
     if (getpeername(polled->fd, (struct sockaddr *)&end, &bytes) != 0)
         return errno;
-    mpiox_link_stream_tune(polled->fd);
-    if (mpiox_handshake_start(a->address->secret, a->wish->protocol, &end, &one->handshake) != MPIOX_OK ||
+    mpiox_rendezvous_tune(polled->fd);
+    if (mpiox_handshake_start(a->address->secret, a->wish->purpose, &end, &one->handshake) != MPIOX_OK ||
         mpiox_handshake_hello(&one->handshake, hello) != MPIOX_OK)
         return EIO;
     if (send(polled->fd, hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
@@ -142,7 +141,7 @@ static bool advance(attempts *a, int index)
         return false;
     if (code == ECONNRESET || code == EPIPE)
         hung_up(a);
-    if (code == 0 && mpiox_handshake_answer(&one->handshake, one->challenge, &a->wish->wish, answer) != MPIOX_OK)
+    if (code == 0 && mpiox_handshake_answer(&one->handshake, one->challenge, a->wish->token, answer) != MPIOX_OK)
         code = EACCES;
     if (code == 0 && send(fd, answer, sizeof answer, MSG_NOSIGNAL) != (ssize_t)sizeof answer) {
         hung_up(a);
@@ -163,7 +162,7 @@ static int race(attempts *a, double deadline)
     double next = 0; /* when another attempt starts */
     for (;;) {
         const double now = mpiox_now();
-        const bool more = a->started < a->address->count && a->started < MPIOX_LINK_ADDRESSES;
+        const bool more = a->started < a->address->count && a->started < MPIOX_RENDEZVOUS_ADDRESSES;
         const double end = a->over > 0 && a->over < deadline ? a->over : deadline;
         if (now >= end) {
             a->sys_errno = a->sys_errno != 0 ? a->sys_errno : ETIMEDOUT;
@@ -187,7 +186,7 @@ static int race(attempts *a, double deadline)
 }
 
 /* What the listener says when it has admitted us. 0 or an errno; ECONNRESET: it has hung up. */
-static int hear_welcome(int fd, mpiox_link_wish *wish, double deadline)
+static int hear_welcome(int fd, mpiox_rendezvous_wish *wish, double deadline)
 {
     size_t filled = 0;
     while (filled < wish->welcome_bytes) {
@@ -202,13 +201,13 @@ static int hear_welcome(int fd, mpiox_link_wish *wish, double deadline)
             return errno;
         filled += got > 0 ? (size_t)got : 0;
     }
-    return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0 ? 0 : errno;
+    return mpiox_rendezvous_set_blocking(fd) ? 0 : errno;
 }
 
 /* Call all addresses once. A socket or -1. */
 static int call_once(attempts *a, double deadline)
 {
-    for (int i = 0; i < MPIOX_LINK_ADDRESSES; i++)
+    for (int i = 0; i < MPIOX_RENDEZVOUS_ADDRESSES; i++)
         a->polled[i].fd = -1;
     const int found = race(a, deadline);
     int fd = found >= 0 ? a->polled[found].fd : -1;
@@ -231,7 +230,8 @@ static int call_once(attempts *a, double deadline)
     return fd;
 }
 
-int mpiox_link_connect(const mpiox_link_address *address, double seconds, mpiox_link_wish *wish, mpiox_error *error)
+int mpiox_rendezvous_connect(const mpiox_rendezvous_address *address, double seconds, mpiox_rendezvous_wish *wish,
+                             mpiox_error *error)
 {
     const double deadline = mpiox_now() + seconds;
     double pause = pause_s, others = others_s;

@@ -1,13 +1,22 @@
-/* mpiox_listener_address.c - see mpiox_listener_address.h. */
-#include "mpiox_listener_address.h"
+/*
+ * mpiox_rendezvous_socket.c - the listening socket, the addresses by which other hosts reach it, options of sockets.
+ *
+ * All interfaces that are up are offered, fast ones first: which of them leads to which host only an attempt shows. But
+ * not the loopback, and not networks of containers and virtual machines, whose addresses exist on every host: bridges
+ * (other than those with a network card, bond or VLAN in them) and interfaces whose names say so. Interfaces that are
+ * named are offered in any case, and no others.
+ */
+#include "mpiox_rendezvous.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -111,7 +120,7 @@ static long rank_of(const struct ifaddrs *each, const char *wanted)
     return 2 * (speed < fastest ? speed : fastest) + (family == AF_INET);
 }
 
-static void add_host(mpiox_link_address *address, const struct sockaddr *from)
+static void add_host(mpiox_rendezvous_address *address, const struct sockaddr *from)
 {
     char *text = address->host[address->count];
     const any_address *any = (const any_address *)(const void *)from;
@@ -121,7 +130,7 @@ static void add_host(mpiox_link_address *address, const struct sockaddr *from)
 }
 
 /* The best addresses of the family (AF_UNSPEC: of both), in order; wanted: names of interfaces, "": any. */
-static void list_hosts(mpiox_link_address *address, int family, const char *wanted)
+static void list_hosts(mpiox_rendezvous_address *address, int family, const char *wanted)
 {
     struct ifaddrs *all;
     long below = LONG_MAX;
@@ -137,7 +146,7 @@ static void list_hosts(mpiox_link_address *address, int family, const char *want
         if (best < 0)
             break;
         for (const struct ifaddrs *each = all; each != NULL; each = each->ifa_next) {
-            if (address->count < MPIOX_LINK_ADDRESSES && rank_of(each, wanted) == best &&
+            if (address->count < MPIOX_RENDEZVOUS_ADDRESSES && rank_of(each, wanted) == best &&
                 (family == AF_UNSPEC || each->ifa_addr->sa_family == family))
                 add_host(address, each->ifa_addr);
         }
@@ -169,7 +178,8 @@ static int listen_on(const any_address *to, bool both, int *port)
     return fd;
 }
 
-int mpiox_listener_bind(const mpiox_listener_place *place, int *fd, mpiox_link_address *address, mpiox_error *error)
+int mpiox_rendezvous_bind(const mpiox_rendezvous_place *place, int *fd, mpiox_rendezvous_address *address,
+                          mpiox_error *error)
 {
     const bool loopback = place->loopback;
     const any_address v4 = {
@@ -203,4 +213,31 @@ int mpiox_listener_bind(const mpiox_listener_place *place, int *fd, mpiox_link_a
                  bound.head.sa_family == AF_INET || both ? "127.0.0.1" : "::1");
     }
     return MPIOX_OK;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static void set_option(int fd, int level, int name, int value)
+{
+    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement only */
+}
+
+bool mpiox_rendezvous_set_blocking(int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+void mpiox_rendezvous_tune(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 5);
+}
+
+void mpiox_rendezvous_limit(int fd, double seconds)
+{
+    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(seconds * 1e3));
 }
