@@ -153,55 +153,55 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/cache/mpiox_dirty.c
     csrc/iod/cache/mpiox_frame.c
     csrc/iod/cache/mpiox_ring.c
-    csrc/iod/delegate/mpiox_delegate.c
-    csrc/iod/delegate/mpiox_delegate_keep.c
-    csrc/iod/delegate/mpiox_delegate_main.c
-    csrc/iod/delegate/mpiox_delegate_process.c
-    csrc/iod/delegate/mpiox_delegate_serve.c
-    csrc/iod/delegate/mpiox_delegate_socket.c
-    csrc/iod/delegate/mpiox_delegate_speaker.c
-    csrc/iod/delegate/mpiox_delegate_tell.c
-    csrc/iod/delegate/mpiox_delegate_watch.c
-    csrc/iod/delegate/mpiox_delegated_access.c
-    csrc/iod/delegate/mpiox_delegated_ahead.c
-    csrc/iod/delegate/mpiox_delegated_balance.c
-    csrc/iod/delegate/mpiox_delegated_behind.c
-    csrc/iod/delegate/mpiox_delegated_errors.c
-    csrc/iod/delegate/mpiox_delegated_fence.c
-    csrc/iod/delegate/mpiox_delegated_file.c
-    csrc/iod/delegate/mpiox_delegated_heirs.c
-    csrc/iod/delegate/mpiox_delegated_move.c
-    csrc/iod/delegate/mpiox_delegated_owners.c
-    csrc/iod/delegate/mpiox_delegated_remap.c
-    csrc/iod/delegate/mpiox_delegated_replica.c
-    csrc/iod/delegate/mpiox_delegated_request.c
-    csrc/iod/delegate/mpiox_delegated_trace.c
-    csrc/iod/delegate/mpiox_group.c
-    csrc/iod/delegate/mpiox_group_call.c
-    csrc/iod/delegate/mpiox_group_carve.c
-    csrc/iod/delegate/mpiox_group_check.c
-    csrc/iod/delegate/mpiox_group_heap.c
-    csrc/iod/delegate/mpiox_group_join.c
-    csrc/iod/delegate/mpiox_group_patience.c
-    csrc/iod/delegate/mpiox_group_plan.c
-    csrc/iod/delegate/mpiox_group_settings.c
-    csrc/iod/delegate/mpiox_group_spawn.c
-    csrc/iod/delegate/mpiox_group_thread.c
-    csrc/iod/delegate/mpiox_group_totals.c
-    csrc/iod/network/mpiox_admission.c
-    csrc/iod/network/mpiox_handshake.c
+    csrc/iod/process/mpiox_process.c
+    csrc/iod/process/mpiox_process_supervise.c
+    csrc/iod/service/mpiox_service_main.c
+    csrc/iod/process/mpiox_process_child.c
+    csrc/iod/process/mpiox_process_serve.c
+    csrc/iod/process/mpiox_process_socket.c
+    csrc/iod/process/mpiox_process_launcher_id.c
+    csrc/iod/process/mpiox_process_notify.c
+    csrc/iod/process/mpiox_process_liveness.c
+    csrc/iod/forwarded/mpiox_forwarded_access.c
+    csrc/iod/forwarded/mpiox_forwarded_ahead.c
+    csrc/iod/forwarded/mpiox_forwarded_balance.c
+    csrc/iod/forwarded/mpiox_forwarded_behind.c
+    csrc/iod/forwarded/mpiox_forwarded_errors.c
+    csrc/iod/forwarded/mpiox_forwarded_flush_barrier.c
+    csrc/iod/forwarded/mpiox_forwarded_file.c
+    csrc/iod/forwarded/mpiox_forwarded_failover.c
+    csrc/iod/forwarded/mpiox_forwarded_migrate.c
+    csrc/iod/forwarded/mpiox_forwarded_owners.c
+    csrc/iod/forwarded/mpiox_forwarded_remap.c
+    csrc/iod/forwarded/mpiox_forwarded_replica.c
+    csrc/iod/forwarded/mpiox_forwarded_request.c
+    csrc/iod/forwarded/mpiox_forwarded_trace.c
+    csrc/iod/service/mpiox_service.c
+    csrc/iod/service/mpiox_service_call.c
+    csrc/iod/service/mpiox_service_split.c
+    csrc/iod/service/mpiox_service_check.c
+    csrc/iod/service/mpiox_service_heap.c
+    csrc/iod/service/mpiox_service_join.c
+    csrc/iod/service/mpiox_service_patience.c
+    csrc/iod/service/mpiox_service_plan.c
+    csrc/iod/service/mpiox_service_settings.c
+    csrc/iod/service/mpiox_service_spawn.c
+    csrc/iod/service/mpiox_service_thread.c
+    csrc/iod/service/mpiox_service_totals.c
     csrc/iod/network/mpiox_link.c
     csrc/iod/network/mpiox_link_access.c
     csrc/iod/network/mpiox_link_behind.c
-    csrc/iod/network/mpiox_link_connect.c
     csrc/iod/network/mpiox_link_core.c
     csrc/iod/network/mpiox_link_extent.c
     csrc/iod/network/mpiox_link_fault.c
     csrc/iod/network/mpiox_link_message.c
     csrc/iod/network/mpiox_link_stream.c
-    csrc/iod/network/mpiox_listener.c
-    csrc/iod/network/mpiox_listener_address.c
-    csrc/iod/network/mpiox_listener_serve.c
+    csrc/iod/network/mpiox_remote.c
+    csrc/iod/network/mpiox_remote_serve.c
+    csrc/iod/rendezvous/mpiox_handshake.c
+    csrc/iod/rendezvous/mpiox_rendezvous_connect.c
+    csrc/iod/rendezvous/mpiox_rendezvous_listen.c
+    csrc/iod/rendezvous/mpiox_rendezvous_socket.c
     csrc/iod/schedule/mpiox_schedule.c
     csrc/iod/schedule/mpiox_schedule_aioli.c
     csrc/iod/schedule/mpiox_schedule_fifo.c

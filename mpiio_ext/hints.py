@@ -230,7 +230,7 @@ class Hints:
     start_iodevice : server of the first stripe of a file that is made.
     delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
     delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
-    delegate_ack : where bytes are when a write returns: "memory", "buddy" or "disk".
+    delegate_ack : where bytes are when a write returns: "memory", "replica" or "disk".
     delegate_cache : memory of one delegate, bytes or text with a suffix.
     delegate_page : page of a delegate's cache, bytes or text with a suffix; 0: the stripe size.
     delegate_threads : I/O threads of a delegate.

@@ -71,7 +71,7 @@ class _Stats:
     delegated_messages, delegated_message_bytes : requests to delegates of other nodes and their size in bytes, with
         the answers.
     bypass_bytes_written, bypass_bytes_read : bytes that went past the delegates: whole pages of long runs.
-    delegated_fences : times that all written bytes were brought to the file.
+    delegated_flush_barriers : times that all written bytes were brought to the file.
     moved_ranges : page ranges given to another delegate to even the load out.
     remapped_ranges : page ranges given to another delegate because the arbiter said so.
     redirected_pages : page accesses repeated because the page had moved to another delegate.
@@ -81,7 +81,8 @@ class _Stats:
         of waiting for other ranks, and inside collectives altogether.
     independent_s : seconds inside accesses of one rank alone.
     delegated_s : of those, seconds inside accesses through delegates.
-    fence_s : seconds until what was written through delegates was in the file: sync, close, other ways of access.
+    flush_barrier_s : seconds until what was written through delegates was in the file: sync, close, other ways
+        of access.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective that had file domains, whether it wrote or read.
     reason : why the last collective had that method and that path.
@@ -132,7 +133,7 @@ class _Stats:
     delegated_message_bytes: int
     bypass_bytes_written: int
     bypass_bytes_read: int
-    delegated_fences: int
+    delegated_flush_barriers: int
     moved_ranges: int
     remapped_ranges: int
     redirected_pages: int
@@ -145,7 +146,7 @@ class _Stats:
     total_s: float
     independent_s: float
     delegated_s: float
-    fence_s: float
+    flush_barrier_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str

@@ -45,7 +45,9 @@ _COUNTS = {
     "delegated_bytes": ("delegated_bytes_written", "delegated_bytes_read"),
     "bypass_bytes": ("bypass_bytes_written", "bypass_bytes_read"),
 }
-_TIMES = ("plan_s", "exchange_s", "io_s", "wait_s", "total_s", "independent_s", "delegated_s", "fence_s")
+_TIMES = ("plan_s", "exchange_s", "io_s", "wait_s", "total_s", "independent_s", "delegated_s", "flush_barrier_s")
+#: Time -> its name in lines of older versions.
+_FORMER = {"flush_barrier_s": "fence_s"}
 _NUMBER = re.compile(r"\d{1,18}")
 
 
@@ -79,7 +81,7 @@ def _count(record: Mapping[str, Any], name: str) -> int | None:
 
 
 def _time(record: Mapping[str, Any], name: str) -> float | None:
-    value = record.get(name)
+    value = record.get(name, record.get(_FORMER.get(name, name)))
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e12:

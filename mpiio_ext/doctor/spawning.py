@@ -1,7 +1,7 @@
 """Whether this library would spawn delegates here: its own rule, and what it does where the rule says no.
 
 Problem. ``MPI_Comm_spawn`` that works is not enough: the library tries it only where it is known to be safe, with some
-releases under their own launchers (``csrc/iod/delegate/mpiox_group_check.c``), and takes threads elsewhere.
+releases under their own launchers (``csrc/iod/service/mpiox_service_check.c``), and takes threads elsewhere.
 
 Algorithm. The same questions in the same order as there: the release, then what the launcher has left in a rank's
 environment. Stated again here, because it has to be asked before any file has delegates, and in the process that is

@@ -87,7 +87,7 @@ def access_s(outcome: Outcome) -> float:
         alone = use.independent_calls
         inside = min(alone, use.direct_calls * use.ranks)
         own = use.independent_s * ((alone - inside) / alone if alone else 0.0)
-        seconds += (use.collective_s + own + use.fence_s) / use.ranks
+        seconds += (use.collective_s + own + use.flush_barrier_s) / use.ranks
     return seconds
 
 

@@ -55,7 +55,7 @@ class FileUse:
     collective_calls, independent_calls, direct_calls, native_calls : accesses, as in `mpiio_ext.stats.FileStats`.
     delegated_calls : collective ones that went through delegates, where each rank's part counts as independent, too.
     collective_s, independent_s : seconds inside them, summed over ranks.
-    fence_s : seconds until what was written through delegates was in the file, summed over ranks.
+    flush_barrier_s : seconds until what was written through delegates was in the file, summed over ranks.
     hints : (name, value, source) of the hints that somebody had set.
     delegation : which delegates it had, why it had none, or that they would pay (`mpiox_stats_paying.h`).
     """
@@ -71,7 +71,7 @@ class FileUse:
     collective_s: float
     independent_s: float
     delegated_calls: int = 0
-    fence_s: float = 0.0
+    flush_barrier_s: float = 0.0
     hints: tuple[tuple[str, str, str], ...] = ()
     delegation: str = ""
 
@@ -93,7 +93,7 @@ class FileUse:
             collective_s=line["total_s"],
             independent_s=line["independent_s"],
             delegated_calls=delegated_calls,
-            fence_s=line.get("fence_s", 0.0),
+            flush_barrier_s=line.get("flush_barrier_s", 0.0),
             delegation=line.get("delegation", ""),
             hints=tuple((name, hint["value"], hint["source"]) for name, hint in line.get("hints", {}).items()),
         )

@@ -52,7 +52,7 @@ COUNTERS = (
     "nonblocking_calls",
     "delegated_writes",
     "delegated_reads",
-    "delegated_fences",
+    "delegated_flush_barriers",
     "bypass_bytes_written",
     "bypass_bytes_read",
 )

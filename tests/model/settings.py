@@ -60,7 +60,7 @@ SETTINGS = {
 SCHEDULERS = ("fifo", "sjf", "to_agg", "aioli", "mlf", "hbrr", "twins", "wfq")
 #: The same paths with other numbers.
 MORE = {
-    "delegates, buddy": delegated(SMALL, "mpiox_delegate_ack=buddy", mode="spawn"),
+    "delegates, replica": delegated(SMALL, "mpiox_delegate_ack=replica", mode="spawn"),
     "delegates, disk": delegated(SMALL, "mpiox_delegate_ack=disk", mode="spawn"),
     "delegates, one per node": delegated(SMALL, mode="spawn", count="per_node=1", MPIOX_RANKS_PER_NODE="2"),
     "delegates, every rank": delegated(SMALL, "mpiox_delegate_threads=2", count="100%"),
@@ -83,7 +83,7 @@ def random_setting(number: int) -> Setting:
         f"mpiox_delegate_prefetch={rng.choice([0, 1, 4, 8])}",
         f"mpiox_delegate_bypass={rng.choice(['0', '4k', '8k', '64k', '1m'])}",
         f"mpiox_delegate_write_behind={rng.choice(['0', '100', '4k', '1m'])}",
-        f"mpiox_delegate_ack={rng.choice(['memory', 'memory', 'buddy', 'disk'])}",
+        f"mpiox_delegate_ack={rng.choice(['memory', 'memory', 'replica', 'disk'])}",
     ]
     if rng.random() < 0.5:
         hints.append(f"striping_unit={rng.choice(['4k', '8k', '12k', '64k'])}")

@@ -59,7 +59,7 @@ def check(setting: Setting, histories: int, tmp_path: pathlib.Path, seed: int = 
         print(f"{report.histories} histories, {report.calls} calls, {report.elapsed_s:.0f} s, {dict(pool.counts)}")
     assert not report.failures, f"{setting}\n{complain(report, tmp_path)}"
     assert report.histories >= histories
-    for name in ("delegated_writes", "delegated_reads", "delegated_fences"):
+    for name in ("delegated_writes", "delegated_reads", "delegated_flush_barriers"):
         assert (pool.counts[name] > 0) == setting.delegates, pool.counts
 
 

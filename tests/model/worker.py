@@ -57,7 +57,7 @@ COUNTERS = (
     "delegated_messages",
     "bypass_bytes_written",
     "bypass_bytes_read",
-    "delegated_fences",
+    "delegated_flush_barriers",
 )
 MODES = {
     "rdonly": MPI.MODE_RDONLY,

@@ -29,10 +29,10 @@ CHECKS = 2 * 8
 RECORDS = 6000
 PAUSE_US = 20
 WAITING, DONE = 2, 7  # phases of the program
-LEVELS = ("memory", "buddy", "disk")
+LEVELS = ("memory", "replica", "disk")
 QUICK, LONG = 5, 50
 #: Records, so that all levels take about as long: "disk" syncs after every write.
-WORK = {"memory": RECORDS, "buddy": RECORDS // 2, "disk": RECORDS // 8}
+WORK = {"memory": RECORDS, "replica": RECORDS // 2, "disk": RECORDS // 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Death:
     ----------
     at : part of all records that are written before, of both files.
     more_s : and then so long.
-    who : "one" delegate, "all" of them one after the other, its "keeper", "both" (a keeper and its delegate).
+    who : "one" delegate, "all" of them one after the other, its "supervisor", "both" (a supervisor and its delegate).
     per_node : ranks of a pretended node, 0: one node.
     scheduler : in which order delegates serve, see mpiox_delegate_scheduler.
     """
@@ -78,7 +78,7 @@ def deaths(level: str, count: int, seed: int, scheduler: str = "elevator") -> li
                 level=level,
                 at=(i + rng.random()) / count,
                 more_s=rng.choice([0.0, 0.0, 0.001, 0.01, 0.05]) * rng.random(),
-                who=rng.choice(["one", "one", "one", "all", "keeper", "both"]),
+                who=rng.choice(["one", "one", "one", "all", "supervisor", "both"]),
                 ranks=rng.choice([1, 2, 3, 4, 4, 5]),
                 delegates=rng.choice([2, 2, 3]),
                 per_node=rng.choice([0, 0, 2]),
@@ -100,14 +100,14 @@ def victims_of(running: Job, held: mmap.mmap, death: Death, rng: random.Random) 
     while progress_of(held, death.ranks)[1] < WAITING and time.monotonic() < deadline_s:
         assert running.process.poll() is None, running.text()
         time.sleep(0.01)
-    delegates, keepers = running.delegates(), running.keepers()
+    delegates, supervisors = running.delegates(), running.supervisors()
     held[4 * (death.ranks + 1)] = 1
-    assert len(delegates) == len(keepers) == death.delegates, (delegates, keepers, running.text())
+    assert len(delegates) == len(supervisors) == death.delegates, (delegates, supervisors, running.text())
     return {
         "one": rng.sample(delegates, 1),
         "all": delegates,
-        "keeper": rng.sample(keepers, 1),
-        "both": keepers[:1] + delegates[:1],
+        "supervisor": rng.sample(supervisors, 1),
+        "both": supervisors[:1] + delegates[:1],
     }[death.who]
 
 

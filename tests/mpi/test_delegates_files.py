@@ -120,7 +120,7 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("ack", ["memory", "buddy", "disk"])
+@pytest.mark.parametrize("ack", ["memory", "replica", "disk"])
 @pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (2, 1)])
 def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_node: int, ack: str, mode: str) -> None:
     """As beyond ulimit -f: a write says that bytes were refused, a read does not return what was never written."""

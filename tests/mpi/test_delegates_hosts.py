@@ -87,7 +87,7 @@ def test_access(cluster: hosts.Cluster, mode: str, each: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", ["buddy", "disk"])
+@pytest.mark.parametrize("level", ["replica", "disk"])
 @pytest.mark.parametrize("mode", ["spawn", "thread"])
 def test_levels(cluster: hosts.Cluster, mode: str, level: str) -> None:
     """The same at the higher levels of acknowledgement, three delegates."""
@@ -219,7 +219,7 @@ def crash(cluster: hosts.Cluster, run: Run, at: float, *, host: bool, options: S
     return text
 
 
-@pytest.mark.parametrize("level", ["memory", "buddy", "disk"])
+@pytest.mark.parametrize("level", ["memory", "replica", "disk"])
 def test_killed_delegate(cluster: hosts.Cluster, level: str) -> None:
     """A delegate is killed while ranks of other hosts write: no byte is lost, at any level."""
     run = Run(level=level, records=300 if level == "disk" else 1200)
@@ -240,7 +240,7 @@ def third_host(cluster: hosts.Cluster) -> Iterator[None]:
         cluster.bring_back(3)
 
 
-@pytest.mark.parametrize("level", ["buddy", "disk"])
+@pytest.mark.parametrize("level", ["replica", "disk"])
 def test_host_vanishes(cluster: hosts.Cluster, third_host: None, level: str) -> None:
     """The host of a delegate vanishes: what was acknowledged is there."""
     run = Run(level=level, records=300 if level == "disk" else 1200)
@@ -249,7 +249,7 @@ def test_host_vanishes(cluster: hosts.Cluster, third_host: None, level: str) -> 
 
 
 def test_host_vanishes_with_memory(cluster: hosts.Cluster, third_host: None) -> None:
-    """At level memory the next fence says on all ranks what may be lost, once, and all goes on."""
+    """At level memory the next flush barrier says on all ranks what may be lost, once, and all goes on."""
     run = Run(level="memory", records=1200)
     text = crash(cluster, run, 0.3, host=True, options=TOLERANT[str(mpi_family())])
     failed = failed_checks(text, CRASH_CHECKS)

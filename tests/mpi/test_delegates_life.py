@@ -230,13 +230,13 @@ def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) 
 
 
 def test_strange_settings(extension: str, tmp_path: pathlib.Path) -> None:
-    """Far more delegates than cores are started, with a warning; a buddy of one alone is the disk."""
+    """Far more delegates than cores are started, with a warning; a replica of one alone is the disk."""
     many = 8 * (os.cpu_count() or 1) + 1
     if many <= 40:
         launch = life(tmp_path, 2, hints("thread", str(many)), "end")
         assert launch.stderr.count(f"{many} delegates for 2 ranks on ") == 1, launch.describe()
-    launch = life(tmp_path, 2, hints("thread", "1", more=":mpiox_delegate_ack=buddy"), "end")
-    assert launch.stderr.count("mpiox_delegate_ack=buddy: level disk, since") == 1, launch.describe()
+    launch = life(tmp_path, 2, hints("thread", "1", more=":mpiox_delegate_ack=replica"), "end")
+    assert launch.stderr.count("mpiox_delegate_ack=replica: level disk, since") == 1, launch.describe()
 
 
 def test_hosts_that_are_none(extension: str, tmp_path: pathlib.Path) -> None:
@@ -414,9 +414,9 @@ def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per
     assert "was ended by signal 9" in launch.stderr
 
 
-@pytest.mark.parametrize("who", ["keeper", "both", "all"])
+@pytest.mark.parametrize("who", ["supervisor", "both", "all"])
 def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None:
-    """Without its keeper a delegate goes on; without both, and without any, the ranks do."""
+    """Without its supervisor a delegate goes on; without both, and without any, the ranks do."""
     before = shared_memory()
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "3"]
     with job(tmp_path, 3, hints("spawn") | {"MPIOX_STATS": "1"}, program) as running:
@@ -425,12 +425,12 @@ def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None
         for pid in delegates if who == "all" else delegates[:1]:
             stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
             os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)  # its parent
-            if who != "keeper":
+            if who != "supervisor":
                 os.kill(pid, signal.SIGKILL)
         assert running.end() == 0, running.text()
         assert failed_checks(running.text(), 5) == set(), running.text()
         assert not running.left(), running.text()
-        dead = {"keeper": 0, "both": 1, "all": 2}[who]
+        dead = {"supervisor": 0, "both": 1, "all": 2}[who]
         assert running.text().count("has died; ") == dead, running.text()  # said by the rank that has found it
         assert (f"summed over 2 of 2; {dead} died\n" in running.text()) == (dead > 0), running.text()
         assert ("none: a delegate of the job has died\n" in running.text()) == (dead > 0), running.text()

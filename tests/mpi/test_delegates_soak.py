@@ -32,7 +32,7 @@ CACHE = "mpiox_delegate_cache=8m:mpiox_delegate_timeout=120"
 HINTS = {
     "spawn": f"*:mpiox_delegates=2:mpiox_delegate_mode=spawn:{CACHE}",
     "thread": f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:{CACHE}:mpiox_delegate_page=64k",
-    "buddy": f"*:mpiox_delegates=2:mpiox_delegate_mode=spawn:{CACHE}:mpiox_delegate_ack=buddy",
+    "replica": f"*:mpiox_delegates=2:mpiox_delegate_mode=spawn:{CACHE}:mpiox_delegate_ack=replica",
 }
 Look = dict[int, Held]
 
@@ -151,7 +151,7 @@ def test_short(extension: str, folder: pathlib.Path, mode: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("mode", "ranks", "per_node"), [("spawn", 4, 0), ("thread", 4, 0), ("buddy", 4, 2), ("spawn", 5, 2)]
+    ("mode", "ranks", "per_node"), [("spawn", 4, 0), ("thread", 4, 0), ("replica", 4, 2), ("spawn", 5, 2)]
 )
 def test_long(
     extension: str, folder: pathlib.Path, pytestconfig: pytest.Config, mode: str, ranks: int, per_node: int

@@ -81,8 +81,8 @@ def test_the_run_says_what_its_delegates_have_counted(
     assert totals["errors"] == 0
     assert file["delegated_writes"] == 3 * ranks == file["independent_writes"]
     assert file["delegated_bytes_written"] == BYTES * ranks
-    assert file["delegated_fences"] >= 1
-    assert (file["dead_delegate_accesses"], file["deferred_errors"], file["fence_s"] > 0) == (0, 0, True)
+    assert file["delegated_flush_barriers"] >= 1
+    assert (file["dead_delegate_accesses"], file["deferred_errors"], file["flush_barrier_s"] > 0) == (0, 0, True)
 
 
 COLLECTIVE = """

@@ -315,7 +315,7 @@ def test_what_the_extension_does(extension: str, tmp_path: pathlib.Path) -> None
             end = whole["timestamp"] + whole["duration"]
             assert all(whole["timestamp"] <= row["timestamp"] <= row["timestamp"] + row["duration"] <= end
                        for row in rounds)  # fmt: skip
-        fences = [row["extra"] for row in mine if row["operation"] == "fence"]
+        fences = [row["extra"] for row in mine if row["operation"] == "flush_barrier"]
         assert [(item["delegates"], item["error"]) for item in fences] == [(1, 0)] * len(fences)
         assert (fences[0]["writes"], fences[0]["bytes_written"], fences[0]["reads"]) == (10, 160, 0)
         assert (fences[-1]["writes"], fences[-1]["reads"], fences[-1]["bytes_read"]) == (10, 1, 160)

@@ -234,7 +234,7 @@ MUTANTS = (
         name="schedule_mlf_quantum",
         what="requests that touch are merged beyond the quantum",
         file="mpiox_schedule_mlf.c",
-        old="    schedule->allowance = mpiox_schedule_ripe_quantum(schedule, &schedule->entries[found]);\n",
+        old="    schedule->allowance = mpiox_schedule_eligible_quantum(schedule, &schedule->entries[found]);\n",
         new="",
         tests=SCHEDULING,
     ),

@@ -19,9 +19,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
-    "common", "typemap", "layout", "domains", "lock_model", "auto_select", "storage", "cache", "network", "schedule",
-    "server",
-    "pioneer", "analytics", "arbitration", "arbiter", "stats",
+    "common", "typemap", "layout", "domains", "lock_model", "auto_select", "storage", "cache", "rendezvous", "network",
+    "schedule", "server", "pioneer", "analytics", "arbitration", "arbiter", "stats",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
@@ -56,7 +55,7 @@ def sources(*modules: str) -> list[str]:
     found = [str(CSRC / "core" / "common" / name) for name in ("mpiox_error.c", "mpiox_testing.c", "mpiox_text.c")]
     for module in modules:
         found += sorted(str(p) for p in folder(module).glob("*.c"))
-    if "network" in modules:
+    if "rendezvous" in modules:
         found.append(str(CSRC / "iod" / "third_party" / "monocypher" / "monocypher.c"))
     return [path for path in dict.fromkeys(found) if pathlib.Path(path).name not in MPI_FILES]
 

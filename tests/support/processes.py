@@ -53,7 +53,7 @@ class Job:
         parents = {pid: parent(pid) for pid in marked_processes(self.marker) if is_delegate(pid)}
         return sorted(pid for pid, above in parents.items() if above in parents and pid not in parents.values())
 
-    def keepers(self) -> list[int]:
+    def supervisors(self) -> list[int]:
         """Return the processes that look after delegates."""
         return sorted({parent(pid) for pid in self.delegates() if is_delegate(parent(pid))})
 

@@ -36,7 +36,7 @@ class Run:
     hints : without the pattern of names.
     cells, cell_bytes, accesses, collective : see the program; accesses of each rank and round.
     kill_at : part of all accesses after which a delegate is killed; None: nobody is.
-    who : "one" delegate, or its "keeper".
+    who : "one" delegate, or its "supervisor".
     """
 
     seed: int
@@ -82,7 +82,7 @@ def drawn(seed: int, *, kill: bool) -> Run:
         f"mpiox_delegate_prefetch={rng.choice([0, 1, 4, 8])}",
         f"mpiox_delegate_bypass={rng.choice(['0', '0', '512', '4k', '64k'])}",
         f"mpiox_delegate_write_behind={rng.choice(['0', '100', '4k', '64k', '1m'])}",
-        f"mpiox_delegate_ack={rng.choice(['memory', 'memory', 'memory', 'buddy', 'disk'])}",
+        f"mpiox_delegate_ack={rng.choice(['memory', 'memory', 'memory', 'replica', 'disk'])}",
     ]
     if rng.random() < 0.5:
         hints += [f"striping_unit={rng.choice([4, 8, 12, 64, 1024])}k", f"striping_factor={rng.choice([1, 2, 3, 5])}"]
@@ -105,7 +105,7 @@ def drawn(seed: int, *, kill: bool) -> Run:
         accesses=rng.choice([50, 300, 1500]) // (8 if disk else 1),
         collective=rng.random() < 0.5,
         kill_at=rng.random() if kill else None,
-        who=rng.choice(["one", "one", "one", "keeper"]),
+        who=rng.choice(["one", "one", "one", "supervisor"]),
     )
 
 
@@ -122,7 +122,7 @@ def _kill(running: Job, held: mmap.mmap, run: Run, limit_s: float) -> None:
         if running.process.poll() is not None:
             return
         time.sleep(0.01)
-    delegates, keepers = running.delegates(), running.keepers()
+    delegates, supervisors = running.delegates(), running.supervisors()
     held[4 * (run.ranks + 1)] = 1
     target = run.kill_at * ROUNDS * run.ranks * run.accesses
     while time.monotonic() < deadline_s and running.process.poll() is None:
@@ -130,7 +130,7 @@ def _kill(running: Job, held: mmap.mmap, run: Run, limit_s: float) -> None:
         if done >= target or phase == DONE:
             break
         time.sleep(0.0002)
-    group = delegates if run.who == "one" else keepers
+    group = delegates if run.who == "one" else supervisors
     if not group:
         return
     pid = random.Random(run.seed).choice(group)

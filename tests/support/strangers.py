@@ -50,12 +50,12 @@ while True:
 #: Connections to a port that the other user has at a time: more than a listener has places.
 MANY = 300
 #: Makes so many to each port that it is told, silent ones and beginnings of a hello, and others for those that are sent
-#: away, also hellos of each protocol and garbage. Says each port once that has them; at the end, how many there were.
+#: away, also hellos of each purpose and garbage. Says each port once that has them; at the end, how many there were.
 FLOOD = r"""
 import os, resource, select, socket
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-said = [b"", b"MXHS", *(b"MXHS\1\0" + bytes([kind, 0]) + bytes(32) for kind in (1, 2, 3)), b"GET / HTTP/1.1\r\n" * 9]
+said = [b"", b"MXHS", *(b"MXHS\2\0" + bytes([kind, 0]) + bytes(32) for kind in (1, 2, 4, 8)), b"GET / HTTP/1.1\r\n" * 9]
 held, ends, made, text, full = {}, {}, 0, b"", set()  # port -> connections; descriptor -> (port, connection)
 waits = select.epoll()
 waits.register(0, select.EPOLLIN)
@@ -163,10 +163,10 @@ class Flood:
 
     def _hold(self, pids: list[int]) -> None:
         started = [pid for pid in pids if is_delegate(pid)]
-        keepers = [pid for pid in started if words(pid).endswith(" serve")]
-        for pid in {*started} - {*keepers} - self._seen:
+        supervisors = [pid for pid in started if words(pid).endswith(" serve")]
+        for pid in {*started} - {*supervisors} - self._seen:
             self._stop(pid, 1)
-        for pid in {*pids} - {*started} - self._seen if keepers else ():
+        for pid in {*pids} - {*started} - self._seen if supervisors else ():
             if _rank(pid) > 0:
                 self._stop(pid, 1 + 2 * self._delegates)
         for pid, ports in list(self._stopped.items()):

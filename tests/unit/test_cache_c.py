@@ -108,8 +108,8 @@ MISTAKES = {
     "the bell before the post": (
         "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
         "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n"
-        "    mpiox_word_add(&ring->bell);\n",
-        "    mpiox_word_add(&ring->bell);\n"
+        "    mpiox_futex_add(&ring->bell);\n",
+        "    mpiox_futex_add(&ring->bell);\n"
         "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
         "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n",
     ),

@@ -247,14 +247,14 @@ def run(*arguments: str) -> str:
 
 def test_json_has_units(group: str) -> None:
     with pretending(group, 2) as (first, _):
-        first("count", "fences", 3)
+        first("count", "flush_barriers", 3)
         first("flush", 16, 5)
         document = json.loads(run("--json", "--interval", "0.01"))
     assert set(document) == {"host", "sampled_unix_s", "delegates"}
     ours = [item for item in document["delegates"] if item["group"] == group]
     assert [item["delegate"] for item in ours] == [0, 1]
     counters = ours[0]["counters"]
-    assert counters["fences_requests"] == 3
+    assert counters["flush_barriers_requests"] == 3
     assert {"writes_accesses", "bytes_written", "flush_requests", "hits_pages", "errors"} <= set(counters)
     assert len(counters) == len(delegates.counters())
     assert ours[0]["flush_requests_by_size"] == [{"from_bytes": 65536, "requests": 5}]

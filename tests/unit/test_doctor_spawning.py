@@ -18,14 +18,14 @@ pytestmark = pytest.mark.mpi
 ASK = """
 #include <stdio.h>
 #include <string.h>
-#include "mpiox_group_check.h"
+#include "mpiox_service_check.h"
 static const char *version;
 int PMPI_Get_library_version(char *text, int *length) { strcpy(text, version); *length = strlen(text); return 0; }
 int main(int argc, char **argv)
 {
     const char *reason = NULL;
     version = argc > 1 ? argv[1] : "";
-    mpiox_group_check_launcher(&reason);
+    mpiox_service_check_launcher(&reason);
     printf("%s", reason == NULL ? "" : reason);
     return 0;
 }
@@ -50,7 +50,7 @@ def library_says(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source.write_text(ASK)
     own = ROOT / "csrc" / "iod" / "delegate"
     wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
-    check = own / "mpiox_group_check.c"
+    check = own / "mpiox_service_check.c"
     command = [str(wrapper), "-D_GNU_SOURCE", f"-I{own}", str(source), str(check), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, env=base_environment())
     assert done.returncode == 0, done.stderr

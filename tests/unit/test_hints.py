@@ -163,6 +163,7 @@ def test_bad_sizes(text: str) -> None:
         ("mpiox_io_rank", ["any", "owner"], ["all"]),
         ("mpiox_coherence", ["auto", "refresh", "native"], ["none"]),
         ("mpiox_buffers", ["2", "64"], ["1", "65", "two"]),
+        ("mpiox_delegate_ack", ["memory", "replica", "buddy", "disk"], ["none"]),
         ("cb_nodes", ["0", "2147483647"], ["-1", "2147483648", "4x"]),
         ("romio_cb_write", ["enable", "disable", "automatic"], ["true"]),
         ("cb_config_list", ["*:*", "host1:2,host2:1", ""], ["x" * 256]),

@@ -17,7 +17,7 @@ import pytest
 from support import cbuild
 
 SEED = os.environ.get("MPIOX_TEST_SEED", "1")
-MODULES = ("common", "typemap", "cache", "network")
+MODULES = ("common", "typemap", "cache", "rendezvous", "network")
 THREADS = ("-fsanitize=thread",)
 FUZZER = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 

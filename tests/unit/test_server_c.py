@@ -86,8 +86,8 @@ def test_errors_name_their_bytes(tmp_path: pathlib.Path, build: Callable[[str], 
 
 
 @pytest.mark.parametrize("build", [checked, raced])
-def test_fences(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
-    passes(build("test_fences"), tmp_path)
+def test_flush_barriers(tmp_path: pathlib.Path, build: Callable[[str], pathlib.Path]) -> None:
+    passes(build("test_flush_barriers"), tmp_path)
 
 
 @pytest.mark.parametrize("build", [checked, raced])

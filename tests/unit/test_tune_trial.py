@@ -155,7 +155,7 @@ def test_time_inside_data_access_counts_direct_collectives_once() -> None:
     two_phase = FileUse.of(line(collective_writes=2, total_s=8.0))
     direct = FileUse.of(line(collective_writes=2, direct_calls=2, independent_writes=8, total_s=8.0, independent_s=6.0))
     alone = FileUse.of(line(independent_writes=8, independent_s=6.0, independent_bytes_written=5))
-    behind = FileUse.of(line(independent_writes=8, independent_s=2.0, fence_s=6.0, delegated_writes=8))
+    behind = FileUse.of(line(independent_writes=8, independent_s=2.0, flush_barrier_s=6.0, delegated_writes=8))
     through = FileUse.of(line(collective_writes=2, delegated_calls=2, independent_writes=8, independent_s=6.0,
                               bytes_written=5, independent_bytes_written=5))
     assert through.bytes_moved == 5

@@ -65,7 +65,7 @@ static void pause_cpu(void)
 #endif
 }
 
-static void sleep_on(mpiox_word *word, uint32_t seen, int64_t nanoseconds)
+static void sleep_on(mpiox_futex *word, uint32_t seen, int64_t nanoseconds)
 {
     struct timespec limit = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
     /* Sequentially consistent on both sides: either the waker sees this sleeper or the kernel sees the new value. */
@@ -75,12 +75,12 @@ static void sleep_on(mpiox_word *word, uint32_t seen, int64_t nanoseconds)
     atomic_fetch_sub(&word->sleepers, 1);
 }
 
-uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle)
+uint32_t mpiox_wait_while(mpiox_futex *word, uint32_t old, const mpiox_idle *idle)
 {
     long sleep_ns = SLEEP_FIRST_NS;
     mpiox_waited waited = {0};
     for (int step = 0;; step++) {
-        uint32_t now = mpiox_word_get(word);
+        uint32_t now = mpiox_futex_get(word);
         if (now != old)
             return now;
         if (step < PAUSES) {
@@ -107,11 +107,11 @@ uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle
     }
 }
 
-uint32_t mpiox_wait_at_most(mpiox_word *word, uint32_t old, double seconds)
+uint32_t mpiox_wait_at_most(mpiox_futex *word, uint32_t old, double seconds)
 {
     double end = 0;
     for (int step = 0;; step++) {
-        const uint32_t now = mpiox_word_get(word);
+        const uint32_t now = mpiox_futex_get(word);
         if (now != old)
             return now;
         if (step < PAUSES) {
@@ -146,26 +146,26 @@ void mpiox_wait_backoff(mpiox_backoff *backoff)
         nanosleep(&nap, NULL);
 }
 
-void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle)
+void mpiox_wait_reach(mpiox_futex *word, uint32_t target, const mpiox_idle *idle)
 {
-    uint32_t now = mpiox_word_get(word);
+    uint32_t now = mpiox_futex_get(word);
     while ((int32_t)(now - target) < 0)
         now = mpiox_wait_while(word, now, idle);
 }
 
-static void wake(mpiox_word *word)
+static void wake(mpiox_futex *word)
 {
     if (atomic_load(&word->sleepers))
         syscall(SYS_futex, &word->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void mpiox_word_set(mpiox_word *word, uint32_t value)
+void mpiox_futex_set(mpiox_futex *word, uint32_t value)
 {
     atomic_store(&word->value, value);
     wake(word);
 }
 
-void mpiox_word_add(mpiox_word *word)
+void mpiox_futex_add(mpiox_futex *word)
 {
     atomic_fetch_add(&word->value, 1);
     wake(word);

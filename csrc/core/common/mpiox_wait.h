@@ -4,7 +4,7 @@
  * Problem.   Ranks may outnumber cores, so spinning starves the rank that is waited for; a rank that sleeps must still
  *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
- *            steps (it makes MPI progress and does useful work). A waker uses mpiox_word_set() or mpiox_word_add().
+ *            steps (it makes MPI progress and does useful work). A waker uses mpiox_futex_set() or mpiox_futex_add().
  * Limit.     A peer that is gone (a link that is cut, a process that hangs) never wakes anybody. A thread can have a
  *            limit on a single wait; what happens then is the caller's business. Only time in which this process polls
  *            counts: one that was stopped, by a scheduler or a debugger, has not waited.
@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 /* A word that processes wait on, with the number of sleepers: waking costs no system call when there are none. */
-typedef struct mpiox_word {
+typedef struct mpiox_futex {
     _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
-} mpiox_word;
+} mpiox_futex;
 
 /* Called while waiting; returns true when it did useful work (waiting then starts again from its cheap steps). */
 typedef struct mpiox_idle {
@@ -31,17 +31,17 @@ typedef struct mpiox_idle {
 } mpiox_idle;
 
 /* Return the first value seen that differs from `old`. */
-uint32_t mpiox_wait_while(mpiox_word *word, uint32_t old, const mpiox_idle *idle);
+uint32_t mpiox_wait_while(mpiox_futex *word, uint32_t old, const mpiox_idle *idle);
 /* Return once the value has reached `target` in wrap-around order ((int32_t)(value - target) >= 0). */
-void mpiox_wait_reach(mpiox_word *word, uint32_t target, const mpiox_idle *idle);
+void mpiox_wait_reach(mpiox_futex *word, uint32_t target, const mpiox_idle *idle);
 /* As mpiox_wait_while() without a callback, for threads that only wait; `old` when `seconds` have passed. */
-uint32_t mpiox_wait_at_most(mpiox_word *word, uint32_t old, double seconds);
+uint32_t mpiox_wait_at_most(mpiox_futex *word, uint32_t old, double seconds);
 /* Store with release order and wake every sleeper. */
-void mpiox_word_set(mpiox_word *word, uint32_t value);
+void mpiox_futex_set(mpiox_futex *word, uint32_t value);
 /* Add one and wake every sleeper. */
-void mpiox_word_add(mpiox_word *word);
+void mpiox_futex_add(mpiox_futex *word);
 
-static inline uint32_t mpiox_word_get(mpiox_word *word)
+static inline uint32_t mpiox_futex_get(mpiox_futex *word)
 {
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }

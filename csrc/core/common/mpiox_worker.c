@@ -26,8 +26,8 @@ struct mpiox_worker {
     double active; /* the last submission, seconds of mpiox_now() */
     running *runs; /* under the lock */
     mpiox_task *first, **last;
-    uint32_t submitted;  /* under the lock */
-    mpiox_word finished; /* tasks that have run */
+    uint32_t submitted;   /* under the lock */
+    mpiox_futex finished; /* tasks that have run */
 };
 
 mpiox_worker *mpiox_worker_create(bool shared)
@@ -109,7 +109,7 @@ static void run_task(mpiox_worker *worker, mpiox_task *task, running *run)
         link = &(*link)->next;
     *link = run->next;
     pthread_mutex_unlock(&worker->lock);
-    mpiox_word_add(&worker->finished);
+    mpiox_futex_add(&worker->finished);
 }
 
 bool mpiox_worker_run_oldest(mpiox_worker *worker, const mpiox_task *wanted)
@@ -195,7 +195,7 @@ void mpiox_worker_drain(mpiox_worker *worker, const mpiox_idle *idle)
     const uint32_t target = worker->submitted;
     pthread_mutex_unlock(&worker->lock);
     while (left) {
-        const uint32_t seen = mpiox_word_get(&worker->finished);
+        const uint32_t seen = mpiox_futex_get(&worker->finished);
         pthread_mutex_lock(&worker->lock);
         const bool mine = worker->shared && worker->first && (int32_t)(worker->first->number - target) <= 0;
         mpiox_task *task = mine ? take_oldest(worker, &run) : NULL;

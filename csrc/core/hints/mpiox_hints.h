@@ -74,7 +74,7 @@ typedef enum mpiox_delegate_order { /* the names are those of csrc/iod/schedule,
                                     MPIOX_ORDER_WFQ
 } mpiox_delegate_order;
 
-typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_BUDDY, MPIOX_ACK_DISK } mpiox_delegate_level;
+typedef enum mpiox_delegate_level { MPIOX_ACK_MEMORY = 0, MPIOX_ACK_REPLICA, MPIOX_ACK_DISK } mpiox_delegate_level;
 
 /* Values in force for one open file. Plain data. */
 typedef struct mpiox_hints {

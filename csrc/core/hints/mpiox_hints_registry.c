@@ -43,8 +43,11 @@ static const choice start_words[] = {{"spawn", MPIOX_START_SPAWN},
                                      {"thread", MPIOX_START_THREAD},
                                      {"auto", MPIOX_START_AUTO},
                                      {NULL, 0}};
-static const choice ack_words[] = {
-    {"memory", MPIOX_ACK_MEMORY}, {"buddy", MPIOX_ACK_BUDDY}, {"disk", MPIOX_ACK_DISK}, {NULL, 0}};
+static const choice ack_words[] = {{"memory", MPIOX_ACK_MEMORY},
+                                   {"replica", MPIOX_ACK_REPLICA},
+                                   {"buddy", MPIOX_ACK_REPLICA}, /* alias */
+                                   {"disk", MPIOX_ACK_DISK},
+                                   {NULL, 0}};
 static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo", MPIOX_ORDER_FIFO},
                                      {"sjf", MPIOX_ORDER_SJF},           {"to_agg", MPIOX_ORDER_TO_AGG},
                                      {"aioli", MPIOX_ORDER_AIOLI},       {"mlf", MPIOX_ORDER_MLF},
@@ -194,8 +197,8 @@ static const mpiox_hint_spec specs[] = {
          "number of I/O delegates: processes that cache and aggregate the accesses of the ranks; 0: none"),
     CHOICE("mpiox_delegate_mode", delegate_mode, start_words, "spawn | split | thread | auto", "spawn",
            "delegates are spawned processes, ranks of the program's own launch, or threads of its ranks"),
-    CHOICE("mpiox_delegate_ack", delegate_ack, ack_words, "memory | buddy | disk", "memory",
-           "where bytes are when a write returns: in a delegate, in two, or on stable storage"),
+    CHOICE("mpiox_delegate_ack", delegate_ack, ack_words, "memory | replica | disk", "memory",
+           "where bytes are when a write returns: in a delegate, in two (`buddy` is an alias), or on stable storage"),
     SIZE("mpiox_delegate_cache", delegate_cache, 0, "", 1, t, "67108864",
          "memory of one delegate, data in flight included"),
     SIZE("mpiox_delegate_page", delegate_page, 0, "", 256, m, "0",

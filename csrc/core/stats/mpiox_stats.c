@@ -48,7 +48,7 @@ void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *f
     MPIOX_STATS_DELEGATED(X)
 #undef X
     into->delegated_s = 1e-9 * (double)atomic_load_explicit(&from->nanoseconds, memory_order_relaxed);
-    into->fence_s = 1e-9 * (double)atomic_load_explicit(&from->fence_nanoseconds, memory_order_relaxed);
+    into->flush_barrier_s = 1e-9 * (double)atomic_load_explicit(&from->flush_barrier_nanoseconds, memory_order_relaxed);
 }
 
 int mpiox_stats_is_max(int index)

@@ -62,7 +62,7 @@
     X(delegated_message_bytes, "bytes", SUM, "bytes sent to and received from them")                                   \
     X(bypass_bytes_written, "bytes", SUM, "bytes written past the delegates: whole pages of long runs")                \
     X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
-    X(delegated_fences, "calls", MAX, "times that all written bytes were brought to the file")                         \
+    X(delegated_flush_barriers, "calls", MAX, "times that all written bytes were brought to the file")                 \
     X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
     X(remapped_ranges, "ranges", SUM, "page ranges given to another delegate because the arbiter said so")             \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
@@ -78,7 +78,7 @@
     X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")                                                              \
     X(delegated_s, "of those, inside accesses through delegates")                                                      \
-    X(fence_s, "until what was written through delegates was in the file: sync, close, other ways of access")
+    X(flush_barrier_s, "until what was written through delegates was in the file: sync, close, other ways of access")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 
@@ -106,7 +106,7 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
 #define X(name, unit, over_ranks, meaning) atomic_int_least64_t name;
     MPIOX_STATS_DELEGATED(X)
 #undef X
-    atomic_int_least64_t nanoseconds, fence_nanoseconds; /* delegated_s, fence_s */
+    atomic_int_least64_t nanoseconds, flush_barrier_nanoseconds; /* delegated_s, flush_barrier_s */
 } mpiox_stats_delegated;
 
 /* Say how a collective is carried out: in `partition`, unless method is NULL, in `reason` and in what is known of its

@@ -29,13 +29,13 @@ typedef struct rank_values { /* of one rank; its own cache line */
 } rank_values;
 
 struct mpiox_topology_page {
-    _Alignas(LINE) mpiox_word told;                   /* times that rank 0 has put something into `text` */
-    _Alignas(LINE) mpiox_word read;                   /* times that somebody has read it */
+    _Alignas(LINE) mpiox_futex told;                  /* times that rank 0 has put something into `text` */
+    _Alignas(LINE) mpiox_futex read;                  /* times that somebody has read it */
     _Alignas(LINE) _Atomic uint32_t given_up;         /* rank 0 will not use it any more */
     _Atomic uint32_t asked;                           /* somebody would rather not keep it */
     _Alignas(LINE) _Atomic uint32_t arrived;          /* ranks at the barrier */
-    _Alignas(LINE) mpiox_word generation;             /* barriers completed */
-    _Alignas(LINE) mpiox_word gathered;               /* barriers whose ranks have all arrived (leaders wait on it) */
+    _Alignas(LINE) mpiox_futex generation;            /* barriers completed */
+    _Alignas(LINE) mpiox_futex gathered;              /* barriers whose ranks have all arrived (leaders wait on it) */
     _Alignas(LINE) _Atomic int64_t shared_pointer[2]; /* shared file pointer, etypes (file/mpiox_shared_pointer.c) */
     _Alignas(LINE) int lowest[MPIOX_TOPOLOGY_VALUES]; /* of the last mpiox_topology_min() */
     int code;                                         /* of the last mpiox_topology_min() */
@@ -64,23 +64,23 @@ static void barrier(mpiox_topology *t, void (*serial)(void *), void *context)
     mpiox_topology_page *page = t->page;
     const mpiox_idle idle = {mpiox_topology_progress, t};
     const bool by_leader = t->n_nodes > 1;
-    const uint32_t next = mpiox_word_get(&page->generation) + 1;
+    const uint32_t next = mpiox_futex_get(&page->generation) + 1;
     if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {
         atomic_store(&page->arrived, 0);
         if (!by_leader) {
             if (serial)
                 serial(context);
-            mpiox_word_set(&page->generation, next);
+            mpiox_futex_set(&page->generation, next);
             return;
         }
-        mpiox_word_set(&page->gathered, next);
+        mpiox_futex_set(&page->gathered, next);
     }
     if (by_leader && t->node_rank == 0) {
         mpiox_wait_for("the other ranks of this node to arrive", -1);
         mpiox_wait_reach(&page->gathered, next, &idle);
         if (serial)
             serial(context);
-        mpiox_word_set(&page->generation, next);
+        mpiox_futex_set(&page->generation, next);
     } else {
         mpiox_wait_for(by_leader ? "this node's lowest rank, which agrees with the other nodes" : "all ranks to arrive",
                        -1);
@@ -257,14 +257,14 @@ bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
     if (t->rank == 0) {
         mpiox_wait_reach(&page->read, t->told * others, &idle);
         memcpy(page->text, data, (size_t)bytes);
-        mpiox_word_set(&page->told, ++t->told);
+        mpiox_futex_set(&page->told, ++t->told);
         return true;
     }
     mpiox_wait_reach(&page->told, ++t->told, &idle);
     if (mpiox_topology_page_given_up(t))
         return false;
     memcpy(data, page->text, (size_t)bytes);
-    mpiox_word_add(&page->read);
+    mpiox_futex_add(&page->read);
     return true;
 }
 
@@ -274,10 +274,10 @@ bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
 bool mpiox_topology_page_give_up(mpiox_topology *t)
 {
     mpiox_topology_page *page = t->page;
-    if (mpiox_word_get(&page->read) != t->told * ((uint32_t)t->size - 1))
+    if (mpiox_futex_get(&page->read) != t->told * ((uint32_t)t->size - 1))
         return false;
     atomic_store(&page->given_up, 1);
-    mpiox_word_set(&page->told, ++t->told);
+    mpiox_futex_set(&page->told, ++t->told);
     return true;
 }
 

@@ -259,7 +259,7 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     sums = sum_frames(cache);
     mpiox_cache_sum(cache, &total);
     mpiox_text_put(&out, "{");
-    put_text(&out, "group", header->group, sizeof header->group);
+    put_text(&out, "group", header->service, sizeof header->service);
     mpiox_text_put(&out, ", \"delegate\": %" PRId32 ", \"delegates\": %" PRId32 ", ", header->delegate,
                    header->delegates);
     put_text(&out, "mode", header->mode, sizeof header->mode);

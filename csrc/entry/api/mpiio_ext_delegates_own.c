@@ -5,20 +5,20 @@
 
 #include <stdlib.h>
 
-#include "mpiox_group.h"
+#include "mpiox_service.h"
 
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates)
 {
-    const mpiox_group *group = mpiox_group_current();
+    const mpiox_service *service = mpiox_service_current();
 
     *delegates = NULL;
-    if (group == NULL || delegate < 0 || delegate >= group->count)
+    if (service == NULL || delegate < 0 || delegate >= service->count)
         return MPIOX_E_ARG;
-    if (!group->delegates[delegate].local || group->delegates[delegate].cache.header == NULL)
+    if (!service->delegates[delegate].local || service->delegates[delegate].cache.header == NULL)
         return MPIOX_E_UNSUPPORTED;
     *delegates = calloc(1, sizeof **delegates + 1);
     if (*delegates == NULL)
         return MPIOX_E_NOMEM;
-    (*delegates)->cache = group->delegates[delegate].cache;
+    (*delegates)->cache = service->delegates[delegate].cache;
     return MPIOX_OK;
 }

@@ -3,10 +3,10 @@
  */
 #include "mpiio_ext.h"
 
-#include "mpiox_group.h"
+#include "mpiox_service.h"
 #include "mpiox_ring.h"
 
-static int ping_local(const mpiox_delegate *delegate)
+static int ping_local(const mpiox_process *delegate)
 {
     mpiox_slot *slot = mpiox_ring_take(&delegate->cache);
 
@@ -20,12 +20,12 @@ static int ping_local(const mpiox_delegate *delegate)
 
 int mpiio_ext_delegates_ping(int delegate, int count, double *seconds)
 {
-    const mpiox_group *group = mpiox_group_current();
+    const mpiox_service *service = mpiox_service_current();
 
-    if (group == NULL || delegate < 0 || delegate >= group->count || count < 0)
+    if (service == NULL || delegate < 0 || delegate >= service->count || count < 0)
         return MPIOX_E_ARG;
     for (int i = 0; i < count; i++) {
-        const mpiox_delegate *asked = &group->delegates[delegate];
+        const mpiox_process *asked = &service->delegates[delegate];
         mpiox_slot slot = {.op = MPIOX_OP_PING};
         const double begun = mpiox_now();
         const int code = asked->local ? ping_local(asked) : mpiox_link_call(asked->link, &slot);

@@ -17,8 +17,8 @@
 #include "mpiox_datatype.h"
 #include "mpiox_topology.h"
 #include "mpiox_mpi_report.h"
-#include "mpiox_delegated.h"
-#include "mpiox_group.h"
+#include "mpiox_forwarded.h"
+#include "mpiox_service.h"
 #include "mpiox_handle.h"
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
@@ -51,8 +51,8 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     (void)extra;
     mpiox_handle_each(finish_accesses, NULL);
     mpiox_mpi_run_finalize();
-    mpiox_delegated_end();
-    mpiox_group_finalize();
+    mpiox_forwarded_end();
+    mpiox_service_finalize();
     mpiox_topology_finalize();
     mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
@@ -82,11 +82,11 @@ static void begun(int result)
     if (result != MPI_SUCCESS)
         return;
     mpiox_launcher_check();
-    if (!mpiox_group_is_asked_for())
+    if (!mpiox_service_is_asked_for())
         return;
     mpiox_preload_check_examine(MPI_COMM_WORLD, &preload);
     if (preload.stranger == NULL)
-        mpiox_group_init();
+        mpiox_service_init();
 }
 
 EXPORT int MPI_Init(int *argc, char ***argv)

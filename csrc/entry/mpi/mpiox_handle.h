@@ -19,7 +19,7 @@
 
 #include "mpiox_typemap.h"
 #include "mpiox_collective.h"
-#include "mpiox_delegated.h"
+#include "mpiox_forwarded.h"
 #include "mpiox_hints.h"
 #include "mpiox_route.h"
 #include "mpiox_stats.h"
@@ -50,7 +50,7 @@ typedef struct mpiox_handle {
     mpiox_hints hints;
     mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
     mpiox_collective *collective; /* NULL as `file` is */
-    mpiox_delegated *delegated;   /* NULL: accesses do not go through delegates... */
+    mpiox_forwarded *forwarded;   /* NULL: accesses do not go through delegates... */
     const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
     bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
@@ -112,7 +112,7 @@ static inline bool mpiox_handle_is_managed(const mpiox_handle *handle)
 /* The ways that accesses of a managed file may take. */
 static inline mpiox_route mpiox_handle_route(const mpiox_handle *handle)
 {
-    return (mpiox_route){handle->file, handle->collective, handle->delegated};
+    return (mpiox_route){handle->file, handle->collective, handle->forwarded};
 }
 
 mpiox_handle *mpiox_handle_find(MPI_File fh);   /* NULL when the table does not have the handle */

@@ -19,8 +19,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "mpiox_delegated.h"
-#include "mpiox_group.h"
+#include "mpiox_forwarded.h"
+#include "mpiox_service.h"
 #include "mpiox_handle.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -43,7 +43,7 @@ static void flush_one(mpiox_handle *handle, void *context)
     mpiox_error error = {.code = MPIOX_OK};
 
     (void)context;
-    if (handle->delegated == NULL || mpiox_delegated_fence_alone(handle->delegated, &error) == MPIOX_OK)
+    if (handle->forwarded == NULL || mpiox_forwarded_flush_barrier_alone(handle->forwarded, &error) == MPIOX_OK)
         return;
     flush.failed++;
     flush.error = error;
@@ -111,10 +111,10 @@ static void flush_delegates(bool die_with_ranks)
 
 EXPORT int MPI_Abort(MPI_Comm comm, int code)
 {
-    const mpiox_group *group = mpiox_group_current();
+    const mpiox_service *service = mpiox_service_current();
 
-    if (group != NULL && group->count > 0)
-        flush_delegates(group->mode == MPIOX_GROUP_THREAD);
+    if (service != NULL && service->count > 0)
+        flush_delegates(service->mode == MPIOX_SERVICE_THREAD);
     return PMPI_Abort(comm, code);
 }
 

@@ -60,10 +60,10 @@ static void hand_over(mpiox_handle *handle, const mpiox_mpi_call *call, bool blo
         return;
     mpiox_handle_note_begin(handle, call->write);
     atomic_store_explicit(&handle->end_unknown[call->write], true, memory_order_relaxed);
-    if (handle->delegated && mpiox_delegated_fence_alone(handle->delegated, &deferred) != MPIOX_OK)
+    if (handle->forwarded && mpiox_forwarded_flush_barrier_alone(handle->forwarded, &deferred) != MPIOX_OK)
         mpiox_mpi_raise(handle, &deferred);
-    if (handle->delegated)
-        mpiox_delegated_pass_by(handle->delegated);
+    if (handle->forwarded)
+        mpiox_forwarded_bypass(handle->forwarded);
     if (handle->file && call->write)
         mpiox_file_unsettle(handle->file);
     if (call->positioning != MPIOX_SHARED_POINTER) { /* else the MPI library already has the pointer and the view */

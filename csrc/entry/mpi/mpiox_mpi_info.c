@@ -11,8 +11,8 @@
 #include <strings.h>
 
 #include "mpiox_collective.h"
-#include "mpiox_delegated.h"
-#include "mpiox_group_settings.h"
+#include "mpiox_forwarded.h"
+#include "mpiox_service_settings.h"
 #include "mpiox_handle.h"
 #include "mpiox_hints.h"
 
@@ -52,11 +52,11 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
         return result;
     mpiox_hints_to_info(&handle->hints, *info_used);
-    if (mpiox_group_wanted(&handle->hints))
+    if (mpiox_service_wanted(&handle->hints))
         set_number(*info_used, "mpiox_delegates",
-                   handle->delegated != NULL ? mpiox_delegated_count(handle->delegated) : 0);
-    if (handle->delegated != NULL)
-        mpiox_delegated_to_info(handle->delegated, *info_used);
+                   handle->forwarded != NULL ? mpiox_forwarded_count(handle->forwarded) : 0);
+    if (handle->forwarded != NULL)
+        mpiox_forwarded_to_info(handle->forwarded, *info_used);
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));

@@ -162,7 +162,7 @@ int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
     if (!mpiox_handle_is_managed(handle))
         return result;
     mpiox_nonblocking_drain(handle);
-    if (handle->delegated != NULL && mpiox_delegated_fence(handle->delegated, false, true, &error) != MPIOX_OK)
+    if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error) != MPIOX_OK)
         mpiox_mpi_raise(handle, &error);
     /* MPI libraries may refuse flags that differ on some ranks only; the mode decides how all ranks access the file. */
     if (mpiox_topology_min(handle->file->topology, 3, values, NULL, 0) == MPIOX_OK && values[0] &&
@@ -219,9 +219,9 @@ static bool all_true(MPI_Comm comm, bool mine)
 /* On all ranks or on none. The hints are rank 0's on every rank. */
 static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
 {
-    mpiox_group *group;
+    mpiox_service *service;
 
-    if (!mpiox_group_wanted(&handle->hints))
+    if (!mpiox_service_wanted(&handle->hints))
         return;
     if (handle->file->refreshes) {
         handle->why_no_delegates = "nothing keeps the nodes' caches coherent";
@@ -231,10 +231,10 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
         handle->why_no_delegates = "no communicator is left";
         return;
     }
-    group = mpiox_group_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
-    if (group != NULL)
-        mpiox_delegated_open(handle->file, group, &handle->delegated, &handle->why_no_delegates);
-    mpiox_delegated_follow(handle->delegated);
+    service = mpiox_service_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
+    if (service != NULL)
+        mpiox_forwarded_open(handle->file, service, &handle->forwarded, &handle->why_no_delegates);
+    mpiox_forwarded_follow(handle->forwarded);
 }
 
 /* The individual pointer of a file that is opened to be appended to: the MPI library may have met an old size. */
@@ -440,10 +440,10 @@ int mpiox_mpi_sync(MPI_File fh)
     int result;
 
     mpiox_nonblocking_drain(handle);
-    failed = mpiox_handle_is_managed(handle) && handle->delegated != NULL &&
-             mpiox_delegated_fence(handle->delegated, true, true, &error) != MPIOX_OK;
-    if (handle != NULL && handle->delegated != NULL)
-        mpiox_delegated_balance(handle->delegated);
+    failed = mpiox_handle_is_managed(handle) && handle->forwarded != NULL &&
+             mpiox_forwarded_flush_barrier(handle->forwarded, true, true, &error) != MPIOX_OK;
+    if (handle != NULL && handle->forwarded != NULL)
+        mpiox_forwarded_balance(handle->forwarded);
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
     result = PMPI_File_sync(fh);
@@ -460,11 +460,11 @@ int mpiox_mpi_close(MPI_File *fh)
         mpiox_error error;
 
         mpiox_nonblocking_close(handle);
-        mpiox_delegated_unfollow(handle->delegated);
-        if (mpiox_delegated_close(handle->delegated, &error) != MPIOX_OK)
+        mpiox_forwarded_unfollow(handle->forwarded);
+        if (mpiox_forwarded_close(handle->forwarded, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_report_close(handle);
-        mpiox_delegated_free(handle->delegated);
+        mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);

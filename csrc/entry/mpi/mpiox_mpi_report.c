@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mpiox_group_totals.h"
+#include "mpiox_service_totals.h"
 #include "mpiox_stats_paying.h"
 
 enum { HINTS_MAX = sizeof(((mpiox_hints *)0)->source), VALUE_BYTES = 256 };
@@ -39,8 +39,8 @@ static bool any_closed; /* files, by this process */
 
 static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {
-    if (handle->delegated != NULL)
-        mpiox_delegated_describe(handle->delegated, out->delegation, sizeof out->delegation);
+    if (handle->forwarded != NULL)
+        mpiox_forwarded_describe(handle->forwarded, out->delegation, sizeof out->delegation);
     else if (handle->why_no_delegates != NULL)
         snprintf(out->delegation, sizeof out->delegation, "none: %s", handle->why_no_delegates);
 }
@@ -51,7 +51,7 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
         *out = *mpiox_file_stats(handle->file);
     else
         memset(out, 0, sizeof *out);
-    mpiox_delegated_stats(handle->delegated, out);
+    mpiox_forwarded_stats(handle->forwarded, out);
     say_delegation(handle, out);
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
@@ -261,7 +261,7 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     subject.ranks = handle->reports_alone ? 1 : handle->ranks;
     subject.hint_count = texts.count;
     print(&stats, &subject);
-    if (handle->delegated == NULL && handle->why_no_delegates == NULL)
+    if (handle->forwarded == NULL && handle->why_no_delegates == NULL)
         stats.delegation[0] = '\0'; /* an estimate for this file is none for the run */
     add_reported(&stats, subject.ranks);
 }
@@ -285,30 +285,31 @@ void mpiox_mpi_run_agreed(bool is_wanted)
 }
 
 /* What the delegates counted, as rows of numbers of all that this process sees; NULL: there are none, or no memory. */
-static int64_t *see_delegates(const mpiox_group *group)
+static int64_t *see_delegates(const mpiox_service *service)
 {
-    const size_t width = (size_t)mpiox_group_totals_width();
-    int64_t *rows = group != NULL && group->count > 0 ? malloc((size_t)group->count * width * sizeof *rows) : NULL;
+    const size_t width = (size_t)mpiox_service_totals_width();
+    int64_t *rows = service != NULL && service->count > 0 ? malloc((size_t)service->count * width * sizeof *rows)
+                                                          : NULL;
 
     if (rows != NULL)
-        mpiox_group_totals_see(group, rows);
+        mpiox_service_totals_see(service, rows);
     return rows;
 }
 
 /* Those of all ranks of MPI_COMM_WORLD, on rank 0. Collective. False: there are none (or not for all ranks). */
 static bool sum_delegates(int rank, mpiox_stats_delegates *out)
 {
-    const mpiox_group *group = mpiox_group_current();
-    int64_t *rows = see_delegates(group);
-    const int count = rows != NULL ? group->count : 0;
+    const mpiox_service *service = mpiox_service_current();
+    int64_t *rows = see_delegates(service);
+    const int count = rows != NULL ? service->count : 0;
     int mine[2] = {count, -count}, most[2] = {0, 0};
     bool done = false;
 
     PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (most[0] > 0 && most[0] == -most[1]) {
-        done = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : rows, rows, count * mpiox_group_totals_width(), MPI_INT64_T,
+        done = PMPI_Reduce(rank == 0 ? MPI_IN_PLACE : rows, rows, count * mpiox_service_totals_width(), MPI_INT64_T,
                            MPI_MAX, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
-        mpiox_group_totals_sum(rows, count, out);
+        mpiox_service_totals_sum(rows, count, out);
     }
     free(rows);
     return done;
@@ -317,11 +318,11 @@ static bool sum_delegates(int rank, mpiox_stats_delegates *out)
 /* Those that this process sees. */
 static bool sum_own_delegates(mpiox_stats_delegates *out)
 {
-    const mpiox_group *group = mpiox_group_current();
-    int64_t *rows = see_delegates(group);
+    const mpiox_service *service = mpiox_service_current();
+    int64_t *rows = see_delegates(service);
 
     if (rows != NULL)
-        mpiox_group_totals_sum(rows, group->count, out);
+        mpiox_service_totals_sum(rows, service->count, out);
     free(rows);
     return rows != NULL;
 }

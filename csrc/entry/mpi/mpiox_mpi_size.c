@@ -17,9 +17,9 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
     mpiox_error error;
     int64_t bytes = 0;
 
-    if (result != MPI_SUCCESS || handle == NULL || handle->delegated == NULL || size == NULL)
+    if (result != MPI_SUCCESS || handle == NULL || handle->forwarded == NULL || size == NULL)
         return result;
-    if (mpiox_delegated_size(handle->delegated, &bytes, &error) != MPIOX_OK)
+    if (mpiox_forwarded_size(handle->forwarded, &bytes, &error) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
     *size = bytes > *size ? bytes : *size;
     return MPI_SUCCESS;
@@ -32,13 +32,13 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     mpiox_handle *handle = mpiox_handle_find(fh);
     mpiox_error error = {.code = MPIOX_OK};
 
-    if (handle == NULL || handle->delegated == NULL)
+    if (handle == NULL || handle->forwarded == NULL)
         return PMPI_File_set_size(fh, size);
     mpiox_nonblocking_drain(handle);
-    mpiox_delegated_fence(handle->delegated, false, true, &error);
+    mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     const int result = PMPI_File_set_size(fh, size);
     if (mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS))
-        mpiox_delegated_cut(handle->delegated, size);
+        mpiox_forwarded_cut(handle->forwarded, size);
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 
@@ -53,7 +53,7 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
         return PMPI_File_preallocate(fh, size);
     mpiox_nonblocking_drain(handle);
     /* Where the file system cannot reserve space, a byte of every block is read and written back. */
-    if (handle->delegated != NULL && mpiox_delegated_fence(handle->delegated, false, false, &error) != MPIOX_OK)
+    if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, false, &error) != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
     if (mpiox_file_preallocate(handle->file, size, &error) == MPIOX_OK)
         return MPI_SUCCESS;

@@ -47,9 +47,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static operation *buckets[BUCKETS]; /* by request handle */
 static operation *finished;
 static atomic_int live_count, finished_count;
-static mpiox_word done_count; /* operations done so far, wrapping around */
-static _Thread_local struct { /* one variable: its address is found once a function */
-    int depth[2];             /* of errors_begin(false) and errors_begin(true) */
+static mpiox_futex done_count; /* operations done so far, wrapping around */
+static _Thread_local struct {  /* one variable: its address is found once a function */
+    int depth[2];              /* of errors_begin(false) and errors_begin(true) */
     collected *errors;
 } wrapper;
 
@@ -220,7 +220,7 @@ static void run_task(mpiox_task *task)
     atomic_fetch_add(&finished_count, 1);
     atomic_store(&o->done, true);
     pthread_mutex_unlock(&lock);
-    mpiox_word_add(&done_count);
+    mpiox_futex_add(&done_count);
 }
 
 static bool submit(mpiox_handle *handle, operation *o)
@@ -374,7 +374,7 @@ void mpiox_nonblocking_start_queued(MPI_Request request)
 void mpiox_nonblocking_wait(MPI_Request request)
 {
     for (;;) {
-        const uint32_t seen = mpiox_word_get(&done_count);
+        const uint32_t seen = mpiox_futex_get(&done_count);
         if (!mpiox_nonblocking_is_pending(request))
             return;
         if (mpiox_nonblocking_run_here(request))

@@ -3,26 +3,26 @@
 
 #include <stdio.h>
 
-#include "mpiox_delegated_impl.h"
+#include "mpiox_forwarded_impl.h"
 
 static bool through_delegates(const mpiox_route *route)
 {
-    return route->delegated && !route->file->atomic;
+    return route->forwarded && !route->file->atomic;
 }
 
 /* After a write that has not gone through the delegates. */
-static void pass_by(const mpiox_route *route, const mpiox_request *request)
+static void bypass(const mpiox_route *route, const mpiox_request *request)
 {
-    if (route->delegated && request->write)
-        mpiox_delegated_pass_by(route->delegated);
+    if (route->forwarded && request->write)
+        mpiox_forwarded_bypass(route->forwarded);
 }
 
 int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     if (through_delegates(route))
-        return mpiox_delegated_access(route->delegated, request, outcome);
+        return mpiox_forwarded_access(route->forwarded, request, outcome);
     const int code = mpiox_file_access(route->file, request, outcome);
-    pass_by(route, request);
+    bypass(route, request);
     return code;
 }
 
@@ -31,9 +31,9 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
 {
     mpiox_stats *stats = &route->file->stats;
 
-    mpiox_delegated_access(route->delegated, request, outcome);
+    mpiox_forwarded_access(route->forwarded, request, outcome);
     mpiox_topology_agree_error(route->file->topology, &outcome->error);
-    mpiox_delegated_count_up(&route->delegated->stats.delegated_calls, 1);
+    mpiox_forwarded_count_up(&route->forwarded->stats.delegated_calls, 1);
     if (request->write) {
         stats->collective_writes++;
         stats->bytes_written += outcome->bytes;
@@ -52,7 +52,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
 static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     const bool able = request->local_error.code == MPIOX_OK && mpiox_file_view_usable(route->file);
-    int values[] = {!mpiox_delegated_is_used(route->delegated), able};
+    int values[] = {!mpiox_forwarded_is_used(route->forwarded), able};
     mpiox_error error;
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
@@ -62,13 +62,13 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
     }
     if (!values[0] && values[1])
         return collective_through_delegates(route, request, outcome);
-    if (!values[0] && mpiox_delegated_fence(route->delegated, false, true, &error) != MPIOX_OK) {
+    if (!values[0] && mpiox_forwarded_flush_barrier(route->forwarded, false, true, &error) != MPIOX_OK) {
         outcome->error = error;
         return error.code;
     }
     const int code = mpiox_collective_access(route->collective, request, outcome);
-    mpiox_delegated_note_collective(route->delegated);
-    pass_by(route, request);
+    mpiox_forwarded_note_collective(route->forwarded);
+    bypass(route, request);
     return code;
 }
 
@@ -80,7 +80,7 @@ int mpiox_route_collective(const mpiox_route *route, const mpiox_request *reques
     if (!through_delegates(route)) {
         const int code = background ? mpiox_collective_access_background(route->collective, request, outcome)
                                     : mpiox_collective_access(route->collective, request, outcome);
-        pass_by(route, request);
+        bypass(route, request);
         return code;
     }
     if (!background)

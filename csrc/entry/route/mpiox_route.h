@@ -9,12 +9,12 @@
 #define MPIOX_ROUTE_H
 
 #include "mpiox_collective.h"
-#include "mpiox_delegated.h"
+#include "mpiox_forwarded.h"
 
 typedef struct mpiox_route { /* all borrowed */
     mpiox_file *file;
     mpiox_collective *collective;
-    mpiox_delegated *delegated; /* NULL: no delegates */
+    mpiox_forwarded *forwarded; /* NULL: no delegates */
 } mpiox_route;
 
 /* One rank's access. As mpiox_file_access(). */

@@ -83,7 +83,7 @@ static bool is_state_serving(uint32_t state)
 bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
 {
     mpiox_cache_header *header = cache->header;
-    uint32_t state = mpiox_word_get(&header->state);
+    uint32_t state = mpiox_futex_get(&header->state);
     if (!is_state_serving(state))
         return false;
     if (!look)
@@ -91,7 +91,7 @@ bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
     const int life = mpiox_cache_look_at_life(&header->life[0]);
     if (life == MPIOX_LIFE_ALIVE || life == MPIOX_LIFE_NONE)
         return true;
-    state = mpiox_word_get(&header->state); /* it may have ended as it should while this looked */
+    state = mpiox_futex_get(&header->state); /* it may have ended as it should while this looked */
     while (is_state_serving(state)) {
         if (atomic_compare_exchange_weak(&header->state.value, &state, MPIOX_CACHE_DEAD))
             break;

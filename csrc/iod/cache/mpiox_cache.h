@@ -5,7 +5,7 @@
  *            in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
  * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the
  *            map from page to frame, which bytes are dirty, the records of the files, the request slots, the counters.
- *            A client of the node looks a page up, holds its frame, copies straight into it and marks the bytes as
+ *            A client of the node looks a page up, pins its frame, copies straight into it and marks the bytes as
  *            dirty, without a message; only a page that is not there is asked of the delegate (mpiox_ring.h). Clients
  *            of other nodes send their accesses over the network to a thread of the delegate, which acts like a client
  *            here.
@@ -16,7 +16,7 @@
  *
  *   mpiox_cache.c      files, life and death
  *   mpiox_cache_layout.c layout of the segment, attaching
- *   mpiox_frame.c      the map from page to frame; holds; exclusive use
+ *   mpiox_frame.c      the map from page to frame; pins; exclusive use
  *   mpiox_dirty.c      which bytes of a frame are dirty
  *   mpiox_ring.c       requests from clients to the delegate
  *   mpiox_cache_page.c a client's access to the bytes of one page
@@ -24,8 +24,8 @@
  *
  * Rules of a frame (the reasons why nothing is lost):
  *   - `key` (file, page) of a frame changes only under exclusive use.
- *   - A client copies, then marks, then raises `writes`, then releases its hold. It holds at most one frame at a time
- *     and waits for nothing while it holds one: so exclusive use is always reached, also with a cache of one page.
+ *   - A client copies, then marks, then raises `writes`, then unpins it. It pins at most one frame at a time
+ *     and waits for nothing while it has one pinned: so exclusive use is always reached, also with a cache of one page.
  *   - Dirty marks are cleared only after the bytes are in the file, and only if no client wrote meanwhile (`writes` is
  *     unchanged, seen under exclusive use). A delegate that dies between leaves bytes dirty that are in the file
  *     already, never the other way round.
@@ -81,19 +81,19 @@ enum mpiox_frame_flags {
     MPIOX_FRAME_QUEUED = 2,     /* its token is in the ring: fully dirty, to be flushed */
     MPIOX_FRAME_REFERENCED = 4, /* used since the last look of the eviction */
     MPIOX_FRAME_PREFETCHED = 8, /* filled ahead of any request, and not used yet */
-    MPIOX_FRAME_URGENT = 16     /* a fence waits for it */
+    MPIOX_FRAME_URGENT = 16     /* a flush barrier waits for it */
 };
 
 #define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
 
-typedef struct mpiox_frame {   /* 64 bytes: a cache line of its own */
-    _Atomic uint32_t holds;    /* clients that hold it; MPIOX_FRAME_EXCLUSIVE: the delegate wants or has it alone */
-    _Atomic uint32_t next;     /* frame of the same bucket, or MPIOX_CACHE_NO_FRAME */
-    _Atomic uint32_t flags;    /* mpiox_frame_flags */
-    _Atomic int32_t file;      /* index of the file record, or -1: free */
-    _Atomic int64_t page;      /* page index in the file: byte offset / page_bytes */
-    _Atomic int64_t dirty;     /* bytes that are dirty, exact when nobody holds the frame */
-    _Atomic uint32_t writes;   /* raised by each access that wrote, before its hold ends */
+typedef struct mpiox_frame { /* 64 bytes: a cache line of its own */
+    _Atomic uint32_t pins;  /* clients that have it pinned; MPIOX_FRAME_EXCLUSIVE: the delegate wants or has it alone */
+    _Atomic uint32_t next;  /* frame of the same bucket, or MPIOX_CACHE_NO_FRAME */
+    _Atomic uint32_t flags; /* mpiox_frame_flags */
+    _Atomic int32_t file;   /* index of the file record, or -1: free */
+    _Atomic int64_t page;   /* page index in the file: byte offset / page_bytes */
+    _Atomic int64_t dirty;  /* bytes that are dirty, exact when nobody has the frame pinned */
+    _Atomic uint32_t writes;   /* raised by each access that wrote, before it unpins the frame */
     _Atomic uint32_t busy;     /* delegate: a thread works on it */
     _Atomic int64_t known_end; /* bytes of the page, from its start, that are known to exist in the file or dirty */
     _Atomic int32_t client;    /* id + 1 of who wrote last; 0: not known */
@@ -161,7 +161,7 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(fill_requests, "requests", "file-system read requests")                                                          \
     X(fill_bytes, "bytes", "bytes of those")                                                                           \
     X(waits, "requests", "requests that waited for a frame: back-pressure")                                            \
-    X(fences, "requests", "flushes that a sync, close or change of size asked for")                                    \
+    X(flush_barriers, "requests", "flushes that a sync, close or change of size asked for")                            \
     X(errors, "errors", "file-system errors")                                                                          \
     X(reordered, "requests", "requests that were served before older ones, by a scheduler")                            \
     X(merged, "requests", "requests that joined another one's, by a scheduler")                                        \
@@ -214,9 +214,9 @@ typedef struct mpiox_cache_header {
     int32_t delegate, delegates; /* which one of how many */
     int64_t pid;
     char host[64];
-    char group[64], mode[16];       /* for the status: which job's delegates; "spawn", "split", "thread" */
+    char service[64], mode[16];     /* for the status: which job's delegates; "spawn", "split", "thread" */
     double started;                 /* seconds of CLOCK_REALTIME */
-    mpiox_word state;               /* mpiox_cache_state */
+    mpiox_futex state;              /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
     _Atomic uint32_t beat;          /* raised every 100 ms by the delegate */
     _Atomic int32_t threads;        /* life[] in use */
@@ -319,7 +319,7 @@ void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 
 /* ---- frames (mpiox_frame.c) -------------------------------------------------------------------------------------- */
 
-enum { /* results of mpiox_frame_hold() */
+enum { /* results of mpiox_frame_pin() */
        MPIOX_FRAME_HIT = 0,
        MPIOX_FRAME_MISS = 1, /* exact: at one moment during the call the page was not in the map and the range was this
                                delegate's */
@@ -327,25 +327,25 @@ enum { /* results of mpiox_frame_hold() */
        MPIOX_FRAME_MOVED = 3 /* the page's range belongs to another delegate now: see the record's owner_of */
 };
 
-/* Client: hold the frame of a page. On HIT *frame is held. The range's owner is looked at while the frame is held, or
- * after the miss. Waits (yielding, watching the delegate's life) while the delegate has the frame alone or the range
+/* Client: pin the frame of a page. On HIT *frame is pinned. The range's owner is looked at while the frame is pinned,
+ * or after the miss. Waits (yielding, watching the delegate's life) while the delegate has the frame alone or the range
  * moves; while that moves only if `patient`, and half a second at most, else it is MOVED. */
-int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame);
-void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame);
-/* As mpiox_frame_hold() without patience, but nothing is held: on HIT the page was in the map at some moment during the
- * call. */
+int mpiox_frame_pin(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame);
+void mpiox_frame_unpin(const mpiox_cache *cache, uint32_t frame);
+/* As mpiox_frame_pin() without patience, but nothing is pinned: on HIT the page was in the map at some moment during
+ * the call. */
 int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page);
 
 /* Delegate only, one thread at a time (its own lock). */
 uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page); /* MPIOX_CACHE_NO_FRAME: none */
 /* Put a free frame (file == -1, not in the map; exclusive or never used) into the map as (file, page): nothing dirty,
  * no flag but QUEUED (which says that the frame's token is in the ring, whatever its page); ends the exclusive use,
- * with one hold left if `hold`. */
-void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool hold);
+ * with one pin left if `pin`. */
+void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool pin);
 /* Take an exclusive frame out of the map: file = -1, still exclusive. Its dirty marks must be clear. */
 void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame);
-/* Exclusive use: try returns false when somebody holds it. wait lets no new holder in and waits for the present ones;
- * false (and no exclusive use): still held after `seconds`, which only a dead client explains. */
+/* Exclusive use: try returns false when somebody has it pinned. wait lets nobody pin it any more and waits until it is
+ * unpinned; false (and no exclusive use): still pinned after `seconds`, which only a dead client explains. */
 bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame);
 bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double seconds);
 void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame);

@@ -3,11 +3,11 @@
  *
  * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the
  *             same page meanwhile, and must not be taken for done when the delegate has died.
- * Algorithm.  Hold the frame (ask the delegate for it when the page is not there), copy, mark, raise `writes`, release.
+ * Algorithm.  Pin the frame (ask the delegate for it when the page is not there), copy, mark, raise `writes`, unpin.
  *             The delegate clears marks only when `writes` has not changed, so that what is copied while it flushes
- *             stays dirty. The client whose marks make the page full tells the delegate, still holding the frame.
- * Guarantees. While a frame is held nothing is waited for. A write is done only if the delegate was serving after it: a
- *             survivor waits for holders only so long, so that a client that was stopped meanwhile does its write
+ *             stays dirty. The client whose marks make the page full tells the delegate, with the frame still pinned.
+ * Guarantees. While a frame is pinned nothing is waited for. A write is done only if the delegate was serving after it:
+ *             a survivor waits for pins only so long, so that a client that was stopped meanwhile does its write
  *             again, in the file.
  */
 #include "mpiox_cache_page.h"
@@ -103,8 +103,8 @@ static mpiox_cache_shard *my_shard(const mpiox_cache *cache)
     return &cache->header->shards[mine - 1];
 }
 
-/* An access is done. Pages that are all there would hide the delegate's death until the next fence, so that now and
- * then one looks. */
+/* An access is done. Pages that are all there would hide the delegate's death until the next flush barrier, so that now
+ * and then one looks. */
 static void count_access(const mpiox_cache *cache, const mpiox_page_access *access, bool missed)
 {
     static _Thread_local uint32_t accesses;
@@ -138,9 +138,9 @@ static void raise(_Atomic int64_t *value, int64_t to)
     }
 }
 
-/* ---- with the frame held ----------------------------------------------------------------------------------------- */
+/* ---- with the frame pinned --------------------------------------------------------------------------------------- */
 
-static int write_held(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span)
+static int write_pinned(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span)
 {
     mpiox_frame *at = &cache->frames[frame];
     copy_bytes(cache, access, frame, span);
@@ -159,14 +159,14 @@ static int write_held(const mpiox_cache *cache, const mpiox_page_access *access,
     } else {
         atomic_fetch_add_explicit(&at->writes, 1, memory_order_release);
     }
-    mpiox_frame_release(cache, frame);
+    mpiox_frame_unpin(cache, frame);
     return mpiox_cache_is_serving(cache, false) ? MPIOX_OK : MPIOX_PAGE_GONE;
 }
 
 enum { NOT_FILLED = 100 };
 
 /* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's,
- * unless they are dirty, that is written again. While the frame is held nobody forgets that they are. */
+ * unless they are dirty, that is written again. While the frame is pinned nobody forgets that they are. */
 static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
                      mpiox_error *error)
 {
@@ -180,8 +180,8 @@ static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, 
     return true;
 }
 
-static int read_held(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
-                     bool beyond, int64_t *known, mpiox_error *error)
+static int read_pinned(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
+                       bool beyond, int64_t *known, mpiox_error *error)
 {
     mpiox_frame *at = &cache->frames[frame];
     int result = MPIOX_OK;
@@ -201,13 +201,13 @@ static int read_held(const mpiox_cache *cache, const mpiox_page_access *access, 
     }
     if (result != NOT_FILLED)
         touch(cache, frame);
-    mpiox_frame_release(cache, frame);
+    mpiox_frame_unpin(cache, frame);
     return result;
 }
 
 /* ---- asking the delegate ----------------------------------------------------------------------------------------- */
 
-/* MPIOX_OK: *frame is held. MPIOX_PAGE_GONE, MPIOX_PAGE_MOVED, MPIOX_E_* with *error. */
+/* MPIOX_OK: *frame is pinned. MPIOX_PAGE_GONE, MPIOX_PAGE_MOVED, MPIOX_E_* with *error. */
 static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t *frame, mpiox_error *error)
 {
     mpiox_slot *slot = mpiox_ring_take(cache);
@@ -233,7 +233,7 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
     }
     mpiox_ring_give_back(slot);
     if (code == MPIOX_OK && !mpiox_cache_is_serving(cache, false)) {
-        mpiox_frame_release(cache, *frame);
+        mpiox_frame_unpin(cache, *frame);
         code = MPIOX_PAGE_GONE;
     }
     return code;
@@ -246,7 +246,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
         return MPIOX_OK;
     const span span = span_of(cache, access);
     uint32_t frame;
-    int code = mpiox_frame_hold(cache, access->file, access->page, !access->impatient, &frame);
+    int code = mpiox_frame_pin(cache, access->file, access->page, !access->impatient, &frame);
     const bool missed = code == MPIOX_FRAME_MISS;
     for (int requests = 0; requests < MAX_REQUESTS; requests++) {
         if (code == MPIOX_FRAME_GONE)
@@ -258,8 +258,8 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
             if (code != MPIOX_OK)
                 return code;
         }
-        code = access->write ? write_held(cache, access, frame, &span)
-                             : read_held(cache, access, frame, &span, beyond, known, error);
+        code = access->write ? write_pinned(cache, access, frame, &span)
+                             : read_pinned(cache, access, frame, &span, beyond, known, error);
         if (code == MPIOX_OK)
             count_access(cache, access, missed);
         if (code != NOT_FILLED)

@@ -41,7 +41,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
                             mpiox_error *error);
 
 /* Is the page in the cache? Exact at some moment during the call; for large accesses that go straight to the file
- * unless the page is cached. MPIOX_FRAME_HIT (nothing is held), _MISS, _GONE or _MOVED (or moving: perhaps cached
+ * unless the page is cached. MPIOX_FRAME_HIT (nothing is pinned), _MISS, _GONE or _MOVED (or moving: perhaps cached
  * elsewhere). */
 int mpiox_cache_has_page(const mpiox_cache *cache, int32_t file, int64_t page);
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const double patience_s = 2; /* for clients that hold frames, all together */
+static const double patience_s = 2; /* for clients that have frames pinned, all together */
 
 typedef struct page_place {
     int64_t page;
@@ -112,7 +112,7 @@ static void rescue_frame(rescuer *self, const page_place *at)
     const mpiox_cache *cache = self->cache;
     const double left = self->deadline - mpiox_now();
     int64_t offset = 0, length = 0;
-    /* A holder that does not go away has died, or will find the state and write its bytes itself. */
+    /* A client whose pin stays has died, or will find the state and write its bytes itself. */
     (void)mpiox_frame_wait_exclusive(cache, at->frame, left > 0 ? left : 0);
     if (mpiox_dirty_run(cache, at->frame, 0, &offset, &length)) {
         open_file(self, at->file);
@@ -171,11 +171,11 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
     int64_t rescued = -1;
     if (pthread_mutex_lock(&header->rescue_lock) == EOWNERDEAD)
         pthread_mutex_consistent(&header->rescue_lock);
-    if (mpiox_word_get(&header->state) == MPIOX_CACHE_DEAD) {
+    if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
         rescued = rescue_all(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
-        mpiox_word_set(&header->state, MPIOX_CACHE_RESCUED);
+        mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
     }
     pthread_mutex_unlock(&header->rescue_lock);
     return rescued;

@@ -1,16 +1,16 @@
 /*
- * mpiox_frame.c - the map from page to frame, holds, and exclusive use.
+ * mpiox_frame.c - the map from page to frame, pins, and exclusive use.
  *
- * Problem.    Clients look pages up and hold frames while the delegate puts pages in and takes them out, without a lock
+ * Problem.    Clients look pages up and pin frames while the delegate puts pages in and takes them out, without a lock
  *             that a client could die with.
  * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock;
- *             what it finds is only a proposal: it raises the frame's hold count first and compares the key then,
- *             which cannot change while somebody holds the frame. That the page is *not* there is certain only when
+ *             what it finds is only a proposal: it raises the frame's pin count first and compares the key then,
+ *             which cannot change while somebody has it pinned. That the page is *not* there is certain only when
  *             the table did not change meanwhile, which a counter tells (a sequence lock). A chain that is being
  *             changed may lead anywhere, so that the walk is bounded by the number of frames.
- *             Exclusive use is one bit of the hold count: who raises the count and finds the bit set goes back.
- * Guarantees. A hit is held, has the page, and its range belonged to this delegate while it was held. A miss is exact.
- *             A delegate that died in the middle of a change is noticed: no client waits for it for ever.
+ *             Exclusive use is one bit of the pin count: who raises the count and finds the bit set goes back.
+ * Guarantees. A hit is pinned, has the page, and its range belonged to this delegate while it was pinned. A miss is
+ *             exact. A delegate that died in the middle of a change is noticed: no client waits for it for ever.
  * Source.     Sequence lock with release stores and acquire loads of the data: H.-J. Boehm, "Can seqlocks get along
  *             with programming language memory models?", MSPC 2012.
  */
@@ -63,7 +63,7 @@ static bool is_unchanged(const mpiox_cache *cache, uint32_t changes)
 
 /* One try. False: the delegate is changing something; wait a little. True: *result is final. *moving: the page's range
  * is changing hands. */
-static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result, bool *moving)
+static bool try_pin(const mpiox_cache *cache, int32_t file, int64_t page, uint32_t *frame, int *result, bool *moving)
 {
     const uint32_t changes = atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
     const uint32_t found = mpiox_frame_find(cache, file, page);
@@ -78,10 +78,10 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
         return owner == MPIOX_FRAME_MOVED || (owner == MPIOX_FRAME_HIT && is_unchanged(cache, changes));
     }
     mpiox_frame *at = &cache->frames[found];
-    const uint32_t holds = atomic_fetch_add_explicit(&at->holds, 1, memory_order_acq_rel);
-    if (holds & MPIOX_FRAME_EXCLUSIVE || atomic_load_explicit(&at->file, memory_order_acquire) != file ||
+    const uint32_t pins = atomic_fetch_add_explicit(&at->pins, 1, memory_order_acq_rel);
+    if (pins & MPIOX_FRAME_EXCLUSIVE || atomic_load_explicit(&at->file, memory_order_acquire) != file ||
         atomic_load_explicit(&at->page, memory_order_acquire) != page) {
-        mpiox_frame_release(cache, found);
+        mpiox_frame_unpin(cache, found);
         return false;
     }
     owner = look_at_owner(cache, file, page);
@@ -90,21 +90,21 @@ static bool try_hold(const mpiox_cache *cache, int32_t file, int64_t page, uint3
         *result = MPIOX_FRAME_HIT;
         return true;
     }
-    mpiox_frame_release(cache, found);
+    mpiox_frame_unpin(cache, found);
     *moving = owner == MPIOX_FRAME_MISS;
     if (owner == MPIOX_FRAME_MOVED)
         *result = MPIOX_FRAME_MOVED;
     return owner == MPIOX_FRAME_MOVED;
 }
 
-int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame)
+int mpiox_frame_pin(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame)
 {
     mpiox_backoff backoff = {0};
     mpiox_cache_wait wait = {0};
     double begun = 0;
     bool moving, decided;
     int result;
-    while (!(decided = try_hold(cache, file, page, frame, &result, &moving))) {
+    while (!(decided = try_pin(cache, file, page, frame, &result, &moving))) {
         if (moving && begun <= 0)
             begun = mpiox_now();
         if (moving && (!patient || mpiox_now() - begun > most_patience_s))
@@ -122,9 +122,9 @@ int mpiox_frame_hold(const mpiox_cache *cache, int32_t file, int64_t page, bool 
     return result;
 }
 
-void mpiox_frame_release(const mpiox_cache *cache, uint32_t frame)
+void mpiox_frame_unpin(const mpiox_cache *cache, uint32_t frame)
 {
-    atomic_fetch_sub_explicit(&cache->frames[frame].holds, 1, memory_order_acq_rel);
+    atomic_fetch_sub_explicit(&cache->frames[frame].pins, 1, memory_order_acq_rel);
 }
 
 int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page)
@@ -165,11 +165,11 @@ static void end_change(const mpiox_cache *cache)
 
 /* Free frames keep the key of no page: a client that still has the frame's number from before sees file -1 until the
  * page is in place. */
-void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool hold)
+void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool pin)
 {
     mpiox_frame *at = &cache->frames[frame];
     _Atomic uint32_t *bucket = bucket_of(cache, file, page);
-    atomic_fetch_or_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+    atomic_fetch_or_explicit(&at->pins, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
     atomic_fetch_and_explicit(&at->flags, MPIOX_FRAME_QUEUED, memory_order_relaxed);
     atomic_store_explicit(&at->dirty, 0, memory_order_relaxed);
     atomic_store_explicit(&at->known_end, 0, memory_order_relaxed);
@@ -180,7 +180,7 @@ void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, 
     atomic_store_explicit(bucket, frame, memory_order_release);
     end_change(cache);
     /* In one step: clients that find the bit set raise and lower the count at any time. */
-    atomic_fetch_add_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE + (hold ? 1 : 0), memory_order_acq_rel);
+    atomic_fetch_add_explicit(&at->pins, MPIOX_FRAME_EXCLUSIVE + (pin ? 1 : 0), memory_order_acq_rel);
 }
 
 void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame)
@@ -204,7 +204,7 @@ void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame)
 bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame)
 {
     uint32_t none = 0;
-    return atomic_compare_exchange_strong_explicit(&cache->frames[frame].holds, &none, MPIOX_FRAME_EXCLUSIVE,
+    return atomic_compare_exchange_strong_explicit(&cache->frames[frame].pins, &none, MPIOX_FRAME_EXCLUSIVE,
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
 
@@ -213,8 +213,8 @@ bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double
     mpiox_frame *at = &cache->frames[frame];
     mpiox_backoff backoff = {0};
     const double end = mpiox_now() + seconds;
-    atomic_fetch_or_explicit(&at->holds, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
-    while (atomic_load_explicit(&at->holds, memory_order_acquire) != MPIOX_FRAME_EXCLUSIVE) {
+    atomic_fetch_or_explicit(&at->pins, MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+    while (atomic_load_explicit(&at->pins, memory_order_acquire) != MPIOX_FRAME_EXCLUSIVE) {
         if (mpiox_now() >= end) {
             mpiox_frame_end_exclusive(cache, frame);
             return false;
@@ -226,5 +226,5 @@ bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double
 
 void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame)
 {
-    atomic_fetch_and_explicit(&cache->frames[frame].holds, ~MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
+    atomic_fetch_and_explicit(&cache->frames[frame].pins, ~MPIOX_FRAME_EXCLUSIVE, memory_order_acq_rel);
 }

@@ -38,8 +38,8 @@ const char *mpiox_ring_op_name(int32_t op)
     case MPIOX_OP_REPLICA_MARK:
     case MPIOX_OP_REPLICA_TRIM:
         return "replica";
-    case MPIOX_OP_GIVE:
-    case MPIOX_OP_ADOPT:
+    case MPIOX_OP_MIGRATE:
+    case MPIOX_OP_COMMIT:
     case MPIOX_OP_OWNER:
         return "move of pages";
     case MPIOX_OP_PING:
@@ -106,7 +106,7 @@ static void push(mpiox_ring_area *ring, uint32_t token)
     const uint32_t word = token / 64;
     atomic_fetch_or(&pending_of(ring)[word], bit(token));
     atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));
-    mpiox_word_add(&ring->bell);
+    mpiox_futex_add(&ring->bell);
 }
 
 /* Threads begin at different slots, and at their last one, which is in their cache. */
@@ -229,8 +229,8 @@ static bool take_from(mpiox_ring_area *ring, uint32_t word, uint32_t from, uint3
  * search begins again at its front there. */
 static bool take_token(mpiox_ring_area *ring, uint32_t *token)
 {
-    const uint32_t words = words_for(ring->tokens), first = ring->turn / 64 % words;
-    if (take_from(ring, first, ring->turn % 64, token))
+    const uint32_t words = words_for(ring->tokens), first = ring->cursor / 64 % words;
+    if (take_from(ring, first, ring->cursor % 64, token))
         return true;
     for (uint32_t i = 1, span; i <= words; i += span) {
         const uint32_t word = (first + i) % words, group = 64 - word % 64;
@@ -251,7 +251,7 @@ bool mpiox_ring_next(const mpiox_cache *cache, mpiox_slot **slot, uint32_t *fram
     *frame = MPIOX_CACHE_NO_FRAME;
     if (!take_token(ring, &token))
         return false;
-    ring->turn = (token + 1) % (64 * words_for(ring->tokens));
+    ring->cursor = (token + 1) % (64 * words_for(ring->tokens));
     if (token < ring->slots) {
         *slot = slot_of(ring, token);
     } else {
@@ -273,7 +273,7 @@ void mpiox_ring_answer(mpiox_slot *slot, int result)
         return;
     }
     slot->result = result;
-    mpiox_word_set(&slot->done, ANSWERED);
+    mpiox_futex_set(&slot->done, ANSWERED);
 }
 
 /* ---- who uses the delegate --------------------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ static void free_slots(mpiox_ring_area *ring, int client)
 {
     for (uint32_t i = 0; i < ring->slots; i++) {
         mpiox_slot *slot = slot_of(ring, i);
-        if (atomic_load(&slot->taken) == SLOT_TAKEN && mpiox_word_get(&slot->done) == ANSWERED &&
+        if (atomic_load(&slot->taken) == SLOT_TAKEN && mpiox_futex_get(&slot->done) == ANSWERED &&
             slot->client == client)
             mpiox_ring_give_back(slot);
     }

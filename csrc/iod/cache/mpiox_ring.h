@@ -32,12 +32,13 @@ enum mpiox_op {
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
      * of requests, 0: not known.
-     * -> frame, held for the client, which releases it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
+     * -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
      * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs */
     MPIOX_OP_PAGE,
-    /* Fence: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as well;
-     * arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay in the
-     * record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or not */
+    /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
+     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left). -> result of this; the deferred errors stay
+     * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
+     * not */
     MPIOX_OP_FLUSH,
     /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted). */
     MPIOX_OP_DISCARD,
@@ -47,33 +48,33 @@ enum mpiox_op {
     MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
-    /* A page range changes hands, in three steps of one client: GIVE at the old owner with arg[0] = range, arg[1] = the
-     * new owner, arg[2] = MPIOX_GIVE_BEGIN (nobody gets at its pages from now on; they are brought to the file and
-     * dropped), ADOPT at the new one, GIVE with arg[2] = MPIOX_GIVE_END at the old one (whoever asks there is sent to
-     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's,
-     * arg[2] = its stamp. MPIOX_GIVE_REPAIR is a BEGIN where two have the range: the other only keeps it.
-     * MPIOX_GIVE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3],
-     * arg[2]. */
-    MPIOX_OP_GIVE,
-    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: none has the range, nobody gives it): it is
-     * yours now (the giver has flushed and dropped it; what is left here from an earlier time is dropped). Below 0, of
-     * a repair: only if it is yours already. Once more: no effect. A version that is not new is refused, and none up
-     * to it is taken any more -> arg[3] = the version there */
-    MPIOX_OP_ADOPT,
+    /* A page range changes hands, in three steps of one client: MIGRATE at the old owner with arg[0] = range, arg[1] =
+     * the new owner, arg[2] = MPIOX_MIGRATE_BEGIN (nobody gets at its pages from now on; they are brought to the file
+     * and dropped), COMMIT at the new one, MIGRATE with arg[2] = MPIOX_MIGRATE_END at the old one (whoever asks there
+     * is sent to arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] =
+     * the move's, arg[2] = its stamp. MPIOX_MIGRATE_REPAIR is a BEGIN where two have the range: the other only keeps
+     * it. MPIOX_MIGRATE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner,
+     * arg[3], arg[2]. */
+    MPIOX_OP_MIGRATE,
+    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: none has the range, nobody migrates it): it
+     * is yours now (the old owner has flushed and dropped it; what is left here from an earlier time is dropped). Below
+     * 0, of a repair: only if it is yours already. Once more: no effect. A version that is not new is refused, and none
+     * up to it is taken any more -> arg[3] = the version there */
+    MPIOX_OP_COMMIT,
     /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
 
-enum { MPIOX_GIVE_BEGIN = 0, MPIOX_GIVE_END, MPIOX_GIVE_TAKE_OVER, MPIOX_GIVE_REPAIR };
+enum { MPIOX_MIGRATE_BEGIN = 0, MPIOX_MIGRATE_END, MPIOX_MIGRATE_TAKE_OVER, MPIOX_MIGRATE_REPAIR };
 #define MPIOX_VERSION_NEVER UINT32_MAX /* of a range that is not taken over any more */
 
 enum { MPIOX_OP_AHEAD = 8, MPIOX_SLOT_TEXT = MPIOX_CACHE_PATH_BYTES };
 
 typedef struct mpiox_slot {
     _Atomic uint32_t taken; /* 0: free, 1: a client's, 2: no answer is wanted */
-    mpiox_word done;        /* 0 until answered */
+    mpiox_futex done;       /* 0 until answered */
     int32_t op;
     int32_t client; /* id of the process, see mpiox_ring_join() */
     int32_t file;
@@ -96,9 +97,9 @@ typedef struct mpiox_client_record { /* a process that uses the delegate */
 enum { MPIOX_RING_CLIENTS = 1024 };
 
 struct mpiox_ring_area {
-    mpiox_word bell;        /* raised with every token */
+    mpiox_futex bell;       /* raised with every token */
     uint32_t slots, tokens; /* tokens = slots + frames */
-    uint32_t turn;          /* delegate: where it goes on to look for tokens */
+    uint32_t cursor;        /* delegate: where it goes on to look for tokens */
     uint32_t spare;
     int64_t slots_at, pending_at, summary_at; /* offsets from this struct */
     mpiox_client_record clients[MPIOX_RING_CLIENTS];

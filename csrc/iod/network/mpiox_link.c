@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "mpiox_link_behind.h"
-#include "mpiox_link_connect.h"
 
 enum { STACK_BYTES = 256 * 1024, BEAT_MS = 300, MIN_BEHIND_BYTES = 4096 };
 
@@ -42,21 +41,21 @@ static void *beat(void *context)
     mpiox_link *link = context;
     double next = mpiox_now();
     while (atomic_load(&link->alive)) {
-        struct pollfd wanted = {.fd = link->heart, .events = POLLIN};
+        struct pollfd wanted = {.fd = link->heartbeat, .events = POLLIN};
         const double now = mpiox_now();
         if (now >= next) {
-            if (!send_beat(link->heart))
+            if (!send_beat(link->heartbeat))
                 break;
             next = now + 1e-3 * BEAT_MS;
         }
-        if (poll(&wanted, 1, (int)((next - now) * 1e3) + 1) > 0 && !is_open(link->heart))
+        if (poll(&wanted, 1, (int)((next - now) * 1e3) + 1) > 0 && !is_open(link->heartbeat))
             break;
     }
     (void)mpiox_link_fail(link);
     return NULL;
 }
 
-static int start_heart(mpiox_link *link)
+static int start_heartbeat(mpiox_link *link)
 {
     pthread_attr_t attributes;
     sigset_t all, old;
@@ -64,10 +63,10 @@ static int start_heart(mpiox_link *link)
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    link->has_heart = pthread_create(&link->heart_thread, &attributes, beat, link) == 0;
+    link->has_heartbeat = pthread_create(&link->heartbeat_thread, &attributes, beat, link) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
-    return link->has_heart ? MPIOX_OK : MPIOX_E_NOMEM;
+    return link->has_heartbeat ? MPIOX_OK : MPIOX_E_NOMEM;
 }
 
 /* ---- opening and closing ----------------------------------------------------------------------------------------- */
@@ -75,10 +74,10 @@ static int start_heart(mpiox_link *link)
 static void free_link(mpiox_link *link)
 {
     (void)mpiox_link_fail(link);
-    if (link->has_heart)
-        pthread_join(link->heart_thread, NULL);
-    if (link->heart >= 0)
-        close(link->heart);
+    if (link->has_heartbeat)
+        pthread_join(link->heartbeat_thread, NULL);
+    if (link->heartbeat >= 0)
+        close(link->heartbeat);
     if (link->stream.fd >= 0)
         close(link->stream.fd);
     for (int i = 0; i < MPIOX_LINK_VIEWS; i++)
@@ -86,21 +85,19 @@ static void free_link(mpiox_link *link)
     for (int i = 0; i < 2; i++)
         free(link->batches[i].bytes);
     free(link->buffer);
-    pthread_cond_destroy(&link->turn);
+    pthread_cond_destroy(&link->next_ticket);
     pthread_mutex_destroy(&link->lock);
     free(link);
 }
 
 /* A socket whose other end is the delegate's listener and has welcomed us; session (may be NULL): the key. Or
  * MPIOX_E_IO. */
-static int say_hello(const mpiox_link_address *address, double seconds, int64_t kind, int64_t token, uint8_t *session,
-                     mpiox_link_message *welcome, mpiox_error *error)
+static int say_hello(const mpiox_rendezvous_address *address, double seconds, uint16_t purpose, int64_t token,
+                     uint8_t *session, mpiox_link_message *welcome, mpiox_error *error)
 {
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LINK,
-                            .wish = {.kind = kind, .token = token},
-                            .welcome = welcome,
-                            .welcome_bytes = sizeof *welcome};
-    const int fd = mpiox_link_connect(address, seconds, &wish, error);
+    mpiox_rendezvous_wish wish = {
+        .purpose = purpose, .token = token, .welcome = welcome, .welcome_bytes = sizeof *welcome};
+    const int fd = mpiox_rendezvous_connect(address, seconds, &wish, error);
     if (fd < 0)
         return fd;
     if (session != NULL)
@@ -113,7 +110,7 @@ static int say_hello(const mpiox_link_address *address, double seconds, int64_t 
                            "connecting to a delegate");
 }
 
-static int connect_link(mpiox_link *link, const mpiox_link_address *address, double seconds, mpiox_error *error)
+static int connect_link(mpiox_link *link, const mpiox_rendezvous_address *address, double seconds, mpiox_error *error)
 {
     const double deadline = mpiox_now() + seconds;
     mpiox_link_fault fault;
@@ -121,21 +118,22 @@ static int connect_link(mpiox_link *link, const mpiox_link_address *address, dou
     int code = mpiox_link_fault_read(&fault, error);
     if (code != MPIOX_OK)
         return code;
-    const int fd = say_hello(address, seconds, MPIOX_LINK_DATA, 0, link->session, &welcome, error);
+    const int fd = say_hello(address, seconds, MPIOX_PURPOSE_DATA, 0, link->session, &welcome, error);
     if (fd < 0)
         return fd;
     mpiox_link_stream_init(&link->stream, fd, &fault);
     link->page_bytes = welcome.arg[1];
-    link->heart = say_hello(address, deadline - mpiox_now(), MPIOX_LINK_HEART, welcome.arg[0], NULL, &ignored, error);
-    if (link->heart < 0)
-        return link->heart;
-    mpiox_link_stream_limit(link->heart, vanished_s);
+    link->heartbeat = say_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.arg[0], NULL,
+                                &ignored, error);
+    if (link->heartbeat < 0)
+        return link->heartbeat;
+    mpiox_rendezvous_limit(link->heartbeat, vanished_s);
     atomic_store(&link->alive, true);
-    code = start_heart(link);
+    code = start_heartbeat(link);
     return code == MPIOX_OK ? MPIOX_OK : mpiox_error_set(error, code, ENOMEM, -1, -1, "starting a heartbeat");
 }
 
-int mpiox_link_open(const mpiox_link_address *address, double seconds, mpiox_link **out, mpiox_error *error)
+int mpiox_link_open(const mpiox_rendezvous_address *address, double seconds, mpiox_link **out, mpiox_error *error)
 {
     mpiox_link *link = mpiox_link_new();
     *out = NULL;
@@ -153,9 +151,9 @@ void mpiox_link_close(mpiox_link *link)
 {
     if (link == NULL)
         return;
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     (void)mpiox_link_behind_settle(link, NULL);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     free_link(link);
 }
 
@@ -173,10 +171,10 @@ double mpiox_link_waits_s(mpiox_link *link)
 {
     pthread_mutex_lock(&link->lock);
     const uint64_t moves = atomic_load_explicit(&link->stream.moves, memory_order_relaxed);
-    if (link->turn_began > 0 && link->seen_moves != moves)
-        link->turn_began = mpiox_now();
+    if (link->request_began > 0 && link->seen_moves != moves)
+        link->request_began = mpiox_now();
     link->seen_moves = moves;
-    const double seconds = link->turn_began > 0 ? mpiox_now() - link->turn_began : 0;
+    const double seconds = link->request_began > 0 ? mpiox_now() - link->request_began : 0;
     pthread_mutex_unlock(&link->lock);
     return seconds;
 }
@@ -209,10 +207,10 @@ int mpiox_link_call(mpiox_link *link, mpiox_slot *slot)
 {
     mpiox_link_call_body body;
     mpiox_link_pack_call(slot, &body);
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     (void)mpiox_link_behind_settle(link, NULL);
     int code = call(link, &body);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     if (code != MPIOX_OK || body.op == MPIOX_OP_AHEAD_ONLY)
         return code;
     mpiox_link_unpack_call(&body, slot);
@@ -224,14 +222,14 @@ int mpiox_link_call(mpiox_link *link, mpiox_slot *slot)
 static int64_t ask(mpiox_link *link, mpiox_link_message question, void *body, int64_t max_bytes,
                    mpiox_link_message *answer)
 {
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     (void)mpiox_link_behind_settle(link, NULL);
     int code = mpiox_link_ask(link, &question, max_bytes, answer);
     if (code == MPIOX_OK && answer->result != MPIOX_OK)
         code = mpiox_link_fail(link);
     if (code == MPIOX_OK && mpiox_link_stream_read(&link->stream, body, answer->bytes) != MPIOX_OK)
         code = mpiox_link_fail(link);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     return code == MPIOX_OK ? answer->bytes : code;
 }
 
@@ -293,15 +291,15 @@ int mpiox_link_has_pages(mpiox_link *link, int32_t file, int64_t first, int64_t 
 
 int mpiox_link_drain(mpiox_link *link, mpiox_error *error)
 {
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     const int code = mpiox_link_behind_settle(link, error);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     return code;
 }
 
 int mpiox_link_set_write_behind(mpiox_link *link, int64_t bytes)
 {
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     const int code = mpiox_link_behind_settle(link, NULL);
     if (code == MPIOX_OK) {
         link->behind_bytes = bytes < MIN_BEHIND_BYTES         ? 0
@@ -312,7 +310,7 @@ int mpiox_link_set_write_behind(mpiox_link *link, int64_t bytes)
             link->batches[i].bytes = NULL;
         }
     }
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     return code;
 }
 
@@ -323,10 +321,10 @@ int mpiox_link_take_undelivered(mpiox_link *link, int (*visit)(void *context, co
     int code = MPIOX_OK;
     if (undelivered == NULL)
         return MPIOX_E_NOMEM;
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     (void)mpiox_link_behind_settle(link, NULL);
     const bool found = mpiox_link_behind_take(link, undelivered);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     if (found) {
         if (visit != NULL)
             code = mpiox_link_behind_visit(undelivered, visit, context);

@@ -7,34 +7,32 @@
  *            view once (the typemap's blob), then stream positions and the packed bytes of those pages that the
  *            delegate owns. At the delegate a thread per connection carries it out on the cache as a client of that
  *            node would.
- * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the group's
- *            secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then not known,
- *            so it is carried out again by other means: writing the same bytes twice is harmless.
+ * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the
+ *            service's secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then
+ *            not known, so it is carried out again by other means: writing the same bytes twice is harmless.
  *
  *   mpiox_link.c          opening, closing, heartbeat, control requests
  *   mpiox_link_access.c   reading and writing
  *   mpiox_link_behind.c   write-behind
- *   mpiox_link_core.c     turns of threads, requests and answers, the views that the delegate knows
- *   mpiox_link_connect.c  finding an address that leads there
+ *   mpiox_link_core.c     exclusion of threads, requests and answers, the views that the delegate knows
  *   mpiox_link_extent.c   the parts of an access that belong to a delegate   (both sides)
  *   mpiox_link_message.c  the wire format                                    (both sides)
  *   mpiox_link_stream.c   sockets                                            (both sides)
  *   mpiox_link_fault.c    connections that suffer on purpose: MPIOX_NETWORK_FAULT (tests)
- *   mpiox_listener*.c     the delegate's side: mpiox_listener.h
+ *   mpiox_remote*.c     the delegate's side: mpiox_remote.h
  */
 #ifndef MPIOX_LINK_H
 #define MPIOX_LINK_H
 
 #include "mpiox_link_access.h"
-#include "mpiox_link_address.h"
-#include "mpiox_listener.h"
+#include "mpiox_remote.h"
 #include "mpiox_ring.h"
 
 typedef struct mpiox_link mpiox_link; /* several threads may use one; their requests take turns */
 
 /* Blocking, at most `seconds`. 0, MPIOX_E_IO (with *error), MPIOX_E_ARG (MPIOX_NETWORK_FAULT is not understood) or
  * MPIOX_E_NOMEM. */
-int mpiox_link_open(const mpiox_link_address *address, double seconds, mpiox_link **out, mpiox_error *error);
+int mpiox_link_open(const mpiox_rendezvous_address *address, double seconds, mpiox_link **out, mpiox_error *error);
 /* Leaves the delegate; what was collected and not drained is sent, but whether it arrives is not waited for. No other
  * thread uses the link any more. NULL-safe. */
 void mpiox_link_close(mpiox_link *link);

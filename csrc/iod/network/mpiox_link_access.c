@@ -442,8 +442,8 @@ int mpiox_link_access_pages(mpiox_link *link, const mpiox_link_access *access, m
     t.record = (mpiox_link_record){.file = access->file, .origin = access->origin};
     if (!find_start(&t.left))
         return MPIOX_OK;
-    mpiox_link_begin(link);
+    mpiox_link_acquire(link);
     transfer_all(&t, &filter);
-    mpiox_link_end_turn(link);
+    mpiox_link_release(link);
     return t.result;
 }

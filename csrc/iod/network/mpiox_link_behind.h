@@ -14,7 +14,7 @@
 
 #include "mpiox_link_core.h"
 
-/* All with the turn. */
+/* All with the link acquired. */
 
 /* Is anything collected that was not answered yet? */
 bool mpiox_link_behind_pending(const mpiox_link *link);
@@ -38,7 +38,7 @@ typedef struct mpiox_link_undelivered {
 bool mpiox_link_behind_take(mpiox_link *link, mpiox_link_undelivered *out);
 void mpiox_link_behind_free(mpiox_link_undelivered *undelivered);
 /* Call visit for each extent of them, in order: one that memory holds contiguously. Returns the first result that is
- * not 0, after all visits. Without the turn. */
+ * not 0, after all visits. With the link released. */
 int mpiox_link_behind_visit(const mpiox_link_undelivered *undelivered,
                             int (*visit)(void *context, const mpiox_link_access *access), void *context);
 

@@ -12,32 +12,32 @@ mpiox_link *mpiox_link_new(void)
     mpiox_link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return NULL;
-    link->heart = link->stream.fd = -1;
+    link->heartbeat = link->stream.fd = -1;
     link->batches[0].last = link->batches[1].last = -1;
     pthread_mutex_init(&link->lock, NULL);
-    pthread_cond_init(&link->turn, NULL);
+    pthread_cond_init(&link->next_ticket, NULL);
     return link;
 }
 
-/* ---- turns and death --------------------------------------------------------------------------------------------- */
+/* ---- exclusion and death ----------------------------------------------------------------------------------------- */
 
-void mpiox_link_begin(mpiox_link *link)
+void mpiox_link_acquire(mpiox_link *link)
 {
     pthread_mutex_lock(&link->lock);
     const uint64_t ticket = link->tickets++;
     while (link->serving != ticket)
-        pthread_cond_wait(&link->turn, &link->lock);
-    link->turn_began = mpiox_now();
+        pthread_cond_wait(&link->next_ticket, &link->lock);
+    link->request_began = mpiox_now();
     pthread_mutex_unlock(&link->lock);
 }
 
-void mpiox_link_end_turn(mpiox_link *link)
+void mpiox_link_release(mpiox_link *link)
 {
     pthread_mutex_lock(&link->lock);
     link->serving++;
-    link->turn_began = 0;
+    link->request_began = 0;
     if (link->serving != link->tickets)
-        pthread_cond_broadcast(&link->turn);
+        pthread_cond_broadcast(&link->next_ticket);
     pthread_mutex_unlock(&link->lock);
 }
 
@@ -45,8 +45,8 @@ int mpiox_link_fail(mpiox_link *link)
 {
     if (atomic_exchange(&link->alive, false)) {
         shutdown(link->stream.fd, SHUT_RDWR);
-        if (link->heart >= 0)
-            shutdown(link->heart, SHUT_RDWR);
+        if (link->heartbeat >= 0)
+            shutdown(link->heartbeat, SHUT_RDWR);
     }
     return MPIOX_E_UNSUPPORTED;
 }

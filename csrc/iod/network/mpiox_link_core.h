@@ -2,7 +2,7 @@
  * mpiox_link_core.h - the inside of a link: one request at a time, the views that the delegate knows; only
  * csrc/iod/network includes it.
  *
- * Turns.  Several threads use a link. A request, from its first message to its last answer, has the connection for
+ * Threads. Several threads use a link. A request, from its first message to its last answer, has the connection for
  *         itself; threads are served in the order in which they came.
  * Death.  What fails on the connection ends the link: `alive` turns false for ever, both sockets are shut down, so
  *         that whoever waits on them goes on at once.
@@ -40,20 +40,20 @@ typedef struct mpiox_link_batch { /* collected writes: a message being made, or 
 
 typedef struct mpiox_link {
     mpiox_link_stream stream;
-    int heart; /* socket of the heartbeats, or -1 */
-    pthread_t heart_thread;
-    bool has_heart;
+    int heartbeat; /* socket of the heartbeats, or -1 */
+    pthread_t heartbeat_thread;
+    bool has_heartbeat;
     atomic_bool alive;
     int64_t page_bytes; /* of the delegate */
     uint8_t session[MPIOX_HANDSHAKE_KEY];
 
     pthread_mutex_t lock;
-    pthread_cond_t turn;
+    pthread_cond_t next_ticket;
     uint64_t tickets, serving;
-    double turn_began;   /* seconds of the monotonic clock, or when bytes were seen to pass; 0: nobody has the turn */
-    uint64_t seen_moves; /* of the stream, under the lock */
+    double request_began; /* seconds of the monotonic clock, or when bytes were seen to pass; 0: nobody has the link */
+    uint64_t seen_moves;  /* of the stream, under the lock */
 
-    /* With the turn: */
+    /* With the link acquired: */
     uint32_t number; /* of the last request that is answered */
     uint32_t epoch;  /* of writes */
     uint64_t openings;
@@ -69,13 +69,13 @@ typedef struct mpiox_link {
     mpiox_error stuck_error;
 } mpiox_link;
 
-mpiox_link *mpiox_link_new(void);        /* without sockets, not alive; NULL: no memory */
-void mpiox_link_begin(mpiox_link *link); /* the caller's turn */
-void mpiox_link_end_turn(mpiox_link *link);
+mpiox_link *mpiox_link_new(void);          /* without sockets, not alive; NULL: no memory */
+void mpiox_link_acquire(mpiox_link *link); /* in the order of arrival */
+void mpiox_link_release(mpiox_link *link);
 /* The connection is lost, or the peer does not keep to the format. Any thread. Returns MPIOX_E_UNSUPPORTED. */
 int mpiox_link_fail(mpiox_link *link);
 
-/* The following with the turn. Each gives 0 or MPIOX_E_UNSUPPORTED, after mpiox_link_fail(). */
+/* The following with the link acquired. Each gives 0 or MPIOX_E_UNSUPPORTED, after mpiox_link_fail(). */
 
 /* Make a head ready to be sent. answered: it gets a number. The caller sends it and its body. */
 int mpiox_link_start(mpiox_link *link, mpiox_link_message *head, bool answered);

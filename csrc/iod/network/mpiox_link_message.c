@@ -83,11 +83,12 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     case MPIOX_OP_AHEAD_ONLY:
         fine = fine && is_ahead_fine(call);
         break;
-    case MPIOX_OP_GIVE:
+    case MPIOX_OP_MIGRATE:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
-               is_within(arg[2], MPIOX_GIVE_BEGIN, MPIOX_GIVE_REPAIR) && is_within(arg[3], 0, MPIOX_VERSION_NEVER);
+               is_within(arg[2], MPIOX_MIGRATE_BEGIN, MPIOX_MIGRATE_REPAIR) &&
+               is_within(arg[3], 0, MPIOX_VERSION_NEVER);
         break;
-    case MPIOX_OP_ADOPT:
+    case MPIOX_OP_COMMIT:
         fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 1, MPIOX_VERSION_NEVER);
         break;
     case MPIOX_OP_OWNER:
@@ -98,7 +99,7 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     case MPIOX_OP_CLOSE:
     case MPIOX_OP_PING:
         break;
-    default: /* PAGE leaves a frame held, DETACH is the connection's own */
+    default: /* PAGE leaves a frame pinned, DETACH is the connection's own */
         fine = false;
     }
     return fine ? MPIOX_OK : MPIOX_E_CORRUPT;

@@ -60,9 +60,6 @@ typedef struct mpiox_link_message {
     int64_t arg[5];
 } mpiox_link_message;
 
-/* Kinds of the handshake's wish. A HEART's token is that of the connection that it stands for. */
-enum { MPIOX_LINK_DATA = 1, MPIOX_LINK_HEART = 2 };
-
 typedef struct mpiox_link_record { /* an access, or a part of one */
     int32_t file;
     int16_t view, filter; /* numbers; view -1: contiguous */

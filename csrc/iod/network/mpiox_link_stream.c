@@ -2,8 +2,6 @@
 #include "mpiox_link_stream.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -199,25 +197,4 @@ int mpiox_link_stream_write_within(mpiox_link_stream *stream, struct iovec *iov,
             break;
     }
     return MPIOX_OK;
-}
-
-/* ---- options ----------------------------------------------------------------------------------------------------- */
-
-static void set_option(int fd, int level, int name, int value)
-{
-    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement only */
-}
-
-void mpiox_link_stream_tune(int fd)
-{
-    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 5);
-}
-
-void mpiox_link_stream_limit(int fd, double seconds)
-{
-    set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)(seconds * 1e3));
 }

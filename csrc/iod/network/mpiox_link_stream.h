@@ -43,9 +43,4 @@ int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int co
 /* The same, but give up when nothing moves for so many ms: iov then says what is left. 0 also in that case. */
 int mpiox_link_stream_write_within(mpiox_link_stream *stream, struct iovec *iov, int count, int ms);
 
-/* The options of every connection: nothing is delayed, a vanished host is found out. And for heartbeats: all data must
- * be acknowledged by the other host within so many seconds. */
-void mpiox_link_stream_tune(int fd);
-void mpiox_link_stream_limit(int fd, double seconds);
-
 #endif

@@ -17,7 +17,7 @@
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"
-#include "mpiox_schedule_ripe.h"
+#include "mpiox_schedule_eligible.h"
 
 static const uint32_t none = MPIOX_SCHEDULE_NONE;
 
@@ -62,14 +62,14 @@ static uint32_t go_on(mpiox_schedule *schedule, const mpiox_schedule_lane *lane,
     return head;
 }
 
-/* A look at a file: its first request, if it may be served now. *unripe: it is too large for its quantum so far. */
-static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_t now, bool hurry, bool *unripe)
+/* A look at a file: its first request, if it may be served now. *ineligible: it is too large for its quantum so far. */
+static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_t now, bool hurry, bool *ineligible)
 {
     const uint32_t head = mpiox_schedule_lane_lowest(schedule, lane);
     const mpiox_schedule_entry *at = &schedule->entries[head];
     lane->passes++;
-    if (!mpiox_schedule_is_ripe(schedule, at)) {
-        *unripe = true;
+    if (!mpiox_schedule_is_eligible(schedule, at)) {
+        *ineligible = true;
         return none;
     }
     if (is_ahead(schedule, lane, at, hurry)) {
@@ -81,14 +81,14 @@ static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_
 }
 
 /* One look at every file that does not wait. */
-static uint32_t look_round(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until, bool *unripe)
+static uint32_t look_round(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until, bool *ineligible)
 {
     uint32_t best = none;
     for (int32_t i = 0; i < schedule->lane_count; i++) {
         mpiox_schedule_lane *lane = &schedule->lanes[i];
         if (lane->ready.count == 0)
             continue;
-        const uint32_t head = hurry || now >= lane->wait_until ? look(schedule, lane, now, hurry, unripe) : none;
+        const uint32_t head = hurry || now >= lane->wait_until ? look(schedule, lane, now, hurry, ineligible) : none;
         if (head != none && (best == none || schedule->entries[head].number < schedule->entries[best].number))
             best = head;
         else if (now < lane->wait_until && lane->wait_until < *until)
@@ -100,13 +100,13 @@ static uint32_t look_round(mpiox_schedule *schedule, int64_t now, bool hurry, in
 static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)
 {
     uint32_t head = go_on(schedule, &schedule->lanes[schedule->turn], hurry);
-    bool unripe = true;
+    bool ineligible = true;
     if (head != none)
         return head;
     end_turn(schedule, &schedule->lanes[schedule->turn]);
-    while (head == none && unripe) { /* ends: quanta double, sizes do not */
-        unripe = false;
-        head = look_round(schedule, now, hurry, until, &unripe);
+    while (head == none && ineligible) { /* ends: quanta double, sizes do not */
+        ineligible = false;
+        head = look_round(schedule, now, hurry, until, &ineligible);
     }
     if (head != none) {
         schedule->turn = schedule->entries[head].lane;

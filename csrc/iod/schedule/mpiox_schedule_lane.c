@@ -21,7 +21,7 @@ static int64_t key_of(const mpiox_schedule *schedule, const mpiox_schedule_reque
         return (int64_t)(2 * (uint64_t)request->file + request->write);
     case MPIOX_LANES_FLOW:
         return request->flow;
-    case MPIOX_LANES_SERVER:
+    case MPIOX_LANES_TARGET:
         return request->server;
     default:
         return 0;

@@ -14,14 +14,14 @@
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"
-#include "mpiox_schedule_ripe.h"
+#include "mpiox_schedule_eligible.h"
 #include "mpiox_schedule_tree.h"
 
 static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane)
 {
     uint32_t entry = mpiox_schedule_lane_lowest(schedule, lane);
     lane->passes++;
-    while (entry != MPIOX_SCHEDULE_NONE && !mpiox_schedule_is_ripe(schedule, &schedule->entries[entry]))
+    while (entry != MPIOX_SCHEDULE_NONE && !mpiox_schedule_is_eligible(schedule, &schedule->entries[entry]))
         entry = mpiox_schedule_tree_next(schedule, entry);
     return entry;
 }
@@ -35,7 +35,7 @@ static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t 
         schedule->turn = mpiox_schedule_lane_next(schedule, schedule->turn);
         found = look(schedule, &schedule->lanes[schedule->turn]);
     } while (found == MPIOX_SCHEDULE_NONE);
-    schedule->allowance = mpiox_schedule_ripe_quantum(schedule, &schedule->entries[found]);
+    schedule->allowance = mpiox_schedule_eligible_quantum(schedule, &schedule->entries[found]);
     return found;
 }
 

@@ -54,7 +54,7 @@ typedef struct mpiox_schedule_lane {
     double finish;       /* wfq: of its last request */
 } mpiox_schedule_lane;
 
-enum mpiox_schedule_lanes { MPIOX_LANES_ONE, MPIOX_LANES_STREAM, MPIOX_LANES_FLOW, MPIOX_LANES_SERVER };
+enum mpiox_schedule_lanes { MPIOX_LANES_ONE, MPIOX_LANES_STREAM, MPIOX_LANES_FLOW, MPIOX_LANES_TARGET };
 
 enum mpiox_schedule_join {                  /* which requests that continue another one may join its batch */
                            MPIOX_JOIN_NEXT, /* that which has waited longest of all */

@@ -71,7 +71,7 @@ static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t 
 const mpiox_schedule_policy mpiox_schedule_twins = {
     .name = "twins",
     .source = "Bez et al., TWINS: Server Access Coordination in the I/O Forwarding Layer, Euromicro PDP 2017",
-    .lanes = MPIOX_LANES_SERVER,
+    .lanes = MPIOX_LANES_TARGET,
     .join = MPIOX_JOIN_LANE,
     .pick = pick,
 };

@@ -2,14 +2,14 @@
  * mpiox_server.h - a delegate: serves the page cache of its segment, and moves pages between it and the file system.
  *
  *   mpiox_server_run.c       creating, running, ending; the service thread and the I/O threads
- *   mpiox_server_files.c     the records of the files, their descriptors, fences
+ *   mpiox_server_files.c     the records of the files, their descriptors, flush barriers
  *   mpiox_server_pages.c     requests for pages: those that wait for a frame, and reading ahead
  *   mpiox_server_evict.c     a frame for a page: free ones, eviction (2Q: Johnson and Shasha, VLDB 1994), patience
  *   mpiox_server_flush.c     I/O threads: dirty pages to the file, in file order, neighbours merged
  *   mpiox_server_fill.c      I/O threads: pages from the file, on demand and ahead
  *   mpiox_server_order.c     I/O threads: what is next, where a scheduler says so
  *   mpiox_server_share.c     who gets the next frame, under weighted fair queueing
- *   mpiox_server_alone.c     exclusive use of a frame, also when a client that held it has died
+ *   mpiox_server_alone.c     exclusive use of a frame, also when a client that had it pinned has died
  *   mpiox_server_replica.c   copies of other delegates' pages
  *   mpiox_server_state.c     what these share: lists of frames, queues, the work that waits
  *

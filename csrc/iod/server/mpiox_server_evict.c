@@ -128,7 +128,7 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     info->frequent = false;
     info->tries = 0;
     info->marked = false;
-    info->held_since = 0;
+    info->pinned_since = 0;
     mpiox_server_satisfy(server, frame, UINT8_MAX);
     mpiox_server_reside(server, frame, MPIOX_FREE);
 }
@@ -254,19 +254,19 @@ uint32_t mpiox_server_find_room(mpiox_server *server, bool press)
     return frame;
 }
 
-void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool hold)
+void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool pin)
 {
     mpiox_frame_info *info = &server->info[frame];
     const int32_t few = server->cache.frame_count / 4 - server->lists[MPIOX_FREE].count + 1;
     const mpiox_ghost *ghost = remembered(server, file, page);
     const enum mpiox_residence residence = ahead ? MPIOX_AHEAD : (ghost != NULL ? MPIOX_FREQUENT : MPIOX_RECENT);
-    mpiox_frame_insert(&server->cache, frame, file, page, hold);
+    mpiox_frame_insert(&server->cache, frame, file, page, pin);
     mpiox_server_list_append(server, &server->files[file].frames, frame);
     mpiox_server_reside(server, frame, residence);
     info->seen_writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
     info->seen_at = 0;
     info->incomplete = false;
-    if (ghost != NULL && ghost->incomplete && hold)
+    if (ghost != NULL && ghost->incomplete && pin)
         regret(server);
     if (few > 0)
         (void)age(server, few, ahead ? CLEAN_ONLY : ahead_of_need(server));
@@ -320,7 +320,7 @@ void mpiox_server_press(mpiox_server *server)
     if (server->ending || parked == 0)
         return;
     (void)age(server, parked, WRITE_COMPLETE);
-    while (lists[MPIOX_LEAVING].count < parked && lists[MPIOX_REUSABLE].count > 0) { /* held again and again */
+    while (lists[MPIOX_LEAVING].count < parked && lists[MPIOX_REUSABLE].count > 0) { /* pinned again and again */
         const uint32_t frame = lists[MPIOX_REUSABLE].first;
         mpiox_server_reside(server, frame, MPIOX_LEAVING);
         mpiox_server_want(server, frame, MPIOX_WANT_DROP);

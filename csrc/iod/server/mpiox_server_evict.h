@@ -9,8 +9,8 @@
 /* A frame without a page, to be given to mpiox_server_put_in() at once: one that is free, or reusable, or, if `press`,
  * one that can leave. NO_FRAME: none. */
 uint32_t mpiox_server_find_room(mpiox_server *server, bool press);
-/* The page comes into such a frame; it is held for a client if `hold`. */
-void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool hold);
+/* The page comes into such a frame; it is pinned for a client if `pin`. */
+void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool pin);
 /* Requests are parked: see to it that frames for them are on their way, or worth waiting for. */
 void mpiox_server_press(mpiox_server *server);
 /* Take the page of an exclusive, clean frame out: free. */

@@ -1,13 +1,15 @@
 /*
- * mpiox_server_files.c - the records of the files, their descriptors, fences.
+ * mpiox_server_files.c - the records of the files, their descriptors, flush barriers.
  *
  * Files.      The delegate opens each file itself, so that it depends on no client. The record in the segment tells
  *             clients (and survivors) all there is to know; what is here is the handle and the lists. Opening, fsync
  *             and closing may take long: I/O threads do them, as operations.
- * Fences.     A fence counts the frames that were dirty when it began. A frame is done when its dirty marks have been
+ * Flush barriers.     A flush barrier counts the frames that were dirty when it began. A frame is done when its dirty
+ *                     marks have been
  *             cleared, which needs exclusive use: all that was deposited before is in the file then. New dirty frames
- *             do not delay a fence. Discarding, dropping, closing and moving a range are fences that want something
- *             else, or more, of the frames. Up to 64 are under way side by side; requests go on meanwhile.
+ *             do not delay a flush barrier. Discarding, dropping, closing and moving a range are flush barriers that
+ *             want something else, or more, of the frames. Up to 64 are under way side by side; requests go on
+ *             meanwhile.
  * Errors.     Bytes that cannot be written are named by a deferred error of the file (offset, length) and are not dirty
  *             any more: kept, they would fill the cache for ever. The record keeps its errors until somebody takes
  *             them, also after the file is closed, until the record is needed for another file; those are then given to
@@ -40,65 +42,65 @@ static bool is_open(const mpiox_server *server, int32_t file)
     return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
 }
 
-/* ---- fences: which frames ---------------------------------------------------------------------------------------- */
+/* ---- flush barriers: which frames -------------------------------------------------------------------------------- */
 
-static bool is_meant(const mpiox_server *server, const mpiox_fence *fence, int32_t file, uint32_t frame)
+static bool is_meant(const mpiox_server *server, const mpiox_flush_barrier *barrier, int32_t file, uint32_t frame)
 {
     const int64_t page = mpiox_server_page_of(server, frame);
     const mpiox_file_record *record = record_of(server, file);
-    return page >= fence->first && page < fence->end &&
-           (fence->range < 0 || page / record->unit_pages % record->ranges == fence->range);
+    return page >= barrier->first && page < barrier->end &&
+           (barrier->range < 0 || page / record->unit_pages % record->ranges == barrier->range);
 }
 
-/* Begin with one frame. A clean one that nobody holds can be dropped at once. */
-static void begin_frame(mpiox_server *server, mpiox_fence *fence, uint32_t frame)
+/* Begin with one frame. A clean one that nobody has pinned can be dropped at once. */
+static void begin_frame(mpiox_server *server, mpiox_flush_barrier *barrier, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
     const bool idle = !info->busy && info->wants == 0;
-    uint8_t wants = fence->cut >= 0 ? MPIOX_WANT_CUT : MPIOX_WANT_FLUSH;
-    if (fence->drop)
+    uint8_t wants = barrier->cut >= 0 ? MPIOX_WANT_CUT : MPIOX_WANT_FLUSH;
+    if (barrier->drop)
         wants |= MPIOX_WANT_DROP;
-    else if (fence->cut < 0 && mpiox_server_dirty_of(server, frame) == 0)
+    else if (barrier->cut < 0 && mpiox_server_dirty_of(server, frame) == 0)
         return;
-    if (fence->drop && idle && mpiox_frame_try_exclusive(&server->cache, frame)) {
+    if (barrier->drop && idle && mpiox_frame_try_exclusive(&server->cache, frame)) {
         if (mpiox_server_dirty_of(server, frame) == 0) {
             mpiox_server_drop_page(server, frame);
             return;
         }
         mpiox_frame_end_exclusive(&server->cache, frame);
     }
-    fence->pending++;
-    info->fences |= UINT64_C(1) << (fence - server->fences);
+    barrier->pending++;
+    info->flush_barriers |= UINT64_C(1) << (barrier - server->flush_barriers);
     mpiox_server_want(server, frame, wants);
-    if (fence->cut < 0)
+    if (barrier->cut < 0)
         atomic_fetch_or(&server->cache.frames[frame].flags, MPIOX_FRAME_URGENT);
 }
 
-static void begin_file(mpiox_server *server, mpiox_fence *fence, int32_t file)
+static void begin_file(mpiox_server *server, mpiox_flush_barrier *barrier, int32_t file)
 {
     uint32_t next;
     for (uint32_t frame = server->files[file].frames.first; frame != MPIOX_CACHE_NO_FRAME; frame = next) {
         next = server->info[frame].links[MPIOX_LINK_FILE].next;
-        if (is_meant(server, fence, file, frame))
-            begin_frame(server, fence, frame);
+        if (is_meant(server, barrier, file, frame))
+            begin_frame(server, barrier, frame);
     }
 }
 
-static void begin_frames(mpiox_server *server, mpiox_fence *fence)
+static void begin_frames(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
-    if (fence->file >= 0)
-        begin_file(server, fence, fence->file);
-    for (int32_t file = 0; fence->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
+    if (barrier->file >= 0)
+        begin_file(server, barrier, barrier->file);
+    for (int32_t file = 0; barrier->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
         if (is_open(server, file))
-            begin_file(server, fence, file);
+            begin_file(server, barrier, file);
     }
 }
 
-/* ---- fences: their end ------------------------------------------------------------------------------------------- */
+/* ---- flush barriers: their end ----------------------------------------------------------------------------------- */
 
-static uint32_t operation_of(const mpiox_server *server, const mpiox_fence *fence)
+static uint32_t operation_of(const mpiox_server *server, const mpiox_flush_barrier *barrier)
 {
-    return server->cache.ring->slots + (uint32_t)(fence - server->fences);
+    return server->cache.ring->slots + (uint32_t)(barrier - server->flush_barriers);
 }
 
 /* Errors that nobody took, before a record is used for another file. */
@@ -118,83 +120,84 @@ static void lose_errors(mpiox_server *server, int32_t file)
     server->lost_count += more;
 }
 
-/* The last opener is gone and no page is left: the record is free, the handles are the fence's to close. */
-static void release_file(mpiox_server *server, mpiox_fence *fence)
+/* The last opener is gone and no page is left: the record is free, the handles are the flush barrier's to close. */
+static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
-    mpiox_server_file *file = &server->files[fence->file];
-    fence->handles[0] = file->storage;
-    memcpy(&fence->handles[1], file->retired, sizeof file->retired);
+    mpiox_server_file *file = &server->files[barrier->file];
+    barrier->handles[0] = file->storage;
+    memcpy(&barrier->handles[1], file->retired, sizeof file->retired);
     memset(file->retired, 0, sizeof file->retired);
     file->storage = NULL;
-    fence->closing = false;
-    atomic_store(&record_of(server, fence->file)->openers, 0);
+    barrier->closing = false;
+    atomic_store(&record_of(server, barrier->file)->openers, 0);
 }
 
-/* All frames are done: the next step. True: the fence has ended. */
-static bool advance(mpiox_server *server, mpiox_fence *fence)
+/* All frames are done: the next step. True: the flush barrier has ended. */
+static bool advance(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
-    while (fence->closing && fence->pending == 0) {
-        mpiox_file_record *record = record_of(server, fence->file);
+    while (barrier->closing && barrier->pending == 0) {
+        mpiox_file_record *record = record_of(server, barrier->file);
         if (atomic_load(&record->openers) > 1) {
             atomic_fetch_sub(&record->openers, 1);
-            fence->closing = false;
-        } else if (server->files[fence->file].syncing > 0) {
+            barrier->closing = false;
+        } else if (server->files[barrier->file].syncing > 0) {
             return false; /* the end of that fsync goes on here */
-        } else if (server->files[fence->file].frames.count == 0) {
-            release_file(server, fence);
+        } else if (server->files[barrier->file].frames.count == 0) {
+            release_file(server, barrier);
         } else { /* pages that came meanwhile */
-            fence->drop = true;
-            begin_frames(server, fence);
+            barrier->drop = true;
+            begin_frames(server, barrier);
         }
     }
-    if (fence->pending > 0)
+    if (barrier->pending > 0)
         return false;
-    if (fence->stable || fence->handles[0] != NULL) {
-        if (fence->stable)
-            server->files[fence->file].syncing++;
-        mpiox_server_add_operation(server, operation_of(server, fence));
+    if (barrier->stable || barrier->handles[0] != NULL) {
+        if (barrier->stable)
+            server->files[barrier->file].syncing++;
+        mpiox_server_add_operation(server, operation_of(server, barrier));
         return false;
     }
-    fence->used = false;
-    server->fences_used--;
-    if (fence->done != NULL)
-        mpiox_word_set(fence->done, 1);
-    if (fence->slot != NULL) {
-        if (fence->slot->op == MPIOX_OP_ADOPT)
-            mpiox_server_end_adopting(server, fence->slot);
-        fence->slot->error = fence->error;
-        answer(server, fence->slot, fence->error.code);
+    barrier->used = false;
+    server->barriers_used--;
+    if (barrier->done != NULL)
+        mpiox_futex_set(barrier->done, 1);
+    if (barrier->slot != NULL) {
+        if (barrier->slot->op == MPIOX_OP_COMMIT)
+            mpiox_server_end_commit(server, barrier->slot);
+        barrier->slot->error = barrier->error;
+        answer(server, barrier->slot, barrier->error.code);
     }
     return true;
 }
 
-static void begin_fence(mpiox_server *server, mpiox_fence *fence, const mpiox_fence *what)
+static void begin_barrier(mpiox_server *server, mpiox_flush_barrier *barrier, const mpiox_flush_barrier *what)
 {
-    *fence = *what;
-    fence->used = true;
-    server->fences_used++;
-    begin_frames(server, fence);
-    (void)advance(server, fence);
+    *barrier = *what;
+    barrier->used = true;
+    server->barriers_used++;
+    begin_frames(server, barrier);
+    (void)advance(server, barrier);
 }
 
-static mpiox_fence *free_fence(mpiox_server *server)
+static mpiox_flush_barrier *free_barrier(mpiox_server *server)
 {
-    for (int i = 0; i < MPIOX_FENCES; i++) {
-        if (!server->fences[i].used)
-            return &server->fences[i];
+    for (int i = 0; i < MPIOX_FLUSH_BARRIERS; i++) {
+        if (!server->flush_barriers[i].used)
+            return &server->flush_barriers[i];
     }
     return NULL;
 }
 
 static bool is_move(const mpiox_slot *slot)
 {
-    return slot->op == MPIOX_OP_GIVE || slot->op == MPIOX_OP_ADOPT;
+    return slot->op == MPIOX_OP_MIGRATE || slot->op == MPIOX_OP_COMMIT;
 }
 
 /* What a request asks for. False: it is not legal. */
-static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_fence *out)
+static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flush_barrier *out)
 {
-    *out = (mpiox_fence){.file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
+    *out = (mpiox_flush_barrier){
+        .file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
     if (!is_open(server, slot->file))
         return false;
     if (is_move(slot)) {
@@ -226,38 +229,39 @@ static void lower_end(const mpiox_server *server, int32_t file, int64_t end)
     }
 }
 
-void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot)
+void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
 {
-    mpiox_fence what, *fence = free_fence(server);
+    mpiox_flush_barrier what, *barrier = free_barrier(server);
     int result;
     if (!read_request(server, slot, &what)) {
         answer(server, slot, MPIOX_E_ARG);
         return;
     }
-    if (is_move(slot) && (result = mpiox_server_judge_move(server, slot)) != MPIOX_MOVE_FENCE) {
+    if (is_move(slot) && (result = mpiox_server_judge_migration(server, slot)) != MPIOX_MIGRATE_BARRIER) {
         answer(server, slot, result);
         return;
     }
-    if (fence == NULL) {
+    if (barrier == NULL) {
         mpiox_server_requests_append(server, &server->fencing, slot);
         return;
     }
     if (is_move(slot))
-        mpiox_server_begin_move(server, slot);
-    MPIOX_COUNT(server, fences, 1);
+        mpiox_server_begin_migration(server, slot);
+    MPIOX_COUNT(server, flush_barriers, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
-    begin_fence(server, fence, &what);
+    begin_barrier(server, barrier, &what);
     mpiox_server_serve_parked(server);
 }
 
-bool mpiox_server_empty(mpiox_server *server, mpiox_word *done)
+bool mpiox_server_empty(mpiox_server *server, mpiox_futex *done)
 {
-    mpiox_fence *fence = free_fence(server);
-    if (fence == NULL)
+    mpiox_flush_barrier *barrier = free_barrier(server);
+    if (barrier == NULL)
         return false;
-    begin_fence(server, fence,
-                &(mpiox_fence){.file = -1, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .done = done});
+    begin_barrier(
+        server, barrier,
+        &(mpiox_flush_barrier){.file = -1, .range = -1, .end = INT64_MAX, .cut = -1, .drop = true, .done = done});
     return true;
 }
 
@@ -265,48 +269,49 @@ void mpiox_server_flush_after_death(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
         const int32_t file = mpiox_server_file_of(server, frame);
-        const uint32_t holds = atomic_load(&server->cache.frames[frame].holds) & ~MPIOX_FRAME_EXCLUSIVE;
+        const uint32_t pins = atomic_load(&server->cache.frames[frame].pins) & ~MPIOX_FRAME_EXCLUSIVE;
         if (file < 0 || mpiox_server_is_replica(server, file))
             continue;
-        if (holds > 0 && !server->info[frame].suspect) {
+        if (pins > 0 && !server->info[frame].suspect) {
             server->info[frame].suspect = true;
             server->suspects++;
         }
-        if (holds > 0 || mpiox_server_dirty_of(server, frame) > 0)
+        if (pins > 0 || mpiox_server_dirty_of(server, frame) > 0)
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     }
     if (server->suspects == 0)
         atomic_store(&server->dead, 0);
 }
 
-static void advance_and_next(mpiox_server *server, mpiox_fence *fence)
+static void advance_and_next(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
     mpiox_slot *slot;
-    if (advance(server, fence) && (slot = mpiox_server_requests_take(server, &server->fencing)) != NULL)
-        mpiox_server_ask_fence(server, slot);
+    if (advance(server, barrier) && (slot = mpiox_server_requests_take(server, &server->fencing)) != NULL)
+        mpiox_server_ask_flush_barrier(server, slot);
 }
 
-void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame, uint64_t fences)
+void mpiox_server_pass_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers)
 {
-    fences &= server->info[frame].fences;
-    server->info[frame].fences &= ~fences;
-    if (server->info[frame].fences == 0)
+    flush_barriers &= server->info[frame].flush_barriers;
+    server->info[frame].flush_barriers &= ~flush_barriers;
+    if (server->info[frame].flush_barriers == 0)
         atomic_fetch_and(&server->cache.frames[frame].flags, ~(uint32_t)MPIOX_FRAME_URGENT);
-    while (fences != 0) {
-        mpiox_fence *fence = &server->fences[__builtin_ctzll(fences)];
-        fences &= fences - 1;
-        if (--fence->pending == 0)
-            advance_and_next(server, fence);
+    while (flush_barriers != 0) {
+        mpiox_flush_barrier *barrier = &server->flush_barriers[__builtin_ctzll(flush_barriers)];
+        flush_barriers &= flush_barriers - 1;
+        if (--barrier->pending == 0)
+            advance_and_next(server, barrier);
     }
 }
 
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame)
 {
     int64_t cut = INT64_MAX;
-    for (uint64_t fences = server->info[frame].fences; fences != 0; fences &= fences - 1) {
-        const mpiox_fence *fence = &server->fences[__builtin_ctzll(fences)];
-        if (fence->cut >= 0 && fence->cut < cut)
-            cut = fence->cut;
+    for (uint64_t flush_barriers = server->info[frame].flush_barriers; flush_barriers != 0;
+         flush_barriers &= flush_barriers - 1) {
+        const mpiox_flush_barrier *barrier = &server->flush_barriers[__builtin_ctzll(flush_barriers)];
+        if (barrier->cut >= 0 && barrier->cut < cut)
+            cut = barrier->cut;
     }
     return cut;
 }
@@ -470,22 +475,22 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
 static void end_sync(mpiox_server *server, int32_t file)
 {
     server->files[file].syncing--;
-    for (int i = 0; i < MPIOX_FENCES; i++) {
-        mpiox_fence *other = &server->fences[i];
+    for (int i = 0; i < MPIOX_FLUSH_BARRIERS; i++) {
+        mpiox_flush_barrier *other = &server->flush_barriers[i];
         if (other->used && other->closing && other->file == file && other->pending == 0)
             advance_and_next(server, other);
     }
 }
 
-static void sync_or_close(mpiox_server *server, mpiox_fence *fence)
+static void sync_or_close(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
-    const int32_t file = fence->file;
-    const bool stable = fence->stable;
+    const int32_t file = barrier->file;
+    const bool stable = barrier->stable;
     mpiox_storage *handles[1 + MPIOX_RETIRED];
     mpiox_storage *storage = stable ? server->files[file].storage : NULL;
     mpiox_error error = {.code = MPIOX_OK};
     int code = MPIOX_OK;
-    memcpy(handles, fence->handles, sizeof handles);
+    memcpy(handles, barrier->handles, sizeof handles);
     pthread_mutex_unlock(&server->lock);
     if (storage != NULL)
         code = mpiox_storage_sync(storage, &error);
@@ -495,21 +500,22 @@ static void sync_or_close(mpiox_server *server, mpiox_fence *fence)
     }
     pthread_mutex_lock(&server->lock);
     if (code != MPIOX_OK) {
-        fence->error = error;
+        barrier->error = error;
         MPIOX_COUNT(server, errors, 1);
     }
     if (stable)
-        fence->stable = false;
+        barrier->stable = false;
     else
-        memset(fence->handles, 0, sizeof fence->handles);
-    advance_and_next(server, fence);
+        memset(barrier->handles, 0, sizeof barrier->handles);
+    advance_and_next(server, barrier);
     if (stable)
         end_sync(server, file);
 }
 
 void mpiox_server_operate(mpiox_server *server)
 {
-    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FENCES, slots = server->cache.ring->slots;
+    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FLUSH_BARRIERS,
+                   slots = server->cache.ring->slots;
     const uint32_t operation = server->operations[server->operations_head];
     server->operations_head = (server->operations_head + 1) % size;
     server->operations_count--;
@@ -517,7 +523,7 @@ void mpiox_server_operate(mpiox_server *server)
         open_file(server,
                   (mpiox_slot *)(void *)((char *)server->cache.ring + server->cache.ring->slots_at) + operation);
     else
-        sync_or_close(server, &server->fences[operation - slots]);
+        sync_or_close(server, &server->flush_barriers[operation - slots]);
 }
 
 void mpiox_server_close_files(mpiox_server *server, bool collect)

@@ -1,21 +1,23 @@
 /*
- * mpiox_server_files.h - files, fences, and what is asked about whole files. Private to csrc/iod/server; with the lock
- * unless said otherwise.
+ * mpiox_server_files.h - files, flush barriers, and what is asked about whole files. Private to csrc/iod/server; with
+ * the lock unless said otherwise.
  */
 #ifndef MPIOX_SERVER_FILES_H
 #define MPIOX_SERVER_FILES_H
 
 #include "mpiox_server_state.h"
 
-/* MPIOX_OP_CLOSE, _FLUSH, _DISCARD, _GIVE, _ADOPT: begin the fence, or leave it waiting for one of the MPIOX_FENCES. */
-void mpiox_server_ask_fence(mpiox_server *server, mpiox_slot *slot);
-/* Flush and drop everything; *done is set to 1. False: no fence is free now. */
-bool mpiox_server_empty(mpiox_server *server, mpiox_word *done);
-/* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they held. */
+/* MPIOX_OP_CLOSE, _FLUSH, _DISCARD, _MIGRATE, _COMMIT: begin the flush barrier, or leave it waiting for one of the
+ * MPIOX_FLUSH_BARRIERS. */
+void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot);
+/* Flush and drop everything; *done is set to 1. False: no flush barrier is free now. */
+bool mpiox_server_empty(mpiox_server *server, mpiox_futex *done);
+/* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they have
+ * pinned. */
 void mpiox_server_flush_after_death(mpiox_server *server);
-/* What those of these fences that wait for the frame wanted of it is done. */
-void mpiox_server_pass_fences(mpiox_server *server, uint32_t frame, uint64_t fences);
-/* The lowest byte from which on a fence that waits for this frame discards. */
+/* What those of these flush barriers that wait for the frame wanted of it is done. */
+void mpiox_server_pass_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers);
+/* The lowest byte from which on a flush barrier that waits for this frame discards. */
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame);
 /* Carry out an operation of server->operations that is the first; the lock is given back meanwhile. */
 void mpiox_server_operate(mpiox_server *server);

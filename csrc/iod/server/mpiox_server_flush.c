@@ -21,7 +21,7 @@
 #include "mpiox_server_pages.h"
 
 static const int64_t most_bytes = INT64_C(16) << 20;
-static const uint64_t all_fences = ~UINT64_C(0);
+static const uint64_t all_barriers = ~UINT64_C(0);
 
 enum { CLEARED, CHANGED, HELD }; /* outcome of a frame; but for HELD it is in exclusive use */
 
@@ -178,7 +178,8 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
 static bool is_needed(const mpiox_server *server, uint32_t frame)
 {
     const mpiox_frame_info *info = &server->info[frame];
-    return info->fences != 0 || info->suspect || info->wants & MPIOX_WANT_DROP || info->residence == MPIOX_LEAVING;
+    return info->flush_barriers != 0 || info->suspect || info->wants & MPIOX_WANT_DROP ||
+           info->residence == MPIOX_LEAVING;
 }
 
 /* Pages that are never read are of no more use once they are written whole. */
@@ -206,19 +207,19 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
         if (cleared)
             mpiox_server_offer(server, frame);
     }
-    /* What was deposited before a fence that began before the writing was written even if a client holds the frame for
-     * ever. Later fences, and dropping, must wait. */
+    /* What was deposited before a flush barrier that began before the writing was written even if a client holds the
+     * frame for ever. Later flush barriers, and dropping, must wait. */
     if (cleared)
-        mpiox_server_pass_fences(server, frame, all_fences);
+        mpiox_server_pass_flush_barriers(server, frame, all_barriers);
     else if (io->outcome[i] == HELD && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT)))
-        mpiox_server_pass_fences(server, frame, io->fences[i]);
+        mpiox_server_pass_flush_barriers(server, frame, io->flush_barriers[i]);
     mpiox_server_put_down(server, frame);
     mpiox_server_serve_waiting(server, frame);
 }
 
 /* ---- discarding -------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a page from a fence's cut on are dropped; dirty ones before it are written. */
+/* Bytes of a page from a flush barrier's cut on are dropped; dirty ones before it are written. */
 static void cut(mpiox_server *server, mpiox_io *io)
 {
     const uint32_t frame = io->frames[0];
@@ -243,9 +244,9 @@ static void cut(mpiox_server *server, mpiox_io *io)
         mpiox_server_drop_page(server, frame);
     else if (alone)
         mpiox_frame_end_exclusive(&server->cache, frame);
-    if (dropped || (alone && mpiox_server_cut_of(server, frame) == cut_at)) { /* else another fence cuts more */
+    if (dropped || (alone && mpiox_server_cut_of(server, frame) == cut_at)) { /* else another flush barrier cuts more */
         mpiox_server_satisfy(server, frame, MPIOX_WANT_CUT | MPIOX_WANT_FLUSH);
-        mpiox_server_pass_fences(server, frame, all_fences);
+        mpiox_server_pass_flush_barriers(server, frame, all_barriers);
         if (!dropped)
             mpiox_server_offer(server, frame);
     }
@@ -299,7 +300,7 @@ static void flush(mpiox_server *server, mpiox_io *io)
     int64_t pieces = 0;
     for (int i = 0; i < io->count; i++) {
         needed[i] = is_needed(server, io->frames[i]);
-        io->fences[i] = server->info[io->frames[i]].fences;
+        io->flush_barriers[i] = server->info[io->frames[i]].flush_barriers;
     }
     pthread_mutex_unlock(&server->lock);
     for (int i = 0; i < io->count; i++) {

@@ -8,8 +8,8 @@
  *             the built-in order, which are kept too. A batch that it gives out is carried out like a run of pages that
  *             these would have given. A page that is to be cut off is carried out alone, and those behind it in its
  *             batch wait again.
- * Guarantees. Whatever the order, a page is worked on by one thread, and fences wait for their pages: no order of pages
- *             can change what is in the file.
+ * Guarantees. Whatever the order, a page is worked on by one thread, and flush barriers wait for their pages: no order
+ *             of pages can change what is in the file.
  */
 #include "mpiox_server_order.h"
 

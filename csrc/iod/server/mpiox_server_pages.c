@@ -9,7 +9,7 @@
  *             Pages that clients name as likely to be read next are read ahead, in frames that are free or reusable, at
  *             most half of all. How useful that was before decides how many: all that a client names, half of them, or
  *             none but for a trial now and then.
- * Guarantees. The answer holds the frame for the client, so that it can be taken away only after the client's access:
+ * Guarantees. The answer pins the frame for the client, so that it can be taken away only after the client's access:
  *             each answer is progress, also with one frame. For every parked request a frame is on its way, or worth
  *             waiting for (mpiox_server_evict.c).
  */
@@ -58,19 +58,19 @@ static void answer(mpiox_server *server, mpiox_slot *slot, int result)
     mpiox_ring_answer(slot, result);
 }
 
-static void answer_held(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
+static void answer_pinned(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
     slot->frame = frame;
     answer(server, slot, MPIOX_OK);
 }
 
 /* Hold a frame for a client, unless it is in exclusive use. */
-static bool hold_now(const mpiox_server *server, uint32_t frame)
+static bool pin_now(const mpiox_server *server, uint32_t frame)
 {
-    _Atomic uint32_t *holds = &server->cache.frames[frame].holds;
-    uint32_t seen = atomic_load(holds);
+    _Atomic uint32_t *pins = &server->cache.frames[frame].pins;
+    uint32_t seen = atomic_load(pins);
     while (!(seen & MPIOX_FRAME_EXCLUSIVE)) {
-        if (atomic_compare_exchange_weak(holds, &seen, seen + 1))
+        if (atomic_compare_exchange_weak(pins, &seen, seen + 1))
             return true;
     }
     return false;
@@ -80,8 +80,8 @@ static bool hold_now(const mpiox_server *server, uint32_t frame)
 static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
     const bool ready = slot->arg[0] == 0 || flags_of(server, frame) & MPIOX_FRAME_FILLED;
-    if (ready && hold_now(server, frame)) {
-        answer_held(server, slot, frame);
+    if (ready && pin_now(server, frame)) {
+        answer_pinned(server, slot, frame);
         return;
     }
     mpiox_server_requests_append(server, &server->info[frame].waiting, slot);
@@ -121,7 +121,7 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
             return false;
         mpiox_server_put_in(server, frame, slot->file, slot->page, false, slot->arg[0] == 0);
         if (slot->arg[0] == 0) {
-            answer_held(server, slot, frame);
+            answer_pinned(server, slot, frame);
             return true;
         }
     }

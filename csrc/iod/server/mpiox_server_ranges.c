@@ -6,7 +6,7 @@ static _Atomic int16_t *owner_of(const mpiox_server *server, const mpiox_slot *s
     return &server->cache.header->files[slot->file].owner_of[slot->arg[0]];
 }
 
-static mpiox_server_move *move_of(mpiox_server *server, const mpiox_slot *slot)
+static mpiox_server_migration *move_of(mpiox_server *server, const mpiox_slot *slot)
 {
     return &server->files[slot->file].moves[slot->arg[0]];
 }
@@ -19,14 +19,14 @@ static bool is_range(const mpiox_server *server, const mpiox_slot *slot)
 
 /* ---- taking over ------------------------------------------------------------------------------------------------- */
 
-static int judge_adopting(mpiox_server *server, mpiox_slot *slot)
+static int judge_commit(mpiox_server *server, mpiox_slot *slot)
 {
-    mpiox_server_move *move = move_of(server, slot);
+    mpiox_server_migration *move = move_of(server, slot);
     const int64_t version = slot->arg[1], stamp = slot->arg[2];
     const int owner = atomic_load(owner_of(server, slot));
     if (version < 1 || version >= MPIOX_VERSION_NEVER)
         return MPIOX_E_ARG;
-    if (version == move->adopted && stamp == move->adopted_stamp)
+    if (version == move->committed && stamp == move->committed_stamp)
         return MPIOX_OK;
     if (version <= move->version || owner == MPIOX_RANGE_MOVING || (stamp < 0 && owner != server->options.delegate)) {
         slot->arg[3] = move->version;
@@ -35,13 +35,13 @@ static int judge_adopting(mpiox_server *server, mpiox_slot *slot)
         return MPIOX_E_ARG;
     }
     if (owner != server->options.delegate)
-        return MPIOX_MOVE_FENCE;
-    move->version = move->adopted = (uint32_t)version; /* it was this delegate's all the time */
-    move->adopted_stamp = stamp;
+        return MPIOX_MIGRATE_BARRIER;
+    move->version = move->committed = (uint32_t)version; /* it was this delegate's all the time */
+    move->committed_stamp = stamp;
     return MPIOX_OK;
 }
 
-void mpiox_server_end_adopting(mpiox_server *server, const mpiox_slot *slot)
+void mpiox_server_end_commit(mpiox_server *server, const mpiox_slot *slot)
 {
     atomic_store(owner_of(server, slot), (int16_t)server->options.delegate);
     MPIOX_COUNT(server, moved_in, 1);
@@ -49,16 +49,16 @@ void mpiox_server_end_adopting(mpiox_server *server, const mpiox_slot *slot)
 
 /* ---- giving ------------------------------------------------------------------------------------------------------ */
 
-static void take_charge(const mpiox_server *server, mpiox_server_move *move, const mpiox_slot *slot)
+static void take_charge(const mpiox_server *server, mpiox_server_migration *move, const mpiox_slot *slot)
 {
     move->client = slot->client;
     move->join = mpiox_ring_join_of(&server->cache, slot->client);
 }
 
 /* The last step, by the client that is in charge. */
-static int end_giving(mpiox_server *server, const mpiox_slot *slot)
+static int end_migration(mpiox_server *server, const mpiox_slot *slot)
 {
-    const mpiox_server_move *move = move_of(server, slot);
+    const mpiox_server_migration *move = move_of(server, slot);
     if (atomic_load(owner_of(server, slot)) != MPIOX_RANGE_MOVING || move->to == server->options.delegate ||
         move->client != slot->client || move->join != mpiox_ring_join_of(&server->cache, slot->client))
         return MPIOX_E_ARG;
@@ -70,7 +70,7 @@ static int end_giving(mpiox_server *server, const mpiox_slot *slot)
 
 static int take_over(mpiox_server *server, mpiox_slot *slot)
 {
-    mpiox_server_move *move = move_of(server, slot);
+    mpiox_server_migration *move = move_of(server, slot);
     if (atomic_load(owner_of(server, slot)) != MPIOX_RANGE_MOVING || move->to == server->options.delegate ||
         move->client < 0 || move->join == mpiox_ring_join_of(&server->cache, move->client))
         return MPIOX_E_ARG;
@@ -81,44 +81,44 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
     return MPIOX_OK;
 }
 
-static int judge_giving(mpiox_server *server, mpiox_slot *slot)
+static int judge_migration(mpiox_server *server, mpiox_slot *slot)
 {
     const int64_t to = slot->arg[1];
     if (to < 0 || to >= server->options.delegates)
         return MPIOX_E_ARG;
-    if (slot->arg[2] == MPIOX_GIVE_END)
-        return end_giving(server, slot);
-    if (slot->arg[2] == MPIOX_GIVE_TAKE_OVER)
+    if (slot->arg[2] == MPIOX_MIGRATE_END)
+        return end_migration(server, slot);
+    if (slot->arg[2] == MPIOX_MIGRATE_TAKE_OVER)
         return take_over(server, slot);
-    const bool begins = slot->arg[2] == MPIOX_GIVE_BEGIN || slot->arg[2] == MPIOX_GIVE_REPAIR;
+    const bool begins = slot->arg[2] == MPIOX_MIGRATE_BEGIN || slot->arg[2] == MPIOX_MIGRATE_REPAIR;
     const bool fine = begins && to != server->options.delegate && slot->arg[3] >= 0 &&
                       slot->arg[3] < MPIOX_VERSION_NEVER && move_of(server, slot)->version + 1 < MPIOX_VERSION_NEVER &&
                       atomic_load(owner_of(server, slot)) == server->options.delegate;
-    return fine ? MPIOX_MOVE_FENCE : MPIOX_E_ARG;
+    return fine ? MPIOX_MIGRATE_BARRIER : MPIOX_E_ARG;
 }
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-int mpiox_server_judge_move(mpiox_server *server, mpiox_slot *slot)
+int mpiox_server_judge_migration(mpiox_server *server, mpiox_slot *slot)
 {
     if (!is_range(server, slot))
         return MPIOX_E_ARG;
-    return slot->op == MPIOX_OP_ADOPT ? judge_adopting(server, slot) : judge_giving(server, slot);
+    return slot->op == MPIOX_OP_COMMIT ? judge_commit(server, slot) : judge_migration(server, slot);
 }
 
-void mpiox_server_begin_move(mpiox_server *server, mpiox_slot *slot)
+void mpiox_server_begin_migration(mpiox_server *server, mpiox_slot *slot)
 {
-    mpiox_server_move *move = move_of(server, slot);
+    mpiox_server_migration *move = move_of(server, slot);
     atomic_store(owner_of(server, slot), MPIOX_RANGE_MOVING);
-    if (slot->op == MPIOX_OP_ADOPT) {
-        move->version = move->adopted = (uint32_t)slot->arg[1];
-        move->adopted_stamp = slot->arg[2];
+    if (slot->op == MPIOX_OP_COMMIT) {
+        move->version = move->committed = (uint32_t)slot->arg[1];
+        move->committed_stamp = slot->arg[2];
         move->to = (int16_t)server->options.delegate; /* its end is nobody else's */
         return;
     }
     move->version = slot->arg[3] > move->version ? (uint32_t)slot->arg[3] : move->version + 1;
     move->to = (int16_t)slot->arg[1];
-    move->stamp = server->files[slot->file].stamp * (slot->arg[2] == MPIOX_GIVE_REPAIR ? -1 : 1);
+    move->stamp = server->files[slot->file].stamp * (slot->arg[2] == MPIOX_MIGRATE_REPAIR ? -1 : 1);
     take_charge(server, move, slot);
     slot->arg[2] = move->stamp;
     slot->arg[3] = move->version;
@@ -128,7 +128,7 @@ int mpiox_server_tell_owner(mpiox_server *server, mpiox_slot *slot)
 {
     if (!is_range(server, slot))
         return MPIOX_E_ARG;
-    mpiox_server_move *move = move_of(server, slot);
+    mpiox_server_migration *move = move_of(server, slot);
     const int owner = atomic_load(owner_of(server, slot));
     if (slot->arg[2] == 1 && owner != server->options.delegate && owner != MPIOX_RANGE_MOVING)
         move->version = MPIOX_VERSION_NEVER;

@@ -1,9 +1,9 @@
 /*
  * mpiox_server_replica.h - copies of other delegates' dirty pages (files opened with MPIOX_FILE_REPLICA).
  *
- * A copy is dirty until it is discarded: only a fence that a client asks for, because the original's delegate is dead,
- * brings it to the file. It never leaves the cache for another page, and copies take half of the frames at most.
- * Private to csrc/iod/server; with the lock.
+ * A copy is dirty until it is discarded: only a flush barrier that a client asks for, because the original's delegate
+ * is dead, brings it to the file. It never leaves the cache for another page, and copies take half of the frames at
+ * most. Private to csrc/iod/server; with the lock.
  */
 #ifndef MPIOX_SERVER_REPLICA_H
 #define MPIOX_SERVER_REPLICA_H

@@ -2,9 +2,9 @@
  * mpiox_server_run.c - creating, running and ending a delegate; the service thread and the I/O threads.
  *
  * Service.    The service thread takes tokens out of the ring, looks after the clients every 100 ms, and does
- *             bookkeeping under the lock. Requests about whole files (fences) begin only after every token that was
- *             there before them has been taken out: the ring keeps no order, and a page that was named for reading
- *             ahead before a fence must not come into the cache after it.
+ *             bookkeeping under the lock. Requests about whole files (flush barriers) begin only after every token that
+ *             was there before them has been taken out: the ring keeps no order, and a page that was named for reading
+ *             ahead before a flush barrier must not come into the cache after it.
  * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
  *             working, or in the order of a scheduler, then what is read ahead.
  * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
@@ -42,7 +42,7 @@ static bool allocate(mpiox_server *server)
     server->ghost_count = (uint32_t)(2 * frames);
     server->ghosts = calloc(server->ghost_count, sizeof *server->ghosts);
     server->request_next = calloc(slots, sizeof *server->request_next);
-    server->operations = calloc(slots + MPIOX_FENCES, sizeof *server->operations);
+    server->operations = calloc(slots + MPIOX_FLUSH_BARRIERS, sizeof *server->operations);
     return server->info != NULL && server->ghosts != NULL && server->request_next != NULL && server->operations != NULL;
 }
 
@@ -280,8 +280,8 @@ static int start_threads(mpiox_server *server, mpiox_io **out)
 
 typedef struct service {
     mpiox_server *server;
-    mpiox_requests fences; /* requests that begin when all tokens that are there now have been taken out */
-    uint32_t tokens;       /* taken out since the first of them came */
+    mpiox_requests flush_barriers; /* requests that begin when all tokens that are there now have been taken out */
+    uint32_t tokens;               /* taken out since the first of them came */
     double next_beat, began;
     double leaving; /* until then a client that has said that it leaves may do so; look more often */
 } service;
@@ -315,11 +315,11 @@ static void take_slot(service *self, mpiox_slot *slot)
     case MPIOX_OP_CLOSE:
     case MPIOX_OP_FLUSH:
     case MPIOX_OP_DISCARD:
-    case MPIOX_OP_GIVE:
-    case MPIOX_OP_ADOPT:
-        if (self->fences.count == 0)
+    case MPIOX_OP_MIGRATE:
+    case MPIOX_OP_COMMIT:
+        if (self->flush_barriers.count == 0)
             self->tokens = 0;
-        mpiox_server_requests_append(server, &self->fences, slot);
+        mpiox_server_requests_append(server, &self->flush_barriers, slot);
         return;
     case MPIOX_OP_AHEAD_ONLY:
         mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
@@ -344,22 +344,22 @@ static void take_slot(service *self, mpiox_slot *slot)
     }
 }
 
-static void begin_fences(service *self)
+static void begin_barriers(service *self)
 {
     mpiox_slot *slot;
-    while ((slot = mpiox_server_requests_take(self->server, &self->fences)) != NULL)
-        mpiox_server_ask_fence(self->server, slot);
+    while ((slot = mpiox_server_requests_take(self->server, &self->flush_barriers)) != NULL)
+        mpiox_server_ask_flush_barrier(self->server, slot);
 }
 
-/* Take out what is in the ring, as many tokens as there can be at once, or more until the fences have begun. */
+/* Take out what is in the ring, as many tokens as there can be at once, or more until the flush barriers have begun. */
 static void take_tokens(service *self)
 {
     mpiox_server *server = self->server;
     mpiox_slot *slot;
     uint32_t frame;
-    for (uint32_t i = 0; i < server->cache.ring->tokens || self->fences.count > 0; i++) {
+    for (uint32_t i = 0; i < server->cache.ring->tokens || self->flush_barriers.count > 0; i++) {
         const bool found = mpiox_ring_next(&server->cache, &slot, &frame);
-        if (!found && self->fences.count == 0)
+        if (!found && self->flush_barriers.count == 0)
             return;
         pthread_mutex_lock(&server->lock);
         if (found && slot != NULL)
@@ -367,7 +367,7 @@ static void take_tokens(service *self)
         else if (found)
             take_frame(server, frame);
         if (!found || ++self->tokens > server->cache.ring->tokens)
-            begin_fences(self);
+            begin_barriers(self);
         pthread_mutex_unlock(&server->lock);
         if (!found)
             return;
@@ -406,7 +406,7 @@ static bool is_over(const service *self)
 static void serve_once(service *self)
 {
     mpiox_server *server = self->server;
-    const uint32_t seen = mpiox_word_get(&server->cache.ring->bell);
+    const uint32_t seen = mpiox_futex_get(&server->cache.ring->bell);
     take_tokens(self);
     const double now = mpiox_now();
     const bool leaving = now < self->leaving;
@@ -429,22 +429,22 @@ static void serve_once(service *self)
 static void flush_at_end(service *self)
 {
     mpiox_server *server = self->server;
-    mpiox_word done = {0};
+    mpiox_futex done = {0};
     bool begun = false;
-    while (mpiox_word_get(&done) == 0) {
+    while (mpiox_futex_get(&done) == 0) {
         pthread_mutex_lock(&server->lock);
         server->ending = true;
         mpiox_server_forget_replicas(server);
         if (!begun)
             begun = mpiox_server_empty(server, &done);
         pthread_mutex_unlock(&server->lock);
-        const uint32_t seen = mpiox_word_get(&server->cache.ring->bell);
+        const uint32_t seen = mpiox_futex_get(&server->cache.ring->bell);
         take_tokens(self);
         look_after_clients(self);
         mpiox_ring_wait(&server->cache, seen, leaving_s);
     }
     atomic_fetch_add(&server->cache.header->beat, 1);
-    mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
+    mpiox_futex_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
     pthread_mutex_lock(&server->lock);
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL)
@@ -460,13 +460,13 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
     const int life = mpiox_cache_live(&server->cache); /* the first: clients look at this one */
     const int count = life == 0 ? start_threads(server, &threads) : 0;
     if (life != 0 || count == 0) {
-        mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
+        mpiox_futex_set(&server->cache.header->state, MPIOX_CACHE_ENDED);
         if (life == 0)
             end_threads(server, threads, 0);
         mpiox_cache_end_life(&server->cache, life);
         return MPIOX_E_NOMEM;
     }
-    mpiox_word_set(&server->cache.header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&server->cache.header->state, MPIOX_CACHE_SERVING);
     while (!is_over(&self))
         serve_once(&self);
     flush_at_end(&self);
@@ -482,5 +482,5 @@ int mpiox_server_run(mpiox_server *server, mpiox_server_lost *lost, int max, int
 void mpiox_server_stop(mpiox_server *server)
 {
     atomic_store(&server->stop, true);
-    mpiox_word_add(&server->cache.ring->bell);
+    mpiox_futex_add(&server->cache.ring->bell);
 }

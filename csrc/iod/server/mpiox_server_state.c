@@ -70,7 +70,7 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
     list_prepend(server, &server->lists[residence], frame);
 }
 
-/* ---- files that are copies of other delegates' pages -----------------------------------------------------------*/
+/* ---- files that are copies of other delegates' pages ------------------------------------------------------------- */
 
 bool mpiox_server_is_replica(const mpiox_server *server, int32_t file)
 {
@@ -275,11 +275,11 @@ static void tell_counters(mpiox_server *server)
     atomic_store_explicit(&to->queued_most, from.depth_max, memory_order_relaxed);
 }
 
-/* Those who wait for a fence, or for the end, do not wait for windows too. A frame that is worked on is in no queue, so
- * that its request is done for the scheduler as soon as it is taken out. */
+/* Those who wait for a flush barrier, or for the end, do not wait for windows too. A frame that is worked on is in no
+ * queue, so that its request is done for the scheduler as soon as it is taken out. */
 int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write)
 {
-    const bool hurry = server->ending || server->finish || server->fences_used > 0;
+    const bool hurry = server->ending || server->finish || server->barriers_used > 0;
     uint32_t ids[MPIOX_RUN_FRAMES];
     const int32_t count = mpiox_schedule_next(server->schedule, now_ns(), hurry, ids, &server->order_until);
     for (int32_t i = 0; i < count; i++) {
@@ -353,7 +353,7 @@ void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
     mpiox_frame_info *info = &server->info[frame];
     info->busy = false;
     atomic_store_explicit(&server->cache.frames[frame].busy, 0, memory_order_relaxed);
-    if (info->suspect && info->held_since == 0) { /* no dead client holds it */
+    if (info->suspect && info->pinned_since == 0) { /* no dead client has it pinned */
         info->suspect = false;
         if (--server->suspects == 0)
             atomic_store(&server->dead, 0);
@@ -366,7 +366,7 @@ void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
 
 void mpiox_server_add_operation(mpiox_server *server, uint32_t operation)
 {
-    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FENCES;
+    const uint32_t size = (uint32_t)server->options.geometry.slots + MPIOX_FLUSH_BARRIERS;
     server->operations[(server->operations_head + server->operations_count++) % size] = operation;
     mpiox_server_wake(server);
 }

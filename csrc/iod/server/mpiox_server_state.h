@@ -8,7 +8,8 @@
  *   Residence  every frame is in one list: free, recent, frequent, ahead, reusable or leaving (mpiox_server_pages.c)
  *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop,
  *              cut) or in a queue (fill), or both
- *   Fences     a fence counts the frames that it waits for; a frame knows by bits which fences wait for it
+ *   Flush barriers     a flush barrier counts the frames that it waits for; a frame knows by bits which flush barriers
+ *   wait for it
  */
 #ifndef MPIOX_SERVER_STATE_H
 #define MPIOX_SERVER_STATE_H
@@ -24,11 +25,11 @@
 #define MPIOX_NO_REQUEST UINT32_MAX
 
 enum {
-    MPIOX_FENCES = 64,       /* at once; more wait */
-    MPIOX_RUN_FRAMES = 256,  /* pages of one piece of work, at most */
-    MPIOX_SCRATCH = 1 << 16, /* bytes of a thread's buffer */
-    MPIOX_LOST = 64,         /* errors that nobody took, kept for mpiox_server_run() */
-    MPIOX_RETIRED = 4        /* older handles of a file, kept until it is closed */
+    MPIOX_FLUSH_BARRIERS = 64, /* at once; more wait */
+    MPIOX_RUN_FRAMES = 256,    /* pages of one piece of work, at most */
+    MPIOX_SCRATCH = 1 << 16,   /* bytes of a thread's buffer */
+    MPIOX_LOST = 64,           /* errors that nobody took, kept for mpiox_server_run() */
+    MPIOX_RETIRED = 4          /* older handles of a file, kept until it is closed */
 };
 
 enum mpiox_residence {
@@ -44,7 +45,7 @@ enum mpiox_residence {
 enum mpiox_want {
     MPIOX_WANT_FLUSH = 1,
     MPIOX_WANT_DROP = 2, /* flush, then take the page out of the cache */
-    MPIOX_WANT_CUT = 4,  /* drop the bytes that a fence discards */
+    MPIOX_WANT_CUT = 4,  /* drop the bytes that a flush barrier discards */
     MPIOX_WANT_FILL = 8,
     MPIOX_WANT_AHEAD = 16 /* fill, when there is nothing else to do */
 };
@@ -68,12 +69,12 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     } links[MPIOX_LINKS];
     uint32_t left, right, priority; /* in the tree of the file */
     mpiox_requests waiting;         /* for this page */
-    uint64_t fences;                /* bits of the fences that wait for it */
-    double held_since;              /* a client has not let go of it since; 0: not so */
+    uint64_t flush_barriers;        /* bits of the flush barriers that wait for it */
+    double pinned_since;            /* a client has not let go of it since; 0: not so */
     double seen_at;                 /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     bool incomplete; /* it left before all of it was dirty */
-    bool suspect;    /* it was held when a client was found dead, and nobody has had it alone since */
+    bool suspect;    /* it was pinned when a client was found dead, and nobody has had it alone since */
     uint8_t residence, wants, tries;
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */
@@ -90,15 +91,15 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
     int32_t misses;                 /* since a page was last tried, while reading ahead is stopped */
 } mpiox_ahead_record;
 
-typedef struct mpiox_server_move { /* of one page range, see mpiox_server_ranges.h */
-    uint32_t version;              /* the newest that this delegate has heard of */
-    uint32_t adopted;              /* that with which it became this delegate's; 0: it never did, or from the start */
-    int64_t adopted_stamp;         /* of that move */
-    int64_t stamp;                 /* it is moving: the move's, see mpiox_server_ranges.h, */
-    int32_t client;                /* who moves it, -1: not known, */
-    uint32_t join;                 /* as mpiox_ring_join_of() has it, */
-    int16_t to;                    /* and to whom */
-} mpiox_server_move;
+typedef struct mpiox_server_migration { /* of one page range, see mpiox_server_ranges.h */
+    uint32_t version;                   /* the newest that this delegate has heard of */
+    uint32_t committed;      /* that with which it became this delegate's; 0: it never did, or from the start */
+    int64_t committed_stamp; /* of that move */
+    int64_t stamp;           /* it is moving: the move's, see mpiox_server_ranges.h, */
+    int32_t client;          /* who moves it, -1: not known, */
+    uint32_t join;           /* as mpiox_ring_join_of() has it, */
+    int16_t to;              /* and to whom */
+} mpiox_server_migration;
 
 typedef struct mpiox_server_file {
     mpiox_storage *storage;  /* NULL: not open */
@@ -110,13 +111,13 @@ typedef struct mpiox_server_file {
     mpiox_frame_list frames; /* of the file's pages */
     uint32_t tree;           /* frames that wait to be flushed, dropped or cut, by page */
     int64_t position;        /* page where the I/O threads go on */
-    int32_t syncing;         /* fences whose fsync has not ended */
+    int32_t syncing;         /* flush barriers whose fsync has not ended */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
-    mpiox_server_move moves[MPIOX_FILE_RANGES];
+    mpiox_server_migration moves[MPIOX_FILE_RANGES];
 } mpiox_server_file;
 
-typedef struct mpiox_fence {
+typedef struct mpiox_flush_barrier {
     bool used;
     int32_t file;       /* -1: all */
     int32_t range;      /* only pages of this range; -1: of all */
@@ -125,10 +126,10 @@ typedef struct mpiox_fence {
     bool stable, drop, closing;
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
-    mpiox_word *done;                          /* to be set, or NULL */
+    mpiox_futex *done;                         /* to be set, or NULL */
     mpiox_storage *handles[1 + MPIOX_RETIRED]; /* to be closed */
     mpiox_error error;                         /* of the fsync or close */
-} mpiox_fence;
+} mpiox_flush_barrier;
 
 typedef struct mpiox_ghost { /* a page that has left the cache */
     int64_t page;
@@ -150,7 +151,7 @@ struct mpiox_server {
 
     mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
     int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
-    int32_t fences_used;
+    int32_t barriers_used;
     double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
 
     mpiox_frame_info *info; /* [frames] */
@@ -169,21 +170,21 @@ struct mpiox_server {
 
     uint32_t *request_next; /* [slots] */
     mpiox_requests parked;  /* for a frame */
-    mpiox_requests fencing; /* for a free fence */
+    mpiox_requests fencing; /* for a free flush barrier */
 
     mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
     int32_t next_record; /* where to look for a free one */
     int64_t records_made;
     int32_t file_turn; /* of the I/O threads */
     bool fill_turn;
-    mpiox_fence fences[MPIOX_FENCES];
-    uint32_t *operations; /* ring of [slots + MPIOX_FENCES]: slots (open), then fences (sync, close) */
+    mpiox_flush_barrier flush_barriers[MPIOX_FLUSH_BARRIERS];
+    uint32_t *operations; /* ring of [slots + MPIOX_FLUSH_BARRIERS]: slots (open), then flush barriers (sync, close) */
     uint32_t operations_head, operations_count;
 
     int32_t idle_threads;
     _Atomic int32_t clients; /* alive */
     _Atomic bool joined;     /* a client was seen */
-    _Atomic int32_t dead;    /* clients that died, whose holds may be left */
+    _Atomic int32_t dead;    /* clients that died, whose pins may be left */
     int32_t suspects;        /* frames */
     mpiox_server_lost lost[MPIOX_LOST];
     int32_t lost_count; /* may be larger than MPIOX_LOST */
@@ -196,8 +197,8 @@ typedef struct mpiox_io {
     int32_t file;
     int32_t count;
     uint32_t frames[MPIOX_RUN_FRAMES];
-    uint32_t writes[MPIOX_RUN_FRAMES]; /* of each frame, before its dirty bytes were looked at */
-    uint64_t fences[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
+    uint32_t writes[MPIOX_RUN_FRAMES];         /* of each frame, before its dirty bytes were looked at */
+    uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */

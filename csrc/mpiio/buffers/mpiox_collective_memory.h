@@ -83,7 +83,7 @@ typedef struct mpiox_node_access {
 /* A collective buffer's state. phase counts: 2k = use k may be filled (write) or loaded (read); 2k+1 = use k is full
  * (write: waits for its I/O) or loaded (read: may be copied out). */
 typedef struct mpiox_buffer_slot {
-    _Alignas(MPIOX_LINE) mpiox_word phase;
+    _Alignas(MPIOX_LINE) mpiox_futex phase;
     _Atomic uint32_t arrived; /* participants that are done with this use */
     _Atomic uint32_t claimed; /* uses whose I/O somebody has taken on */
     _Atomic int64_t window;   /* the aggregator's window in this use */

@@ -28,15 +28,15 @@ void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot)
 {
     if (atomic_fetch_add(&slot->arrived, 1) + 1 < (uint32_t)call->participants)
         return;
-    const uint32_t phase = mpiox_word_get(&slot->phase);
+    const uint32_t phase = mpiox_futex_get(&slot->phase);
     atomic_store(&slot->arrived, 0);
     if (!call->write) { /* phase is odd: everybody has copied out */
-        mpiox_word_set(&slot->phase, phase + 1);
+        mpiox_futex_set(&slot->phase, phase + 1);
     } else if (may_do_io(call, mpiox_slot_local(call->b, slot)) && claim(slot, phase / 2)) {
         mpiox_window_write(call, slot);
-        mpiox_word_set(&slot->phase, phase + 2);
+        mpiox_futex_set(&slot->phase, phase + 2);
     } else {
-        mpiox_word_set(&slot->phase, phase + 1); /* the owner will see it */
+        mpiox_futex_set(&slot->phase, phase + 1); /* the owner will see it */
     }
 }
 
@@ -50,11 +50,11 @@ static bool write_full(mpiox_call *call)
             continue;
         for (int i = 0; i < b->per_aggregator; i++) {
             mpiox_buffer_slot *slot = mpiox_slot_of(b, local, (uint32_t)i);
-            const uint32_t phase = mpiox_word_get(&slot->phase);
+            const uint32_t phase = mpiox_futex_get(&slot->phase);
             if (phase % 2 == 0 || !claim(slot, phase / 2))
                 continue;
             mpiox_window_write(call, slot);
-            mpiox_word_set(&slot->phase, phase + 1);
+            mpiox_futex_set(&slot->phase, phase + 1);
             worked = true;
         }
     }
@@ -65,12 +65,12 @@ static bool write_full(mpiox_call *call)
 static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
 {
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;
-    if (mpiox_word_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
+    if (mpiox_futex_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
         !claim(slot, use))
         return false;
     atomic_store(&slot->window, window);
     mpiox_window_read(call, slot);
-    mpiox_word_set(&slot->phase, 2 * use + 1);
+    mpiox_futex_set(&slot->phase, 2 * use + 1);
     return true;
 }
 
@@ -107,12 +107,12 @@ void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequen
 {
     const mpiox_idle idle = {mpiox_slots_idle, call};
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
-    uint32_t phase = mpiox_word_get(&slot->phase);
+    uint32_t phase = mpiox_futex_get(&slot->phase);
     if (phase == target || (!call->write && load(call, slot, sequence, window)))
         return;
     const double begun = mpiox_now(), io_before = call->b->file->stats.io_s;
     mpiox_wait_for("other ranks to fill, write or read window", window);
-    while ((phase = mpiox_word_get(&slot->phase)) != target) {
+    while ((phase = mpiox_futex_get(&slot->phase)) != target) {
         if (!call->write && load(call, slot, sequence, window))
             break;
         mpiox_wait_while(&slot->phase, phase, &idle);

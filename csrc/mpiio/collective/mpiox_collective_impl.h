@@ -13,7 +13,7 @@ struct mpiox_collective {
     const mpiox_partition_method *forced;      /* asked for by hint; NULL = choose */
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
-    mpiox_auto_held held;                 /* locks and pages, for its next decision */
+    mpiox_auto_held held;                      /* locks and pages, for its next decision */
     mpiox_reduction
         *reductions; /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
     int *order;      /* [n_aggregators] aggregators as chosen first; NULL until needed */

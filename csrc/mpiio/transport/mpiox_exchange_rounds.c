@@ -120,7 +120,7 @@ static void count_next(mpiox_messages *m)
     for (int i = 0; i < m->n_due; i++)
         if (m->due[i].first <= ex_round->round && ex_round->round < m->due[i].last)
             count_destination(m, ex_round, &m->due[i]);
-    mpiox_word_add(&m->exchange->counted[m->next_count % MPIOX_EXCHANGE_ROUNDS]);
+    mpiox_futex_add(&m->exchange->counted[m->next_count % MPIOX_EXCHANGE_ROUNDS]);
     m->next_count++;
     m->count_round = mpiox_window_next_round(call, m->count_round + 1);
 }
@@ -148,7 +148,7 @@ static uint32_t all_counted(const mpiox_messages *m, int64_t ex_round)
 
 bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t ex_round)
 {
-    return (int32_t)(mpiox_word_get(&m->exchange->counted[ex_round % MPIOX_EXCHANGE_ROUNDS]) -
+    return (int32_t)(mpiox_futex_get(&m->exchange->counted[ex_round % MPIOX_EXCHANGE_ROUNDS]) -
                      all_counted(m, ex_round)) >= 0;
 }
 

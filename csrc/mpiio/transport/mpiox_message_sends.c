@@ -44,7 +44,7 @@ MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy)
     return &sends->requests[sends->n++];
 }
 
-bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word)
+bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 {
     while (sends->n > 0) {
         int done = 1;
@@ -58,12 +58,12 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word)
         free(sends->copies[--sends->n]);
     }
     if (!sends->told && word)
-        mpiox_word_add(word);
+        mpiox_futex_add(word);
     sends->told = true;
     return true;
 }
 
-void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word)
+void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
 {
     mpiox_backoff backoff = {0};
     while (!mpiox_sends_test(m, sends, word))

@@ -9,9 +9,9 @@ MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy);
 /* The step has no more. */
 void mpiox_sends_complete(mpiox_sends *sends);
 /* Have all of a complete step gone (or come)? The first time that they have, `word` (NULL: none) is added to. */
-bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word);
+bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word);
 /* Wait until they have, as mpiox_sends_test(). */
-void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_word *word);
+void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word);
 
 void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what);
 /* Message tags: of what is written, of requests to read, of replies to them. */

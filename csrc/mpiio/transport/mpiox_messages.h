@@ -48,13 +48,13 @@ typedef struct mpiox_known_view {
 } mpiox_known_view;
 
 typedef struct mpiox_exchange { /* at the start of b->transport_memory; the rest follows */
-    _Alignas(MPIOX_LINE)
-        mpiox_word counted[MPIOX_EXCHANGE_ROUNDS]; /* ranks that have counted an exchange round; these words count on */
-    _Alignas(MPIOX_LINE) mpiox_word packed[2];     /* by half: ranks that have packed a step */
-    _Alignas(MPIOX_LINE) mpiox_word arrived[2];    /* reads: ranks whose replies of a step are there */
-    _Alignas(MPIOX_LINE) mpiox_word released[2];   /* ranks that need a step's half no longer */
-    int32_t whole;                                 /* reads: extents are asked for, not every rank's pieces */
-    int32_t disjoint;                              /* the views of all ranks are proven to share no byte */
+    _Alignas(MPIOX_LINE) mpiox_futex
+        counted[MPIOX_EXCHANGE_ROUNDS];           /* ranks that have counted an exchange round; these words count on */
+    _Alignas(MPIOX_LINE) mpiox_futex packed[2];   /* by half: ranks that have packed a step */
+    _Alignas(MPIOX_LINE) mpiox_futex arrived[2];  /* reads: ranks whose replies of a step are there */
+    _Alignas(MPIOX_LINE) mpiox_futex released[2]; /* ranks that need a step's half no longer */
+    int32_t whole;                                /* reads: extents are asked for, not every rank's pieces */
+    int32_t disjoint;                             /* the views of all ranks are proven to share no byte */
 } mpiox_exchange;
 
 typedef struct mpiox_exchange_entry { /* a destination buffer of an exchange round, as this rank sees it */

@@ -81,7 +81,7 @@ static void ask(mpiox_messages *m, bool wait)
     mpiox_exchange *exchange = m->exchange;
     const uint32_t free_at = (uint32_t)(step / 2) * (uint32_t)topology->node_size;
     int64_t number;
-    if (!wait && (int32_t)(mpiox_word_get(&exchange->released[half]) - free_at) < 0)
+    if (!wait && (int32_t)(mpiox_futex_get(&exchange->released[half]) - free_at) < 0)
         return;
     const mpiox_exchange_round *ex_round = round_to_ask(m, &number, wait);
     if (!ex_round)
@@ -89,7 +89,7 @@ static void ask(mpiox_messages *m, bool wait)
     mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
     mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
     mpiox_exchange_rounds_pack(m, ex_round, number, step);
-    mpiox_word_add(&exchange->packed[half]);
+    mpiox_futex_add(&exchange->packed[half]);
     m->n_issued++;
     mpiox_exchange_rounds_send(m, ex_round, number, step, ask_destination);
     mpiox_sends_complete(&m->sends[half]);
@@ -136,7 +136,7 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
                          &m->idle);
         if (!mpiox_buffers_failed(m->base.b))
             take(m, ex_round, step);
-        mpiox_word_add(&m->exchange->released[half]);
+        mpiox_futex_add(&m->exchange->released[half]);
     }
     if (ex_round->n_steps == 0)
         ask(m, false);

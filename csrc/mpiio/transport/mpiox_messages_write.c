@@ -34,12 +34,12 @@ void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
     mpiox_inbox_open(m);
     const mpiox_exchange_round *ex_round = mpiox_exchange_rounds_lay_out(m, call->ex_round);
     for (int64_t step = ex_round->first_step; step < ex_round->first_step + ex_round->n_steps; step++) {
-        mpiox_word *released = &m->exchange->released[step & 1];
+        mpiox_futex *released = &m->exchange->released[step & 1];
         mpiox_sends_wait(m, &m->sends[step & 1], released); /* of two steps ago */
         mpiox_wait_reach(released, (uint32_t)(step / 2) * (uint32_t)topology->node_size, &m->idle);
         mpiox_exchange_rounds_pack(m, ex_round, call->ex_round,
                                    step); /* after an error too: other nodes must not write windows with holes */
-        mpiox_word_add(&m->exchange->packed[step & 1]);
+        mpiox_futex_add(&m->exchange->packed[step & 1]);
         send_step(m, ex_round, call->ex_round, step);
     }
     mpiox_inbox_finish(m);

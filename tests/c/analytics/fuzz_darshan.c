@@ -41,7 +41,7 @@ static int64_t odd_number(void)
     return random_below(8) == 0 ? ends[random_below(8)] : random_below(6);
 }
 
-/* ---- Lustre records ---- */
+/* ---- Lustre records ---------------------------------------------------------------------------------------------- */
 
 static int64_t words[WORDS];
 static int64_t words_at, words_end; /* bytes */
@@ -99,7 +99,7 @@ static void fuzz_layouts(void)
     mpiox_darshan_files_release(&files);
 }
 
-/* ---- records ---- */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 enum { COUNTERS = 6 };
 
@@ -194,7 +194,7 @@ static void fuzz_records(void)
     free(record);
 }
 
-/* ---- texts ---- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 /* Whether these bytes are UTF-8, by decoding every character and writing it again. */
 static int is_utf8(const unsigned char *text, int64_t bytes)
@@ -257,7 +257,7 @@ static void fuzz_texts(void)
     mpiox_darshan_rows_release(&rows);
 }
 
-/* ---- logs ---- */
+/* ---- logs -------------------------------------------------------------------------------------------------------- */
 
 static void read_files(char **logs, int count, const char *path)
 {

@@ -99,7 +99,7 @@ static void damage(char *copy, int64_t whole, int64_t *length)
         *length = draw(2) ? (int64_t)draw((uint64_t)whole) : (int64_t)draw(sizeof *header + 64);
         break;
     case 3: /* names and files without an end */
-        memset(header->group, (int)draw(256), sizeof header->group + sizeof header->mode);
+        memset(header->service, (int)draw(256), sizeof header->service + sizeof header->mode);
         memset(header->host, 0xC3, sizeof header->host);
         for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
             atomic_store(&header->files[i].openers, (int32_t)draw(UINT32_MAX));
@@ -160,7 +160,7 @@ static bool carry_out(const mpiox_cache *cache, const mpiox_segment *segment, co
     char first[LINE], second[LINE];
     long long a, b;
     if (sscanf(line, "group %63s %15s %lld %lld", first, second, &a, &b) == 4) {
-        snprintf(header->group, sizeof header->group, "%.63s", first);
+        snprintf(header->service, sizeof header->service, "%.63s", first);
         snprintf(header->mode, sizeof header->mode, "%.15s", second);
         header->delegate = (int32_t)a;
         header->delegates = (int32_t)b;
@@ -173,7 +173,7 @@ static bool carry_out(const mpiox_cache *cache, const mpiox_segment *segment, co
     if (strcmp(line, "beat\n") == 0)
         return atomic_fetch_add(&header->beat, 1), true;
     if (sscanf(line, "state %lld", &a) == 1 && a >= 0 && a < 5)
-        return mpiox_word_set(&header->state, (uint32_t)states[a]), true;
+        return mpiox_futex_set(&header->state, (uint32_t)states[a]), true;
     if (sscanf(line, "open %lld %lld %[^\n]", &a, &b, first) == 3 && a >= 0 && a < MPIOX_CACHE_MAX_FILES) {
         snprintf(header->files[a].path, sizeof header->files[a].path, "%.1000s", first);
         atomic_store(&header->files[a].end, 12345);
@@ -202,7 +202,7 @@ static int pretend(mpiox_segment_kind kind)
         return 1;
     mpiox_segment_hide(&segment, &address);
     const mpiox_cache cache = format(segment.base);
-    mpiox_word_set(&cache.header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&cache.header->state, MPIOX_CACHE_SERVING);
     printf("ready /proc/%ld/fd/%d\n", (long)getpid(), segment.fd);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {

@@ -70,7 +70,7 @@ static mpiox_mckp *solver_of(const instance *in)
     return solver;
 }
 
-/* ---- every combination ---- */
+/* ---- every combination ------------------------------------------------------------------------------------------- */
 
 /* Whether a is the better choice: value, then weight, then lighter options from the last class on. */
 static bool is_better(const instance *in, const int32_t *a, const int32_t *b)
@@ -132,7 +132,7 @@ static void check_small(instance *in)
     }
 }
 
-/* ---- large ones ---- */
+/* ---- large ones -------------------------------------------------------------------------------------------------- */
 
 static int32_t *choices_of(mpiox_mckp *solver, int64_t n, int *rc, mpiox_mckp_result *result)
 {
@@ -192,7 +192,7 @@ static void check_large(instance *in, int64_t n, int64_t options, int64_t capaci
     mpiox_mckp_free(solver);
 }
 
-/* ---- coming and going ---- */
+/* ---- coming and going -------------------------------------------------------------------------------------------- */
 
 static void check_changes(instance *in, int64_t n, int64_t capacity, int kind)
 {

@@ -123,11 +123,11 @@ static void mock_page(mock *self, mpiox_slot *slot)
         mock_evict(self, frame);
         mpiox_frame_insert(cache, frame, slot->file, slot->page, slot->arg[0] == 0);
     } else if (slot->arg[0] == 0) {
-        atomic_fetch_add(&cache->frames[frame].holds, 1);
+        atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
     if (slot->arg[0] != 0) {
         mock_fill(self, frame);
-        atomic_fetch_add(&cache->frames[frame].holds, 1);
+        atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
     slot->frame = frame;
     mpiox_ring_answer(slot, 0);
@@ -153,9 +153,9 @@ __attribute__((unused)) static void *mock_run(void *context)
     mock *self = context;
     const mpiox_cache *cache = &self->cache;
     const int life = mpiox_cache_live(cache);
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_SERVING);
     for (;;) {
-        const uint32_t seen = mpiox_word_get(&cache->ring->bell);
+        const uint32_t seen = mpiox_futex_get(&cache->ring->bell);
         mpiox_slot *slot;
         uint32_t frame;
         if (!mpiox_ring_next(cache, &slot, &frame)) {
@@ -168,7 +168,7 @@ __attribute__((unused)) static void *mock_run(void *context)
             mock_flush(self, frame);
         }
     }
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_ENDED);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_ENDED);
     mpiox_cache_end_life(cache, life);
     return NULL;
 }

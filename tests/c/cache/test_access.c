@@ -117,7 +117,7 @@ static void one_access(worker *self)
         all->gone++;
         const int64_t rescued = mpiox_cache_rescue(&the.cache);
         all->rescued += rescued > 0 ? rescued : 0;
-        all->wrong += mpiox_word_get(&the.cache.header->state) != MPIOX_CACHE_RESCUED;
+        all->wrong += mpiox_futex_get(&the.cache.header->state) != MPIOX_CACHE_RESCUED;
         access_file(self, write, position, length, buffer);
     } else if (self->direct) {
         access_file(self, write, position, length, buffer);
@@ -156,7 +156,7 @@ static void set_up(const char *path, int64_t page_bytes, int32_t frames)
 
 static void compare_and_free(void)
 {
-    if (mpiox_word_get(&the.cache.header->state) == MPIOX_CACHE_RESCUED)
+    if (mpiox_futex_get(&the.cache.header->state) == MPIOX_CACHE_RESCUED)
         CHECK_EQUAL(atomic_load(&the.cache.header->dirty_frames), 0);
     char *found = malloc((size_t)file_bytes);
     int64_t different = 0;
@@ -187,7 +187,7 @@ static void check_counts(void)
         while (mpiox_dirty_run(&the.cache, (uint32_t)i, offset + length, &offset, &length))
             dirty += length;
         CHECK_EQUAL(atomic_load(&the.cache.frames[i].dirty), dirty);
-        CHECK_EQUAL(atomic_load(&the.cache.frames[i].holds), 0);
+        CHECK_EQUAL(atomic_load(&the.cache.frames[i].pins), 0);
         dirty_frames += dirty > 0;
     }
     CHECK_EQUAL(atomic_load(&the.cache.header->dirty_frames), dirty_frames);
@@ -232,7 +232,7 @@ static pid_t start_delegate(void)
         mock_run(&the);
         _exit(0);
     }
-    while (mpiox_word_get(&the.cache.header->state) != MPIOX_CACHE_SERVING)
+    while (mpiox_futex_get(&the.cache.header->state) != MPIOX_CACHE_SERVING)
         usleep(100);
     return pid;
 }
@@ -281,7 +281,7 @@ static void kill_delegate_while(const char *path, uint64_t seed, int32_t frames)
 }
 
 /* A client has died as well, with a frame in its hands: the rescue does not wait for it for ever. */
-static void holder_died(const char *path, uint64_t seed)
+static void client_died(const char *path, uint64_t seed)
 {
     uint32_t frame;
     int status;
@@ -290,14 +290,14 @@ static void holder_died(const char *path, uint64_t seed)
     while (all->progress < 1)
         usleep(100);
     for (int64_t page = 0; page < PAGES; page++) {
-        if (mpiox_frame_hold(&the.cache, 0, page, true, &frame) == MPIOX_FRAME_HIT)
+        if (mpiox_frame_pin(&the.cache, 0, page, true, &frame) == MPIOX_FRAME_HIT)
             break; /* for good */
     }
     kill(delegate, SIGKILL);
     CHECK_EQUAL(waitpid(writer, &status, 0), writer);
     CHECK_EQUAL(status, 0);
     CHECK_EQUAL(waitpid(delegate, &status, 0), delegate);
-    CHECK_EQUAL(atomic_load(&the.cache.frames[frame].holds) & ~MPIOX_FRAME_EXCLUSIVE, 1);
+    CHECK_EQUAL(atomic_load(&the.cache.frames[frame].pins) & ~MPIOX_FRAME_EXCLUSIVE, 1);
     compare_and_free();
 }
 
@@ -364,7 +364,7 @@ static void rescuer_dies(const char *path, uint64_t seed)
     kill(first, SIGKILL);
     const int64_t rescued = mpiox_cache_rescue(&the.cache); /* waits for the first, or takes over */
     CHECK_EQUAL(waitpid(first, &status, 0), first);
-    CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_RESCUED);
+    CHECK_EQUAL(mpiox_futex_get(&the.cache.header->state), MPIOX_CACHE_RESCUED);
     CHECK(rescued >= -1 && rescued <= file_bytes);
     CHECK(atomic_load(&the.cache.header->counters.rescued_bytes) <= file_bytes);
     mpiox_typemap_free(mine.view);
@@ -426,7 +426,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[1], "processes") == 0) {
             kill_delegate_while(argv[2], round_seed, i % 3 == 0 ? 1 : i % 3 == 1 ? 5 : PAGES);
         } else if (strcmp(argv[1], "holders") == 0) {
-            holder_died(argv[2], round_seed);
+            client_died(argv[2], round_seed);
             writer_stops(argv[2]);
         } else if (strcmp(argv[1], "rescuers") == 0) {
             rescuer_dies(argv[2], round_seed);

@@ -47,7 +47,7 @@ static void layouts(void)
         CHECK_EQUAL(mpiox_cache_format(base, &g, 1, 2, &cache), MPIOX_OK);
         CHECK_EQUAL(mpiox_cache_attach(base, cap, &other), MPIOX_OK);
         CHECK(memcmp(&cache, &other, sizeof cache) == 0);
-        CHECK_EQUAL(mpiox_word_get(&cache.header->state), MPIOX_CACHE_STARTING);
+        CHECK_EQUAL(mpiox_futex_get(&cache.header->state), MPIOX_CACHE_STARTING);
         CHECK((char *)cache.ring >= base + sizeof(mpiox_cache_header));
         CHECK((char *)cache.buckets >= (char *)cache.ring + mpiox_ring_bytes(3, g.frames));
         CHECK((char *)cache.frames >= (char *)(cache.buckets + cache.header->bucket_count));
@@ -339,7 +339,7 @@ static void accesses(void)
     CHECK_EQUAL(access_bytes(true, 0, 10, false, bytes), MPIOX_PAGE_GONE);
     CHECK_EQUAL(mpiox_cache_has_page(&the.cache, 0, 0), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_cache_rescue(&the.cache), -1); /* it has not died */
-    CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_ENDED);
+    CHECK_EQUAL(mpiox_futex_get(&the.cache.header->state), MPIOX_CACHE_ENDED);
     mock_free(&the);
     fclose(file);
 }

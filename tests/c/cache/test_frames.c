@@ -36,7 +36,7 @@ static void *look_up(void *context)
             wrong += kind == 0 ? found != MPIOX_FRAME_HIT : kind == 1 && found != MPIOX_FRAME_MISS;
             continue;
         }
-        const int found = mpiox_frame_hold(&the.cache, 0, page, true, &frame);
+        const int found = mpiox_frame_pin(&the.cache, 0, page, true, &frame);
         hits += found == MPIOX_FRAME_HIT;
         misses += found == MPIOX_FRAME_MISS;
         wrong += kind == 0 ? found != MPIOX_FRAME_HIT : kind == 1 && found != MPIOX_FRAME_MISS;
@@ -45,7 +45,7 @@ static void *look_up(void *context)
         for (int i = 0; i < 20; i++) /* nobody may take it away while it is held */
             wrong += atomic_load(&the.cache.frames[frame].page) != page ||
                      *(int64_t *)(void *)mpiox_cache_bytes_of(&the.cache, frame) != page;
-        mpiox_frame_release(&the.cache, frame);
+        mpiox_frame_unpin(&the.cache, frame);
     }
     return NULL;
 }
@@ -84,7 +84,7 @@ static void table_changes(uint64_t seed)
     CHECK_EQUAL(wrong, 0);
     CHECK(hits > 0 && misses > 0);
     for (uint32_t i = 0; i < FRAMES; i++)
-        CHECK_EQUAL(atomic_load(&the.cache.frames[i].holds) & ~MPIOX_FRAME_EXCLUSIVE, 0);
+        CHECK_EQUAL(atomic_load(&the.cache.frames[i].pins) & ~MPIOX_FRAME_EXCLUSIVE, 0);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
@@ -94,10 +94,10 @@ static void *follow(void *context)
     (void)context;
     while (!atomic_load(&over)) {
         uint32_t frame;
-        const int found = mpiox_frame_hold(&the.cache, 0, 0, true, &frame);
+        const int found = mpiox_frame_pin(&the.cache, 0, 0, true, &frame);
         if (found == MPIOX_FRAME_HIT) {
             wrong += atomic_load(&the.cache.frames[frame].page) != 0;
-            mpiox_frame_release(&the.cache, frame);
+            mpiox_frame_unpin(&the.cache, frame);
         } else {
             wrong += found != MPIOX_FRAME_MOVED;
         }
@@ -150,25 +150,25 @@ static void exclusive_use(void)
 {
     const mpiox_cache *cache = &the.cache;
     uint32_t frame;
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, true, &frame), MPIOX_FRAME_HIT);
+    CHECK_EQUAL(mpiox_frame_pin(cache, 0, 1, true, &frame), MPIOX_FRAME_HIT);
     CHECK(!mpiox_frame_try_exclusive(cache, frame));
     CHECK(!mpiox_frame_wait_exclusive(cache, frame, 0.01)); /* somebody holds it, for ever as it seems */
-    CHECK_EQUAL(atomic_load(&cache->frames[frame].holds), 1);
-    mpiox_frame_release(cache, frame);
+    CHECK_EQUAL(atomic_load(&cache->frames[frame].pins), 1);
+    mpiox_frame_unpin(cache, frame);
     CHECK(mpiox_frame_try_exclusive(cache, frame));
     CHECK(!mpiox_frame_try_exclusive(cache, frame));
     mpiox_frame_remove(cache, frame);
     CHECK_EQUAL(mpiox_frame_look(cache, 0, 1), MPIOX_FRAME_MISS);
     atomic_fetch_or(&cache->frames[frame].flags, MPIOX_FRAME_QUEUED | MPIOX_FRAME_FILLED);
     mpiox_frame_insert(cache, frame, 0, 1, true);
-    CHECK_EQUAL(atomic_load(&cache->frames[frame].holds), 1);
+    CHECK_EQUAL(atomic_load(&cache->frames[frame].pins), 1);
     CHECK_EQUAL(atomic_load(&cache->frames[frame].flags), MPIOX_FRAME_QUEUED); /* its token is still in the ring */
-    mpiox_frame_release(cache, frame);
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_ENDED);
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, 1, true, &frame), MPIOX_FRAME_GONE);
-    CHECK_EQUAL(mpiox_frame_hold(cache, 0, ABSENT, true, &frame), MPIOX_FRAME_GONE);
+    mpiox_frame_unpin(cache, frame);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_ENDED);
+    CHECK_EQUAL(mpiox_frame_pin(cache, 0, 1, true, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_pin(cache, 0, ABSENT, true, &frame), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_frame_look(cache, 0, 1), MPIOX_FRAME_GONE);
-    CHECK_EQUAL(atomic_load(&cache->frames[1].holds), 0);
+    CHECK_EQUAL(atomic_load(&cache->frames[1].pins), 0);
 }
 
 /* Died in the middle of a change of the table, or while it had a frame alone. */
@@ -176,7 +176,7 @@ static void *dead_delegate(void *context)
 {
     (void)context;
     mpiox_cache_live(&the.cache);
-    mpiox_word_set(&the.cache.header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&the.cache.header->state, MPIOX_CACHE_SERVING);
     bring(0, 0);
     mpiox_frame_try_exclusive(&the.cache, 0);
     atomic_fetch_add(&the.cache.header->table_changes, 1);
@@ -191,11 +191,11 @@ static void dies_in_a_change(void)
     pthread_create(&thread, NULL, dead_delegate, NULL);
     pthread_join(thread, NULL);
     CHECK(mpiox_cache_is_serving(&the.cache, false)); /* nobody has looked yet */
-    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 0, true, &frame), MPIOX_FRAME_GONE);
-    CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_DEAD);
-    CHECK_EQUAL(mpiox_frame_hold(&the.cache, 0, 7, true, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_frame_pin(&the.cache, 0, 0, true, &frame), MPIOX_FRAME_GONE);
+    CHECK_EQUAL(mpiox_futex_get(&the.cache.header->state), MPIOX_CACHE_DEAD);
+    CHECK_EQUAL(mpiox_frame_pin(&the.cache, 0, 7, true, &frame), MPIOX_FRAME_GONE);
     CHECK_EQUAL(mpiox_cache_rescue(&the.cache), 0); /* nothing was dirty */
-    CHECK_EQUAL(mpiox_word_get(&the.cache.header->state), MPIOX_CACHE_RESCUED);
+    CHECK_EQUAL(mpiox_futex_get(&the.cache.header->state), MPIOX_CACHE_RESCUED);
     mock_free(&the);
 }
 
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
     rounds = argc > 1 ? atoll(argv[1]) : 20000;
     mock_make(&the, PAGE, FRAMES, 1);
     mpiox_cache_live(&the.cache);
-    mpiox_word_set(&the.cache.header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&the.cache.header->state, MPIOX_CACHE_SERVING);
     table_changes(argc > 2 ? (uint64_t)atoll(argv[2]) * 2 + 1 : 1);
     for (uint32_t i = 0; i < FRAMES; i++) { /* from the beginning */
         if (atomic_load(&the.cache.frames[i].file) >= 0 && mpiox_frame_try_exclusive(&the.cache, i))

@@ -60,9 +60,9 @@ static void *consume(void *context)
 {
     const mpiox_cache *cache = &the.cache;
     mpiox_cache_live(cache);
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_SERVING);
     for (;;) {
-        const uint32_t seen = mpiox_word_get(&cache->ring->bell);
+        const uint32_t seen = mpiox_futex_get(&cache->ring->bell);
         mpiox_slot *slot;
         uint32_t frame;
         if (!mpiox_ring_next(cache, &slot, &frame)) {
@@ -83,7 +83,7 @@ static void *consume(void *context)
         slot->arg[1] = 2 * slot->arg[0] + 1;
         mpiox_ring_answer(slot, 0);
     }
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_ENDED);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_ENDED);
     mpiox_cache_end_life(cache, 0);
     return context;
 }
@@ -101,7 +101,7 @@ static void threads(uint64_t seed, int32_t slots)
     for (int t = 0; t < THREADS; t++)
         pthread_join(producers[t], NULL);
     the.stop = true;
-    mpiox_word_add(&the.cache.ring->bell);
+    mpiox_futex_add(&the.cache.ring->bell);
     pthread_join(consumer, NULL);
     CHECK_EQUAL(wrong, 0);
     CHECK_EQUAL(served_posts, posted);

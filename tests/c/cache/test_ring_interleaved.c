@@ -151,7 +151,7 @@ static void client(int self)
             atomic_store(&slot->done.value, 0);
             push(cache.ring, token);
             forget((uint64_t)i + 10);
-            while (mpiox_word_get(&slot->done) == 0)
+            while (mpiox_futex_get(&slot->done) == 0)
                 sleep_on(&slot->done, 0, 0);
             strange += slot->result != 0;
         }
@@ -177,7 +177,7 @@ static void delegate(void)
         mpiox_slot *slot;
         uint32_t frame;
         forget(1);
-        uint32_t seen = late ? 0 : mpiox_word_get(&cache.ring->bell);
+        uint32_t seen = late ? 0 : mpiox_futex_get(&cache.ring->bell);
         while (mpiox_ring_next(&cache, &slot, &frame)) {
             forget(2 + seen);
             count(slot != NULL ? token_of(cache.ring, slot) : frame + (uint32_t)now->slots);
@@ -185,7 +185,7 @@ static void delegate(void)
                 mpiox_ring_answer(slot, 0);
         }
         if (late)
-            seen = mpiox_word_get(&cache.ring->bell);
+            seen = mpiox_futex_get(&cache.ring->bell);
         sleep_on(&cache.ring->bell, seen, 0);
     }
 }
@@ -289,7 +289,7 @@ static bool known, stuck, too_long;
 static uint64_t state(void)
 {
     const char *bits = (const char *)cache.ring + cache.ring->pending_at;
-    uint64_t hash = mix(cache.ring->turn, MODEL_LOAD(&cache.ring->bell.value));
+    uint64_t hash = mix(cache.ring->cursor, MODEL_LOAD(&cache.ring->bell.value));
     hash = mix(hash, MODEL_LOAD(&cache.ring->bell.sleepers));
     for (size_t at = 0; at < ring_bytes - (size_t)cache.ring->pending_at; at += 8)
         hash = mix(hash, *(const uint64_t *)(const void *)(bits + at));
@@ -365,7 +365,7 @@ static void set_up(void)
     }
     if (mpiox_ring_format(cache.ring, now->slots, now->frames) != 0)
         abort();
-    cache.ring->turn = now->turn;
+    cache.ring->cursor = now->turn;
     for (int t = 0; t < THREADS; t++) {
         threads[t].started = threads[t].ended = false;
         threads[t].sleeps_on = NULL;

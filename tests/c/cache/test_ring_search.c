@@ -80,7 +80,7 @@ static uint32_t expected(const ring_alone *self, uint32_t turn)
 /* Asks once; false: nothing was found. */
 static bool take(ring_alone *self)
 {
-    const uint32_t wanted = expected(self, self->cache.ring->turn);
+    const uint32_t wanted = expected(self, self->cache.ring->cursor);
     mpiox_slot *slot;
     uint32_t frame;
     asked++;
@@ -107,7 +107,7 @@ static void empty(ring_alone *self)
     for (uint32_t start = 0; start < self->tokens; start += 64) {
         mpiox_slot *slot;
         uint32_t frame;
-        self->cache.ring->turn = start;
+        self->cache.ring->cursor = start;
         while (mpiox_ring_next(&self->cache, &slot, &frame))
             ;
     }
@@ -123,7 +123,7 @@ static void one_at_a_time(ring_alone *self, uint64_t *random)
         const uint32_t token = i % 3 != 0 ? (uint32_t)(draw(random) % self->tokens) : fixed[(size_t)i / 3 % 6];
         const uint32_t turn = i % 5 != 0 ? (uint32_t)(draw(random) % self->tokens) : fixed[(size_t)i / 5 % 6];
         post(self, token);
-        self->cache.ring->turn = turn;
+        self->cache.ring->cursor = turn;
         empty(self);
         if (i % 7 == 0) { /* and where the last one left the cursor */
             post(self, (uint32_t)(draw(random) % self->slots));

@@ -50,7 +50,7 @@ static void nobody_comes(void)
     int count = 0;
     const mpiox_wait_limit limit = {0.2, expired, &count};
     const mpiox_idle idle = {nothing, NULL};
-    mpiox_word word = {0};
+    mpiox_futex word = {0};
 
     CHECK(mpiox_wait_set_limit(&limit) == NULL);
     mpiox_wait_for("window", 7);
@@ -72,14 +72,14 @@ static void nobody_comes(void)
     CHECK(mpiox_wait_set_limit(NULL) == &limit);
 }
 
-static mpiox_word slow_word;
+static mpiox_futex slow_word;
 
 static void *count_slowly(void *context)
 {
     (void)context;
     for (int i = 0; i < 20; i++) {
         nap(0.2);
-        mpiox_word_add(&slow_word);
+        mpiox_futex_add(&slow_word);
     }
     return NULL;
 }
@@ -91,7 +91,7 @@ static void signs_of_life(void)
     const mpiox_wait_limit limit = {2.5, expired, &count};
     const mpiox_idle idle = {useful, &worked};
     pthread_t thread;
-    mpiox_word word = {0};
+    mpiox_futex word = {0};
 
     mpiox_wait_set_limit(&limit);
     CHECK_EQUAL(pthread_create(&thread, NULL, count_slowly, NULL), 0);
@@ -117,7 +117,7 @@ static void no_limit(void)
 {
     int count = 0;
     const mpiox_wait_limit limit = {0.05, expired, &count}, none = {0, expired, &count};
-    mpiox_word word = {0};
+    mpiox_futex word = {0};
     pthread_t thread;
 
     mpiox_wait_set_limit(&limit); /* of this thread */
@@ -127,7 +127,7 @@ static void no_limit(void)
     mpiox_backoff backoff = {0};
     for (int i = 0; i < 2000; i++)
         mpiox_wait_backoff(&backoff);
-    mpiox_word_set(&word, 1);
+    mpiox_futex_set(&word, 1);
     pthread_join(thread, NULL);
     mpiox_wait_set_limit(NULL);
     CHECK_EQUAL(count, 0);
@@ -136,7 +136,7 @@ static void no_limit(void)
 /* A process that was stopped has not waited. The child ends with 1 when its limit was reached. */
 static void stopped(void)
 {
-    mpiox_word *word = mmap(NULL, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    mpiox_futex *word = mmap(NULL, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int count = 0, status = -1;
     const mpiox_wait_limit limit = {4, expired, &count};
     const pid_t child = fork();
@@ -152,7 +152,7 @@ static void stopped(void)
     nap(6);
     kill(child, SIGCONT);
     nap(0.2);
-    mpiox_word_set(word, 1);
+    mpiox_futex_set(word, 1);
     CHECK_EQUAL(waitpid(child, &status, 0), child);
     CHECK_EQUAL(status, 0);
 }

@@ -67,18 +67,18 @@ static void start(void (*sleeping)(void), void (*waking)(void))
 
 /* ---- at the worst moment ----------------------------------------------------------------------------------------- */
 
-static mpiox_word word;
+static mpiox_futex word;
 
 static void set_it(void)
 {
     before_sleep = NULL;
-    mpiox_word_set(&word, 5);
+    mpiox_futex_set(&word, 5);
 }
 
 /* The word changes when the waiter has looked for the last time: the kernel must not let it sleep. */
 static void between_look_and_sleep(void)
 {
-    word = (mpiox_word){0};
+    word = (mpiox_futex){0};
     start(set_it, NULL);
     CHECK_EQUAL(mpiox_wait_at_most(&word, 0, MINUTE_S), 5);
     CHECK_EQUAL(sleeps, 1);
@@ -90,13 +90,13 @@ static void between_look_and_sleep(void)
 static void add_two(void)
 {
     before_sleep = NULL;
-    mpiox_word_add(&word);
-    mpiox_word_add(&word);
+    mpiox_futex_add(&word);
+    mpiox_futex_add(&word);
 }
 
 static void twice_between(void)
 {
-    word = (mpiox_word){.value = UINT32_MAX}; /* it wraps around */
+    word = (mpiox_futex){.value = UINT32_MAX}; /* it wraps around */
     start(add_two, NULL);
     CHECK_EQUAL(mpiox_wait_at_most(&word, UINT32_MAX, MINUTE_S), 1);
     CHECK_EQUAL(refused, 1);
@@ -105,16 +105,16 @@ static void twice_between(void)
 /* Nobody sleeps: no system call. */
 static void nobody_sleeps(void)
 {
-    word = (mpiox_word){0};
+    word = (mpiox_futex){0};
     start(NULL, NULL);
-    mpiox_word_add(&word);
+    mpiox_futex_add(&word);
     CHECK_EQUAL(mpiox_wait_at_most(&word, 0, MINUTE_S), 1);
     CHECK_EQUAL(sleeps + wakes, 0);
 }
 
 /* ---- many threads ------------------------------------------------------------------------------------------------ */
 
-static mpiox_word ring[THREADS], gate, arrived;
+static mpiox_futex ring[THREADS], gate, arrived;
 static _Atomic int lost;
 
 static unsigned draw(unsigned below)
@@ -143,9 +143,9 @@ static void dawdle(void)
     }
 }
 
-static void await(mpiox_word *at, uint32_t target)
+static void await(mpiox_futex *at, uint32_t target)
 {
-    for (uint32_t now = mpiox_word_get(at); (int32_t)(now - target) < 0 && !lost;) {
+    for (uint32_t now = mpiox_futex_get(at); (int32_t)(now - target) < 0 && !lost;) {
         const uint32_t next = mpiox_wait_at_most(at, now, MINUTE_S);
         if (next == now)
             atomic_store(&lost, 1);
@@ -161,7 +161,7 @@ static void *pass_on(void *context)
     seed = 7u + (unsigned)own;
     for (uint32_t turn = 1; turn <= TURNS && !lost; turn++) {
         await(&ring[own], turn);
-        mpiox_word_set(&ring[(own + 1) % THREADS], own + 1 == THREADS ? turn + 1 : turn);
+        mpiox_futex_set(&ring[(own + 1) % THREADS], own + 1 == THREADS ? turn + 1 : turn);
     }
     return NULL;
 }
@@ -173,10 +173,10 @@ static void *meet(void *context)
 
     seed = 77u + (unsigned)own;
     for (uint32_t turn = 1; turn <= CROWD_TURNS && !lost; turn++) {
-        mpiox_word_add(&arrived);
+        mpiox_futex_add(&arrived);
         if (own == 0) {
             await(&arrived, turn * THREADS);
-            mpiox_word_set(&gate, turn);
+            mpiox_futex_set(&gate, turn);
         } else {
             await(&gate, turn);
         }
@@ -202,7 +202,7 @@ int main(void)
     between_look_and_sleep();
     twice_between();
     nobody_sleeps();
-    mpiox_word_set(&ring[0], 1);
+    mpiox_futex_set(&ring[0], 1);
     run(pass_on);
     run(meet);
     return check_exit();

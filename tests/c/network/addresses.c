@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "mpiox_listener_address.h"
+#include "mpiox_rendezvous.h"
 
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        mpiox_listener_place place = {.loopback = false};
-        mpiox_link_address address;
+        mpiox_rendezvous_place place = {.loopback = false};
+        mpiox_rendezvous_address address;
         mpiox_error error;
         int fd;
         snprintf(place.interfaces, sizeof place.interfaces, "%s", argv[i]);
-        if (mpiox_listener_bind(&place, &fd, &address, &error) != MPIOX_OK) {
+        if (mpiox_rendezvous_bind(&place, &fd, &address, &error) != MPIOX_OK) {
             printf("none: %d\n", error.sys_errno);
             continue;
         }

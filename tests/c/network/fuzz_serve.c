@@ -1,5 +1,5 @@
 /*
- * fuzz_serve.c - libFuzzer harness of mpiox_listener_serve(): whatever a peer sends, the delegate reads, writes and
+ * fuzz_serve.c - libFuzzer harness of mpiox_remote_serve(): whatever a peer sends, the delegate reads, writes and
  * computes nothing out of bounds, and serves the next one.
  *
  * An eighth of the inputs is sent as they are. The others are turned into messages that begin as the format wants, with
@@ -10,7 +10,7 @@
 
 #include "../typemap/random_trees.h"
 #include "mock.h"
-#include "mpiox_listener_serve.h"
+#include "mpiox_remote_serve.h"
 
 enum { PAGE = 4096, MAX_BYTES = 60000 };
 
@@ -172,12 +172,12 @@ static void *play_peer(void *context)
 }
 
 static mock delegate;
-static mpiox_listener_store store;
+static mpiox_remote_store store;
 
 static void start(void)
 {
     mock_start(&delegate, PAGE, 40, 0, 1);
-    mpiox_listener_store_init(&store, 20000);
+    mpiox_remote_store_init(&store, 20000);
     mpiox_slot *slot = mpiox_ring_take(&delegate.cache);
     slot->op = MPIOX_OP_OPEN;
     slot->arg[1] = slot->arg[2] = 1;
@@ -198,7 +198,7 @@ static void serve(const char *bytes, int64_t count)
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     peer p = {ends[0], bytes, count};
     REQUIRE(pthread_create(&thread, NULL, play_peer, &p) == 0);
-    REQUIRE(mpiox_listener_serve(&delegate.cache, &store, ends[1], 0, session, &fault) == MPIOX_OK);
+    REQUIRE(mpiox_remote_serve(&delegate.cache, &store, ends[1], 0, session, &fault) == MPIOX_OK);
     close(ends[1]);
     pthread_join(thread, NULL);
     REQUIRE(store.free_count == store.made);

@@ -9,23 +9,23 @@
 
 typedef struct station { /* one delegate, one client */
     mock delegate;
-    mpiox_listener *listener;
-    mpiox_link_address address;
+    mpiox_remote *listener;
+    mpiox_rendezvous_address address;
     mpiox_link *link;
     int32_t file;
 } station;
 
 /* On the loopback, with a secret of its own. */
-static inline int start_listener(const mpiox_cache *cache, mpiox_listener **out, mpiox_link_address *address,
+static inline int start_listener(const mpiox_cache *cache, mpiox_remote **out, mpiox_rendezvous_address *address,
                                  mpiox_error *error)
 {
-    const mpiox_listener_place place = {.loopback = true};
+    const mpiox_rendezvous_place place = {.loopback = true};
     uint64_t secret[2];
     CHECK_EQUAL(mpiox_handshake_secret(secret), MPIOX_OK);
-    return mpiox_listener_start(cache, &place, secret, out, address, error);
+    return mpiox_remote_start(cache, &place, secret, out, address, error);
 }
 
-static inline mpiox_link *link_to(const mpiox_link_address *address)
+static inline mpiox_link *link_to(const mpiox_rendezvous_address *address)
 {
     mpiox_link *link = NULL;
     mpiox_error error = {.code = 0};
@@ -57,7 +57,7 @@ static inline void station_start(station *s, int64_t page_bytes, int32_t frames,
 static inline void station_stop(station *s)
 {
     mpiox_link_close(s->link);
-    mpiox_listener_stop(s->listener);
+    mpiox_remote_stop(s->listener);
     mock_stop(&s->delegate);
 }
 

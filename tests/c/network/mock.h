@@ -23,7 +23,7 @@ typedef struct mock {
     int fd;
     uint32_t next;
     _Atomic int64_t bad_page;           /* whose fill fails; -1: none */
-    _Atomic int32_t flush_ms;           /* how long a fence takes */
+    _Atomic int32_t flush_ms;           /* how long a flush barrier takes */
     _Atomic int32_t attached, detached; /* clients that left by DETACH */
     _Atomic int32_t pings, aheads;
     _Atomic bool stop;
@@ -108,11 +108,11 @@ static int mock_page(mock *self, mpiox_slot *slot)
         mock_flush(self, frame, true);
         mpiox_frame_insert(cache, frame, slot->file, slot->page, slot->arg[0] == 0);
     } else if (slot->arg[0] == 0) {
-        atomic_fetch_add(&cache->frames[frame].holds, 1);
+        atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
     if (slot->arg[0] != 0) {
         mock_fill(self, frame);
-        atomic_fetch_add(&cache->frames[frame].holds, 1);
+        atomic_fetch_add(&cache->frames[frame].pins, 1);
     }
     slot->frame = frame;
     return MPIOX_OK;
@@ -172,9 +172,9 @@ static void *mock_run(void *context)
     mock *self = context;
     const mpiox_cache *cache = &self->cache;
     const int life = mpiox_cache_live(cache);
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_SERVING);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_SERVING);
     for (;;) {
-        const uint32_t seen = mpiox_word_get(&cache->ring->bell);
+        const uint32_t seen = mpiox_futex_get(&cache->ring->bell);
         mpiox_slot *slot;
         uint32_t frame;
         if (mpiox_ring_next(cache, &slot, &frame)) {
@@ -186,7 +186,7 @@ static void *mock_run(void *context)
             break;
         mpiox_ring_wait(cache, seen, 0.02);
     }
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_ENDED);
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_ENDED);
     mpiox_cache_end_life(cache, life);
     return NULL;
 }
@@ -207,7 +207,7 @@ static void mock_start(mock *self, int64_t page_bytes, int32_t frames, int deleg
         mpiox_cache_format(base, &geometry, delegate, delegates, &self->cache) != 0 ||
         pthread_create(&self->thread, NULL, mock_run, self) != 0)
         abort();
-    while (mpiox_word_get(&self->cache.header->state) != MPIOX_CACHE_SERVING)
+    while (mpiox_futex_get(&self->cache.header->state) != MPIOX_CACHE_SERVING)
         mock_sleep(1);
 }
 

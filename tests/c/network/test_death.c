@@ -31,14 +31,14 @@ static pid_t fork_child(void)
 
 typedef struct remote {
     pid_t pid;
-    mpiox_link_address address;
+    mpiox_rendezvous_address address;
 } remote;
 
 static void serve(int out)
 {
     static mock delegate;
-    mpiox_listener *listener;
-    mpiox_link_address address;
+    mpiox_remote *listener;
+    mpiox_rendezvous_address address;
     mock_start(&delegate, PAGE, 50, 0, 1);
     atomic_store(&delegate.flush_ms, 1000000);
     if (start_listener(&delegate.cache, &listener, &address, NULL) != MPIOX_OK ||
@@ -244,7 +244,7 @@ static void check_listener_stopped(void)
     mpiox_slot slot = {.op = MPIOX_OP_PING};
     station_start(&s, PAGE, 10, 0, 1, 1);
     mpiox_link *other = link_to(&s.address);
-    mpiox_listener_stop(s.listener);
+    mpiox_remote_stop(s.listener);
     await_death(s.link);
     CHECK_EQUAL(mpiox_link_call(other, &slot), MPIOX_E_UNSUPPORTED);
     CHECK_EQUAL(atomic_load(&s.delegate.detached), 2);
@@ -262,7 +262,7 @@ static void check_client_killed(void)
         abort();
     const pid_t pid = fork_child(); /* before there are threads */
     if (pid == 0) {
-        mpiox_link_address address;
+        mpiox_rendezvous_address address;
         mpiox_link *link;
         if (read(ends[0], &address, sizeof address) == (ssize_t)sizeof address &&
             mpiox_link_open(&address, 20, &link, NULL) == MPIOX_OK)
@@ -296,7 +296,7 @@ static void check_client_stopped(void)
     for (int i = 0; i < CLIENTS; i++) {
         pids[i] = fork_child();
         if (pids[i] == 0) {
-            mpiox_link_address address;
+            mpiox_rendezvous_address address;
             if (read(ends[0], &address, sizeof address) != (ssize_t)sizeof address)
                 _exit(1);
             const station mine = {.link = link_to(&address)};
@@ -363,7 +363,7 @@ static void check_dropped(void)
     }
     mpiox_link *link;
     mpiox_error error;
-    const mpiox_link_address nowhere = {.count = 0};
+    const mpiox_rendezvous_address nowhere = {.count = 0};
     setenv("MPIOX_NETWORK_FAULT", "delay=3", 1); /* no such key */
     CHECK_EQUAL(mpiox_link_open(&nowhere, 1, &link, &error), MPIOX_E_ARG);
     unsetenv("MPIOX_NETWORK_FAULT");

@@ -12,14 +12,16 @@
 #include "mpiox_handshake.h"
 #include "mpiox_link_message.h"
 
+enum { ADMITTED = MPIOX_PURPOSE_DATA | MPIOX_PURPOSE_HEARTBEAT };
+
 typedef struct exchange { /* of a connector and a listener */
     mpiox_handshake connector, listener;
     uint8_t hello[MPIOX_HANDSHAKE_HELLO], challenge[MPIOX_HANDSHAKE_CHALLENGE], answer[MPIOX_HANDSHAKE_ANSWER];
-    mpiox_handshake_wish found;
+    int64_t found;
 } exchange;
 
 static const uint64_t secret[2] = {0x0123456789abcdef, 0xfedcba9876543210};
-static const mpiox_handshake_wish wish = {.kind = 2, .token = 77};
+static const int64_t token = 77;
 
 static struct sockaddr_storage end_at(const char *host, int port)
 {
@@ -40,17 +42,17 @@ static struct sockaddr_storage end_at(const char *host, int port)
 static void prepare(exchange *e)
 {
     const struct sockaddr_storage end = end_at("10.1.2.3", 4000);
-    CHECK_EQUAL(mpiox_handshake_start(secret, MPIOX_HANDSHAKE_LINK, &end, &e->connector), MPIOX_OK);
-    CHECK_EQUAL(mpiox_handshake_start(secret, MPIOX_HANDSHAKE_LINK, &end, &e->listener), MPIOX_OK);
+    CHECK_EQUAL(mpiox_handshake_start(secret, MPIOX_PURPOSE_DATA, &end, &e->connector), MPIOX_OK);
+    CHECK_EQUAL(mpiox_handshake_start(secret, 0, &end, &e->listener), MPIOX_OK);
 }
 
 /* The whole of it. 0 or where it ended: 1 challenge, 2 answer, 3 admission. */
 static int shake(exchange *e)
 {
     CHECK_EQUAL(mpiox_handshake_hello(&e->connector, e->hello), MPIOX_OK);
-    if (mpiox_handshake_challenge(&e->listener, e->hello, e->challenge) != MPIOX_OK)
+    if (mpiox_handshake_challenge(&e->listener, ADMITTED, e->hello, e->challenge) != MPIOX_OK)
         return 1;
-    if (mpiox_handshake_answer(&e->connector, e->challenge, &wish, e->answer) != MPIOX_OK)
+    if (mpiox_handshake_answer(&e->connector, e->challenge, token, e->answer) != MPIOX_OK)
         return 2;
     return mpiox_handshake_admit(&e->listener, e->answer, &e->found) == MPIOX_OK ? 0 : 3;
 }
@@ -67,8 +69,8 @@ static void check_right(void)
     uint64_t derived[2][2];
     prepare(&e);
     CHECK_EQUAL(shake(&e), 0);
-    CHECK_EQUAL(e.found.kind, wish.kind);
-    CHECK_EQUAL(e.found.token, wish.token);
+    CHECK_EQUAL(e.found, token);
+    CHECK_EQUAL(e.listener.purpose, MPIOX_PURPOSE_DATA);
     mpiox_handshake_session(&e.connector, keys[0]);
     mpiox_handshake_session(&e.listener, keys[1]);
     CHECK_EQUAL(memcmp(keys[0], keys[1], sizeof keys[0]), 0);
@@ -85,33 +87,48 @@ static void check_right(void)
     CHECK_EQUAL(e.connector.key[0] | e.connector.key[31] | e.connector.nonces[1][5], 0);
 }
 
-/* Either side with another secret, protocol, address or port. */
+/* Either side with another secret, address or port. */
 static void check_others(void)
 {
     static const struct {
         uint64_t change;
-        mpiox_handshake_protocol protocol;
         const char *host;
         int port, where;
-    } each[] = {
-        {1, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},  {UINT64_C(1) << 63, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4000, 2},
-        {0, MPIOX_HANDSHAKE_WATCH, "10.1.2.3", 4000, 1}, {0, MPIOX_HANDSHAKE_LINK, "10.1.2.4", 4000, 2},
-        {0, MPIOX_HANDSHAKE_LINK, "10.1.2.3", 4001, 2},  {0, MPIOX_HANDSHAKE_LINK, "::ffff:10.1.2.3", 4000, 0},
-        {0, MPIOX_HANDSHAKE_LINK, "fd00::1", 4000, 2}};
+    } each[] = {{1, "10.1.2.3", 4000, 2}, {UINT64_C(1) << 63, "10.1.2.3", 4000, 2}, {0, "10.1.2.4", 4000, 2},
+                {0, "10.1.2.3", 4001, 2}, {0, "::ffff:10.1.2.3", 4000, 0},          {0, "fd00::1", 4000, 2}};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++) {
         exchange e;
         const uint64_t other[2] = {secret[0], secret[1] ^ each[i].change};
         const struct sockaddr_storage end = end_at(each[i].host, each[i].port);
         prepare(&e);
-        CHECK_EQUAL(mpiox_handshake_start(other, each[i].protocol, &end, &e.listener), MPIOX_OK);
+        CHECK_EQUAL(mpiox_handshake_start(other, 0, &end, &e.listener), MPIOX_OK);
         CHECK_EQUAL(shake(&e), each[i].where);
         prepare(&e);
-        CHECK_EQUAL(mpiox_handshake_start(other, each[i].protocol, &end, &e.connector), MPIOX_OK);
+        CHECK_EQUAL(mpiox_handshake_start(other, MPIOX_PURPOSE_DATA, &end, &e.connector), MPIOX_OK);
         CHECK_EQUAL(shake(&e), each[i].where);
     }
     mpiox_handshake none;
     const struct sockaddr_storage local = {.ss_family = AF_UNIX};
-    CHECK_EQUAL(mpiox_handshake_start(secret, MPIOX_HANDSHAKE_LINK, &local, &none), MPIOX_E_ARG);
+    CHECK_EQUAL(mpiox_handshake_start(secret, MPIOX_PURPOSE_DATA, &local, &none), MPIOX_E_ARG);
+}
+
+/* What a listener does not admit ends at the hello; a purpose that it does is the one that was proven. */
+static void check_purposes(void)
+{
+    for (unsigned purpose = 0; purpose <= UINT16_MAX; purpose++) {
+        const bool admitted = purpose == MPIOX_PURPOSE_DATA || purpose == MPIOX_PURPOSE_HEARTBEAT;
+        exchange e;
+        prepare(&e);
+        e.connector.purpose = (uint16_t)purpose;
+        CHECK_EQUAL(shake(&e), admitted ? 0 : 1);
+        CHECK_EQUAL(e.listener.purpose, admitted ? purpose : 0);
+    }
+    exchange e;
+    prepare(&e);
+    CHECK_EQUAL(mpiox_handshake_hello(&e.connector, e.hello), MPIOX_OK);
+    e.hello[6] = MPIOX_PURPOSE_HEARTBEAT; /* changed on its way */
+    CHECK_EQUAL(mpiox_handshake_challenge(&e.listener, ADMITTED, e.hello, e.challenge), MPIOX_OK);
+    CHECK_EQUAL(mpiox_handshake_answer(&e.connector, e.challenge, token, e.answer), MPIOX_E_CORRUPT);
 }
 
 /* What was recorded does not serve again, and not in the other direction. */
@@ -122,25 +139,26 @@ static void check_recorded(void)
     prepare(&e);
     CHECK_EQUAL(shake(&e), 0);
     prepare(&again);
-    CHECK_EQUAL(mpiox_handshake_challenge(&again.listener, e.hello, again.challenge), MPIOX_OK);
+    CHECK_EQUAL(mpiox_handshake_challenge(&again.listener, ADMITTED, e.hello, again.challenge), MPIOX_OK);
     CHECK(memcmp(again.challenge, e.challenge, 32) != 0);
     CHECK_EQUAL(mpiox_handshake_admit(&again.listener, e.answer, &again.found), MPIOX_E_CORRUPT);
     CHECK_EQUAL(mpiox_handshake_hello(&again.connector, again.hello), MPIOX_OK);
-    CHECK_EQUAL(mpiox_handshake_answer(&again.connector, e.challenge, &wish, answer), MPIOX_E_CORRUPT);
+    CHECK_EQUAL(mpiox_handshake_answer(&again.connector, e.challenge, token, answer), MPIOX_E_CORRUPT);
     /* The listener's proof as the connector's; the connector's hello as a challenge. */
     memcpy(answer, e.challenge + 32, 32);
     memset(answer + 32, 0, sizeof answer - 32);
     CHECK_EQUAL(mpiox_handshake_admit(&e.listener, answer, &e.found), MPIOX_E_CORRUPT);
     memcpy(sent_back, again.hello + MPIOX_HANDSHAKE_HELLO - 32, 32);
     memcpy(sent_back + 32, e.answer, 32);
-    CHECK_EQUAL(mpiox_handshake_answer(&again.connector, sent_back, &wish, answer), MPIOX_E_CORRUPT);
+    CHECK_EQUAL(mpiox_handshake_answer(&again.connector, sent_back, token, answer), MPIOX_E_CORRUPT);
 }
 
-/* A listener of another connection proves for a stranger between the two who has his own nonce: it does not fit. */
+/* A listener of another connection proves for an unauthenticated peer between the two who has his own nonce: it does
+ * not fit. */
 static void check_every_bit(void)
 {
     exchange e;
-    mpiox_handshake_wish found;
+    int64_t found;
     uint8_t answer[MPIOX_HANDSHAKE_ANSWER];
     prepare(&e);
     CHECK_EQUAL(shake(&e), 0);
@@ -151,7 +169,7 @@ static void check_every_bit(void)
     }
     for (size_t bit = 0; bit < 8 * sizeof e.challenge; bit++) {
         e.challenge[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        CHECK_EQUAL(mpiox_handshake_answer(&e.connector, e.challenge, &wish, answer), MPIOX_E_CORRUPT);
+        CHECK_EQUAL(mpiox_handshake_answer(&e.connector, e.challenge, token, answer), MPIOX_E_CORRUPT);
         e.challenge[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     CHECK_EQUAL(mpiox_handshake_admit(&e.listener, e.answer, &found), MPIOX_OK);
@@ -192,9 +210,9 @@ static void check_random(long cases, unsigned seed)
         CHECK_EQUAL(mpiox_handshake_hello(&e.connector, e.hello), MPIOX_OK);
         for (int n = random() % 3; n > 0; n--) /* mostly a hello that passes */
             e.hello[random() % MPIOX_HANDSHAKE_HELLO] = (uint8_t)random();
-        if (mpiox_handshake_challenge(&e.listener, e.hello, e.challenge) == MPIOX_OK)
+        if (mpiox_handshake_challenge(&e.listener, ADMITTED, e.hello, e.challenge) == MPIOX_OK)
             CHECK_EQUAL(mpiox_handshake_admit(&e.listener, bytes, &e.found), MPIOX_E_CORRUPT);
-        CHECK_EQUAL(mpiox_handshake_answer(&e.connector, bytes, &wish, e.answer), MPIOX_E_CORRUPT);
+        CHECK_EQUAL(mpiox_handshake_answer(&e.connector, bytes, token, e.answer), MPIOX_E_CORRUPT);
     }
 }
 
@@ -202,6 +220,7 @@ int main(int argc, char **argv)
 {
     check_right();
     check_others();
+    check_purposes();
     check_recorded();
     check_every_bit();
     check_seals();

@@ -79,8 +79,8 @@ static void check_control(void)
     mpiox_link_close(NULL);
     while (atomic_load(&s.delegate.detached) == 0)
         mock_sleep(1);
-    mpiox_listener_stop(s.listener);
-    mpiox_listener_stop(NULL);
+    mpiox_remote_stop(s.listener);
+    mpiox_remote_stop(NULL);
     mock_stop(&s.delegate);
 }
 
@@ -113,13 +113,13 @@ static void check_secret(void)
     mpiox_error error = {.code = 0};
     int died;
     station_start(&s, PAGE, 8, 0, 1, 1);
-    mpiox_link_address wrong = s.address;
+    mpiox_rendezvous_address wrong = s.address;
     wrong.secret[1] ^= 1;
     CHECK_EQUAL(mpiox_link_open(&wrong, 5, &link, &error), MPIOX_E_IO);
     CHECK_EQUAL(error.sys_errno, EACCES);
     CHECK(link == NULL);
     CHECK_EQUAL(mpiox_ring_clients(&s.delegate.cache, &died), 1);
-    mpiox_link_address elsewhere = s.address; /* the first address does not lead there */
+    mpiox_rendezvous_address elsewhere = s.address; /* the first address does not lead there */
     elsewhere.count = 2;
     snprintf(elsewhere.host[0], sizeof elsewhere.host[0], "127.255.255.254");
     snprintf(elsewhere.host[1], sizeof elsewhere.host[1], "127.0.0.1");

@@ -12,11 +12,9 @@
 #include <sys/resource.h>
 
 #include "links.h"
-#include "mpiox_admission.h"
-#include "mpiox_link_connect.h"
 #include "mpiox_link_message.h"
 
-enum { PAGE = 4096, ROOM = 64 /* of strangers, with the limit of descriptors set below */ };
+enum { PAGE = 4096, ROOM = 64 /* of unauthenticated peers, with the limit of descriptors set below */ };
 
 static struct sockaddr_in at(const char *host, int port)
 {
@@ -101,14 +99,15 @@ static void stranger_stop(stranger *s)
     close(s->fd);
 }
 
-/* The stranger's address comes first. Whatever he does, the client gets to the delegate, and he learns nothing. */
+/* The unauthenticated peer's address comes first. Whatever he does, the client gets to the delegate, and he learns
+ * nothing. */
 static void check_listens_first(int answers, bool relays)
 {
     station s;
     stranger other;
     station_start(&s, PAGE, 8, 0, 1, 1);
     stranger_start(&other, s.address.port, answers, relays ? s.address.port : 0);
-    mpiox_link_address both = s.address;
+    mpiox_rendezvous_address both = s.address;
     both.count = 2;
     snprintf(both.host[0], sizeof both.host[0], "127.0.0.2");
     snprintf(both.host[1], sizeof both.host[1], "127.0.0.1");
@@ -133,7 +132,7 @@ static void check_only_a_stranger(void)
     mpiox_error error = {.code = 0};
     station_start(&s, PAGE, 8, 0, 1, 1);
     stranger_start(&other, s.address.port, MPIOX_HANDSHAKE_CHALLENGE, 0);
-    mpiox_link_address elsewhere = s.address;
+    mpiox_rendezvous_address elsewhere = s.address;
     snprintf(elsewhere.host[0], sizeof elsewhere.host[0], "127.0.0.2");
     CHECK_EQUAL(mpiox_link_open(&elsewhere, 20, &link, &error), MPIOX_E_IO);
     CHECK_EQUAL(error.sys_errno, EACCES);
@@ -148,7 +147,6 @@ static void check_replayed(void)
 {
     station s;
     uint8_t hello[MPIOX_HANDSHAKE_HELLO], challenge[MPIOX_HANDSHAKE_CHALLENGE], answer[MPIOX_HANDSHAKE_ANSWER];
-    const mpiox_handshake_wish wish = {.kind = MPIOX_LINK_DATA};
     char byte;
     station_start(&s, PAGE, 8, 0, 1, 1);
     for (int again = 0; again < 2; again++) {
@@ -158,11 +156,11 @@ static void check_replayed(void)
             socklen_t bytes = sizeof end;
             mpiox_handshake h;
             CHECK_EQUAL(getpeername(fd, (struct sockaddr *)&end, &bytes), 0);
-            CHECK_EQUAL(mpiox_handshake_start(s.address.secret, MPIOX_HANDSHAKE_LINK, &end, &h), MPIOX_OK);
+            CHECK_EQUAL(mpiox_handshake_start(s.address.secret, MPIOX_PURPOSE_DATA, &end, &h), MPIOX_OK);
             CHECK_EQUAL(mpiox_handshake_hello(&h, hello), MPIOX_OK);
             CHECK_EQUAL(send(fd, hello, sizeof hello, 0), sizeof hello);
             CHECK_EQUAL(recv(fd, challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
-            CHECK_EQUAL(mpiox_handshake_answer(&h, challenge, &wish, answer), MPIOX_OK);
+            CHECK_EQUAL(mpiox_handshake_answer(&h, challenge, 0, answer), MPIOX_OK);
         } else {
             CHECK_EQUAL(send(fd, hello, sizeof hello, 0), sizeof hello);
             CHECK_EQUAL(recv(fd, challenge, sizeof challenge, MSG_WAITALL), sizeof challenge);
@@ -180,12 +178,9 @@ static void check_unsealed(void)
     station s;
     mpiox_link_message welcome;
     mpiox_link_call_body call = {.op = MPIOX_OP_OPEN, .text_bytes = 11, .text = "/etc/shadow", .arg = {3, 1, 1}};
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_LINK,
-                            .wish = {.kind = MPIOX_LINK_DATA},
-                            .welcome = &welcome,
-                            .welcome_bytes = sizeof welcome};
+    mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_DATA, .welcome = &welcome, .welcome_bytes = sizeof welcome};
     station_start(&s, PAGE, 8, 0, 1, 1);
-    const int fd = mpiox_link_connect(&s.address, 20, &wish, NULL);
+    const int fd = mpiox_rendezvous_connect(&s.address, 20, &wish, NULL);
     const int32_t openers = atomic_load(&s.delegate.cache.header->files[0].openers);
     for (int i = 0; i < 4; i++) { /* none; a random one; the right one; the right one again */
         mpiox_link_message head = {.magic = MPIOX_LINK_MAGIC,
@@ -212,29 +207,41 @@ static void check_unsealed(void)
 
 /* ---- too many ---------------------------------------------------------------------------------------------------- */
 
-typedef struct door { /* an admission that a thread attends to */
-    mpiox_listener_place place;
-    mpiox_link_address address;
-    mpiox_admission *admission;
-    int listener;
+typedef struct door { /* a listener that a thread attends to */
+    mpiox_rendezvous_place place;
+    mpiox_rendezvous_address address;
+    mpiox_rendezvous *rendezvous;
     pthread_t thread;
     atomic_bool over;
     bool full; /* at first */
 } door;
 
+static int listening_at(int port)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        struct sockaddr_in here = {.sin_port = 0};
+        socklen_t bytes = sizeof here, size = sizeof(int);
+        int listens = 0;
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+            getsockname(fd, (struct sockaddr *)&here, &bytes) == 0 && ntohs(here.sin_port) == port)
+            return fd;
+    }
+    abort();
+}
+
 static void *attend(void *context)
 {
     door *d = context;
     if (d->full) { /* whoever comes first has to go */
-        struct pollfd waits = {.fd = d->listener, .events = POLLIN};
+        struct pollfd waits = {.fd = listening_at(d->address.port), .events = POLLIN};
         poll(&waits, 1, -1);
-        close(accept(d->listener, NULL, NULL));
+        close(accept(waits.fd, NULL, NULL));
     }
-    mpiox_admitted one;
-    struct pollfd wanted = {.fd = mpiox_admission_fd(d->admission), .events = POLLIN};
+    mpiox_rendezvous_peer one;
+    struct pollfd wanted = {.fd = mpiox_rendezvous_fd(d->rendezvous), .events = POLLIN};
     while (!atomic_load(&d->over)) {
         poll(&wanted, 1, 100);
-        while (mpiox_admission_next(d->admission, &one)) {
+        while (mpiox_rendezvous_next(d->rendezvous, &one)) {
             (void)!send(one.fd, "H", 1, MSG_NOSIGNAL);
             close(one.fd);
         }
@@ -245,21 +252,20 @@ static void *attend(void *context)
 static void door_open(door *d, bool full)
 {
     *d = (door){.place.loopback = true, .full = full};
-    CHECK_EQUAL(mpiox_listener_bind(&d->place, &d->listener, &d->address, NULL), MPIOX_OK);
-    CHECK_EQUAL(mpiox_handshake_secret(d->address.secret), MPIOX_OK);
-    CHECK_EQUAL(mpiox_admission_create(d->listener, MPIOX_HANDSHAKE_WATCH, d->address.secret, &d->admission, NULL),
+    uint64_t secret[2];
+    CHECK_EQUAL(mpiox_handshake_secret(secret), MPIOX_OK);
+    CHECK_EQUAL(mpiox_rendezvous_open(&d->place, MPIOX_PURPOSE_LIVENESS, secret, &d->rendezvous, &d->address, NULL),
                 MPIOX_OK);
     CHECK_EQUAL(pthread_create(&d->thread, NULL, attend, d), 0);
 }
 
-static mpiox_admission_counts door_close(door *d)
+static mpiox_rendezvous_counts door_close(door *d)
 {
     atomic_store(&d->over, true);
     pthread_join(d->thread, NULL);
-    const mpiox_admission_counts counts = mpiox_admission_count(d->admission);
-    mpiox_admission_free(d->admission);
-    mpiox_admission_free(NULL);
-    close(d->listener);
+    const mpiox_rendezvous_counts counts = mpiox_rendezvous_count(d->rendezvous);
+    mpiox_rendezvous_close(d->rendezvous);
+    mpiox_rendezvous_close(NULL);
     return counts;
 }
 
@@ -268,8 +274,8 @@ static void visit(const door *d)
 {
     char word = 0;
     mpiox_error error = {.code = 0};
-    mpiox_link_wish wish = {.protocol = MPIOX_HANDSHAKE_WATCH, .welcome = &word, .welcome_bytes = 1};
-    const int fd = mpiox_link_connect(&d->address, 60, &wish, &error);
+    mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_LIVENESS, .welcome = &word, .welcome_bytes = 1};
+    const int fd = mpiox_rendezvous_connect(&d->address, 60, &wish, &error);
     CHECK(fd >= 0);
     CHECK_EQUAL(word, 'H');
     if (fd >= 0)
@@ -308,7 +314,7 @@ static void check_flood(void)
     }
     for (int i = 0; i < VISITS; i++)
         visit(&d);
-    const mpiox_admission_counts counts = door_close(&d);
+    const mpiox_rendezvous_counts counts = door_close(&d);
     CHECK_EQUAL(counts.admitted, 2 * VISITS);
     CHECK(counts.replaced > 0);
     CHECK(counts.refused >= STRANGERS / 3);
@@ -335,7 +341,7 @@ static void check_rush(void)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, visit_often, &d), 0);
     for (int i = 0; i < VISITORS; i++)
         pthread_join(threads[i], NULL);
-    const mpiox_admission_counts counts = door_close(&d);
+    const mpiox_rendezvous_counts counts = door_close(&d);
     CHECK_EQUAL(counts.admitted, 10 * VISITORS);
 }
 
@@ -353,7 +359,7 @@ static void check_descriptors(void)
     for (int i = 0; i < 2; i++)
         CHECK_EQUAL(connect(waiting[i], (const struct sockaddr *)&to, sizeof to), 0);
     mock_sleep(1000);
-    const mpiox_admission_counts counts = mpiox_admission_count(d.admission); /* read while it is being written */
+    const mpiox_rendezvous_counts counts = mpiox_rendezvous_count(d.rendezvous); /* read while it is being written */
     CHECK(counts.accepts >= 2);
     CHECK(counts.accepts < 200);
     while (count > 0)

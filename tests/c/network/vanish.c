@@ -15,14 +15,14 @@ enum { PAGE = 4096 };
 static int serve(void)
 {
     static mock delegate;
-    mpiox_listener *listener;
-    mpiox_link_address address;
+    mpiox_remote *listener;
+    mpiox_rendezvous_address address;
     mpiox_error error;
-    const mpiox_listener_place place = {.interfaces = "vb"};
+    const mpiox_rendezvous_place place = {.interfaces = "vb"};
     uint64_t secret[2];
     mock_start(&delegate, PAGE, 50, 0, 1);
     if (mpiox_handshake_secret(secret) != MPIOX_OK ||
-        mpiox_listener_start(&delegate.cache, &place, secret, &listener, &address, &error) != MPIOX_OK)
+        mpiox_remote_start(&delegate.cache, &place, secret, &listener, &address, &error) != MPIOX_OK)
         return 1;
     printf("%s %d %" PRIu64 " %" PRIu64 "\n", address.host[0], address.port, address.secret[0], address.secret[1]);
     fflush(stdout);
@@ -34,7 +34,7 @@ static int watch(char **argv)
 {
     station s;
     char data[PAGE] = {0};
-    s.address = (mpiox_link_address){.count = 1, .port = atoi(argv[1])};
+    s.address = (mpiox_rendezvous_address){.count = 1, .port = atoi(argv[1])};
     snprintf(s.address.host[0], sizeof s.address.host[0], "%s", argv[0]);
     s.address.secret[0] = strtoull(argv[2], NULL, 10);
     s.address.secret[1] = strtoull(argv[3], NULL, 10);

@@ -84,7 +84,7 @@ __attribute__((unused)) static const mpiox_cache *start_server(running *self, co
 __attribute__((unused)) static int end_server(running *self)
 {
     pthread_join(self->thread, NULL);
-    CHECK_EQUAL(mpiox_word_get(&mpiox_server_cache(self->server)->header->state), MPIOX_CACHE_ENDED);
+    CHECK_EQUAL(mpiox_futex_get(&mpiox_server_cache(self->server)->header->state), MPIOX_CACHE_ENDED);
     mpiox_server_free(self->server);
     return self->result;
 }

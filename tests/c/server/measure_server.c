@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     mpiox_cache_counters sum, *c = &sum;
     mpiox_cache_sum(cache, c);
     const double *t = all->times, mb = (double)bytes / 1e6;
-    printf("write %.0f (with fence %.0f) read %.0f; direct: write %.0f read %.0f MB/s%s\n", mb / (t[1] - t[0]),
+    printf("write %.0f (with flush barrier %.0f) read %.0f; direct: write %.0f read %.0f MB/s%s\n", mb / (t[1] - t[0]),
            mb / (t[2] - t[0]), mb / (t[3] - t[2]), mb / (t[4] - t[3]), mb / (t[5] - t[4]), failed ? " FAILED" : "");
     printf("frames %d requests %lld waits %lld flush requests %lld of %.0f bytes, fill requests %lld, prefetched %lld "
            "used %lld\n",

@@ -5,7 +5,8 @@
  *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED [io_uring|SCHEDULER]
  *
  * In a round each client writes and reads bytes that are its own alone (grains of a few bytes, dealt out in turn), all
- * at the same time; then all read anything, and one of them fences, discards, drops, or opens and closes once more.
+ * at the same time; then all read anything, and one of them flush barriers, discards, drops, or opens and closes once
+ * more.
  */
 #include "harness.h"
 #include "mpiox_storage.h"
@@ -231,13 +232,13 @@ int main(int argc, char **argv)
     const bool ordered = options.scheduler[0] != '\0';
     CHECK(ordered == (counter(&counters->queued_most) > 0));
     printf("frames %d: writes %lld reads %lld hits %lld misses %lld flushes %lld fills %lld prefetched %lld used %lld "
-           "evictions %lld waits %lld fences %lld\n",
+           "evictions %lld waits %lld flush barriers %lld\n",
            cache->frame_count, (long long)counter(&counters->writes), (long long)counter(&counters->reads),
            (long long)counter(&counters->hits), (long long)counter(&counters->misses),
            (long long)counter(&counters->flushes), (long long)counter(&counters->fills),
            (long long)counter(&counters->prefetched), (long long)counter(&counters->prefetch_used),
            (long long)counter(&counters->evictions), (long long)counter(&counters->waits),
-           (long long)counter(&counters->fences));
+           (long long)counter(&counters->flush_barriers));
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
     compare_file(&list[0]);
     CHECK_EQUAL(all->failures, 0);

@@ -52,7 +52,7 @@ static void no_space(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, path, MPIOX_FILE_WRITABLE, 1, 1);
     CHECK(file >= 0);
-    /* one dirty run in each of six pages: six requests at the fence, in file order */
+    /* one dirty run in each of six pages: six requests at the flush barrier, in file order */
     for (int page = 5; page >= 0; page--)
         CHECK_EQUAL(access_bytes(cache, file, true, bytes, page * PAGE + 100, 1000, NULL), MPIOX_OK);
     CHECK_EQUAL(flush_file(cache, file, false, false), MPIOX_OK);

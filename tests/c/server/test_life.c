@@ -48,7 +48,7 @@ static void nobody_comes(void)
     running delegate;
     options.patience_s = 0.5;
     const mpiox_cache *cache = start_server(&delegate, &options);
-    while (mpiox_word_get(&cache->header->state) != MPIOX_CACHE_ENDED)
+    while (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_ENDED)
         usleep(10 * 1000);
     CHECK(atomic_load(&cache->header->beat) >= 2);
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
@@ -121,7 +121,7 @@ static void stop_amid(void)
         CHECK_EQUAL(found[page * PAGE], 1);
 }
 
-/* A child deposits bytes and is killed; nobody fences: the bytes are in the file soon. Others go on. */
+/* A child deposits bytes and is killed; nobody flush barriers: the bytes are in the file soon. Others go on. */
 static void killed_client(void)
 {
     static char bytes[100], found[PAGE];
@@ -159,8 +159,8 @@ static void killed_client(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
-/* A child is killed while it holds the only frame, in the middle of a write: the others get the frame, and a fence
- * comes to its end. */
+/* A child is killed while it holds the only frame, in the middle of a write: the others get the frame, and a flush
+ * barrier comes to its end. */
 static void killed_holder(void)
 {
     static char bytes[100], found[3 * PAGE];
@@ -180,7 +180,7 @@ static void killed_holder(void)
         while (both->file < 0)
             usleep(1000);
         if (access_bytes(&mine, both->file, true, bytes, 0, 100, NULL) != MPIOX_OK ||
-            mpiox_frame_hold(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
+            mpiox_frame_pin(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
             _exit(1);
         (void)mpiox_dirty_mark(&mine, frame, 500, 50, 0, 1); /* marked, not counted */
         both->state = 1;
@@ -227,7 +227,7 @@ static void all_killed(void)
         while (both->file < 0)
             usleep(1000);
         if (access_bytes(&mine, both->file, true, bytes, 2 * i * PAGE, 100, NULL) != MPIOX_OK ||
-            (i == 1 && mpiox_frame_hold(&mine, both->file, 2, true, &frame) != MPIOX_FRAME_HIT))
+            (i == 1 && mpiox_frame_pin(&mine, both->file, 2, true, &frame) != MPIOX_FRAME_HIT))
             _exit(1);
         atomic_fetch_add(&both->state, 1);
         pause();
@@ -245,8 +245,8 @@ static void all_killed(void)
         CHECK(memcmp(found + 2 * i * PAGE, bytes, 100) == 0);
 }
 
-/* A client that is stopped while it holds a frame: a fence covers what was deposited before it all the same, and
- * nothing of what the client does when it goes on is lost. */
+/* A client that is stopped while it holds a frame: a flush barrier covers what was deposited before it all the same,
+ * and nothing of what the client does when it goes on is lost. */
 static void stopped_holder(void)
 {
     static char bytes[100], found[PAGE];
@@ -263,7 +263,7 @@ static void stopped_holder(void)
         const int id = mpiox_ring_join(&mine);
         while (both->file < 0)
             usleep(1000);
-        if (mpiox_frame_hold(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
+        if (mpiox_frame_pin(&mine, both->file, 0, true, &frame) != MPIOX_FRAME_HIT)
             _exit(1);
         both->state = 1;
         while (both->state == 1)
@@ -271,7 +271,7 @@ static void stopped_holder(void)
         memcpy(mpiox_cache_bytes_of(&mine, frame) + 500, bytes, 100);
         atomic_fetch_add(&mine.frames[frame].dirty, mpiox_dirty_mark(&mine, frame, 500, 100, 0, 1));
         atomic_fetch_add(&mine.frames[frame].writes, 1);
-        mpiox_frame_release(&mine, frame);
+        mpiox_frame_unpin(&mine, frame);
         leave(&mine, id);
         _exit(0);
     }

@@ -54,25 +54,26 @@ static int ask(const pair *p, const client *who, int at, int op, int64_t b, int6
     slot->arg[3] = d;
     const int code = mpiox_ring_call(p->cache[at], slot, NULL);
     if (back != NULL)
-        *back = op == MPIOX_OP_GIVE && c == MPIOX_GIVE_TAKE_OVER && code == MPIOX_OK ? 10 * slot->arg[1] + slot->arg[3]
-                                                                                     : slot->arg[3];
+        *back = op == MPIOX_OP_MIGRATE && c == MPIOX_MIGRATE_TAKE_OVER && code == MPIOX_OK
+                    ? 10 * slot->arg[1] + slot->arg[3]
+                    : slot->arg[3];
     mpiox_ring_give_back(slot);
     return code;
 }
 
 static int begin(const pair *p, const client *who, int from, int64_t least, int64_t *version)
 {
-    return ask(p, who, from, MPIOX_OP_GIVE, 1 - from, MPIOX_GIVE_BEGIN, least, version);
+    return ask(p, who, from, MPIOX_OP_MIGRATE, 1 - from, MPIOX_MIGRATE_BEGIN, least, version);
 }
 
-static int adopt(const pair *p, const client *who, int at, int64_t version)
+static int commit(const pair *p, const client *who, int at, int64_t version)
 {
-    return ask(p, who, at, MPIOX_OP_ADOPT, version, 0, 0, NULL);
+    return ask(p, who, at, MPIOX_OP_COMMIT, version, 0, 0, NULL);
 }
 
 static int end(const pair *p, const client *who, int from, int owner)
 {
-    return ask(p, who, from, MPIOX_OP_GIVE, owner, MPIOX_GIVE_END, 0, NULL);
+    return ask(p, who, from, MPIOX_OP_MIGRATE, owner, MPIOX_MIGRATE_END, 0, NULL);
 }
 
 static int owner_at(const pair *p, int at)
@@ -124,23 +125,23 @@ static void again_and_late(void)
     CHECK_EQUAL(begin(&p, &one, 0, 0, &version), MPIOX_OK);
     CHECK_EQUAL(version, 1);
     CHECK_EQUAL(begin(&p, &one, 0, 0, NULL), MPIOX_E_ARG); /* it is moving */
-    CHECK_EQUAL(adopt(&p, &one, 0, 7), MPIOX_E_ARG);
-    CHECK_EQUAL(adopt(&p, &one, 1, 1), MPIOX_OK);
-    CHECK_EQUAL(adopt(&p, &one, 1, 1), MPIOX_OK);
+    CHECK_EQUAL(commit(&p, &one, 0, 7), MPIOX_E_ARG);
+    CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK);
+    CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK);
     CHECK_EQUAL(moved_in(&p, 1), 1);
     CHECK_EQUAL(end(&p, &one, 0, 1), MPIOX_OK);
     CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_E_ARG);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(begin(&p, &one, 1, 0, &version), MPIOX_OK);
     CHECK_EQUAL(version, 2);
-    CHECK_EQUAL(adopt(&p, &one, 0, version), MPIOX_E_ARG); /* 7 was refused: nothing up to it is taken any more */
+    CHECK_EQUAL(commit(&p, &one, 0, version), MPIOX_E_ARG); /* 7 was refused: nothing up to it is taken any more */
     CHECK_EQUAL(end(&p, &one, 1, 1), MPIOX_OK);
     CHECK_EQUAL(begin(&p, &one, 1, 8, &version), MPIOX_OK);
     CHECK_EQUAL(version, 8);
-    CHECK_EQUAL(adopt(&p, &one, 0, version), MPIOX_OK);
+    CHECK_EQUAL(commit(&p, &one, 0, version), MPIOX_OK);
     CHECK_EQUAL(end(&p, &one, 1, 0), MPIOX_OK);
-    CHECK_EQUAL(adopt(&p, &one, 1, 1), MPIOX_OK); /* of the first move */
-    CHECK_EQUAL(adopt(&p, &one, 1, 2), MPIOX_E_ARG);
+    CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK); /* of the first move */
+    CHECK_EQUAL(commit(&p, &one, 1, 2), MPIOX_E_ARG);
     CHECK_EQUAL(owner_at(&p, 0), 0);
     CHECK_EQUAL(owner_at(&p, 1), 0);
     CHECK_EQUAL(moved_in(&p, 1), 1);
@@ -148,34 +149,34 @@ static void again_and_late(void)
 }
 
 /* Who moves goes in the middle; another client goes on, before the new owner has the range or after that. */
-static void taken_over(bool adopted)
+static void taken_over(bool committed)
 {
     pair p;
     int64_t back = 0;
-    const char *name = adopted ? "taken1.dat" : "taken0.dat";
+    const char *name = committed ? "taken1.dat" : "taken0.dat";
     start(&p, name);
     client one = join(&p);
     const client other = join(&p);
     open_both(&p, name);
     CHECK_EQUAL(begin(&p, &one, 0, 0, NULL), MPIOX_OK);
-    if (adopted)
-        CHECK_EQUAL(adopt(&p, &one, 1, 1), MPIOX_OK);
+    if (committed)
+        CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 0, 0), MPIOX_E_ARG);
-    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_GIVE, 0, MPIOX_GIVE_TAKE_OVER, 0, NULL), MPIOX_E_ARG); /* it lives */
+    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, NULL), MPIOX_E_ARG); /* it lives */
     gone(&p, &one);
-    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_GIVE, 0, MPIOX_GIVE_TAKE_OVER, 0, &back), MPIOX_OK);
+    CHECK_EQUAL(ask(&p, &other, 0, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, &back), MPIOX_OK);
     CHECK_EQUAL(back, 10 * 1 + 1); /* to delegate 1, version 1 */
     CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_E_ARG);
-    CHECK_EQUAL(adopt(&p, &other, 1, 1), MPIOX_OK);
+    CHECK_EQUAL(commit(&p, &other, 1, 1), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 0, 1), MPIOX_OK);
-    CHECK_EQUAL(adopt(&p, &one, 1, 1), MPIOX_OK); /* its last message */
+    CHECK_EQUAL(commit(&p, &one, 1, 1), MPIOX_OK); /* its last message */
     CHECK_EQUAL(moved_in(&p, 1), 1);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(owner_at(&p, 1), 1);
     const client reborn = join(&p); /* may have the id of the one that has gone */
     CHECK_EQUAL(begin(&p, &other, 1, 0, NULL), MPIOX_OK);
-    CHECK_EQUAL(ask(&p, &reborn, 1, MPIOX_OP_GIVE, 0, MPIOX_GIVE_TAKE_OVER, 0, NULL), MPIOX_E_ARG);
-    CHECK_EQUAL(adopt(&p, &other, 0, 2), MPIOX_OK);
+    CHECK_EQUAL(ask(&p, &reborn, 1, MPIOX_OP_MIGRATE, 0, MPIOX_MIGRATE_TAKE_OVER, 0, NULL), MPIOX_E_ARG);
+    CHECK_EQUAL(commit(&p, &other, 0, 2), MPIOX_OK);
     CHECK_EQUAL(end(&p, &other, 1, 0), MPIOX_OK);
     for (int i = 0; i < 2; i++)
         mpiox_ring_leave(p.cache[i], reborn.id[i]);
@@ -195,8 +196,8 @@ static void never(void)
     CHECK_EQUAL(ask(&p, &one, 1, MPIOX_OP_OWNER, 0, 1, 0, &version), MPIOX_OK);
     CHECK_EQUAL(version, MPIOX_VERSION_NEVER);
     CHECK_EQUAL(begin(&p, &one, 0, 0, &version), MPIOX_OK);
-    CHECK_EQUAL(adopt(&p, &one, 1, version), MPIOX_E_ARG);
-    CHECK_EQUAL(adopt(&p, &one, 1, (int64_t)MPIOX_VERSION_NEVER - 1), MPIOX_E_ARG);
+    CHECK_EQUAL(commit(&p, &one, 1, version), MPIOX_E_ARG);
+    CHECK_EQUAL(commit(&p, &one, 1, (int64_t)MPIOX_VERSION_NEVER - 1), MPIOX_E_ARG);
     CHECK_EQUAL(end(&p, &one, 0, 0), MPIOX_OK);
     CHECK_EQUAL(owner_at(&p, 0), 0);
     CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_OWNER, 0, 0, 0, &version), MPIOX_OK);
@@ -208,7 +209,7 @@ static void never(void)
 static int move(const pair *p, const client *who, int from, int64_t step, int64_t least)
 {
     mpiox_slot *slot = mpiox_ring_take(p->cache[from]);
-    slot->op = MPIOX_OP_GIVE;
+    slot->op = MPIOX_OP_MIGRATE;
     slot->client = who->id[from];
     slot->file = p->file[from];
     slot->arg[1] = 1 - from;
@@ -217,7 +218,7 @@ static int move(const pair *p, const client *who, int from, int64_t step, int64_
     CHECK_EQUAL(mpiox_ring_call(p->cache[from], slot, NULL), MPIOX_OK);
     const int64_t version = slot->arg[3], stamp = slot->arg[2];
     mpiox_ring_give_back(slot);
-    const int code = ask(p, who, 1 - from, MPIOX_OP_ADOPT, version, stamp, 0, NULL);
+    const int code = ask(p, who, 1 - from, MPIOX_OP_COMMIT, version, stamp, 0, NULL);
     CHECK_EQUAL(end(p, who, from, code == MPIOX_OK ? 1 - from : from), MPIOX_OK);
     return code;
 }
@@ -231,16 +232,16 @@ static void new_record(void)
     start(&p, "new.dat");
     const client one = join(&p);
     open_both(&p, "new.dat");
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
-    CHECK_EQUAL(move(&p, &one, 1, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 1, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
     CHECK_EQUAL(close_shared(p.cache[0], p.file[0]), MPIOX_OK);
     p.file[0] = open_shared(p.cache[0], path_of("new.dat"), MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 2);
     CHECK_EQUAL(owner_at(&p, 0), 0);
     CHECK_EQUAL(owner_at(&p, 1), 0);
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_E_ARG);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_E_ARG);
     CHECK_EQUAL(owner_at(&p, 0), 0); /* not with one that sends on to 0 */
     CHECK_EQUAL(ask(&p, &one, 1, MPIOX_OP_OWNER, 0, 0, 0, &version), MPIOX_OK);
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, version + 1), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, version + 1), MPIOX_OK);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(owner_at(&p, 1), 1);
     finish(&p, &one);
@@ -255,16 +256,16 @@ static void repair(void)
     start(&p, "both.dat");
     const client one = join(&p);
     open_both(&p, "both.dat");
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
     CHECK_EQUAL(close_shared(p.cache[0], p.file[0]), MPIOX_OK);
     p.file[0] = open_shared(p.cache[0], path_of("both.dat"), MPIOX_FILE_READABLE | MPIOX_FILE_WRITABLE, 1, 2);
     CHECK_EQUAL(owner_at(&p, 0), 0);
     CHECK_EQUAL(owner_at(&p, 1), 1);
-    CHECK_EQUAL(move(&p, &one, 1, MPIOX_GIVE_REPAIR, 2), MPIOX_OK); /* it has it still */
+    CHECK_EQUAL(move(&p, &one, 1, MPIOX_MIGRATE_REPAIR, 2), MPIOX_OK); /* it has it still */
     CHECK_EQUAL(moved_in(&p, 0), 0);
     CHECK_EQUAL(owner_at(&p, 1), 0);
-    CHECK_EQUAL(move(&p, &one, 0, MPIOX_GIVE_BEGIN, 0), MPIOX_OK);
-    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_ADOPT, 9, -5, 0, &version), MPIOX_E_ARG); /* it has it no more */
+    CHECK_EQUAL(move(&p, &one, 0, MPIOX_MIGRATE_BEGIN, 0), MPIOX_OK);
+    CHECK_EQUAL(ask(&p, &one, 0, MPIOX_OP_COMMIT, 9, -5, 0, &version), MPIOX_E_ARG); /* it has it no more */
     CHECK_EQUAL(version, 3);
     CHECK_EQUAL(owner_at(&p, 0), 1);
     CHECK_EQUAL(owner_at(&p, 1), 1);

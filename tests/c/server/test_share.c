@@ -15,7 +15,7 @@ static mpiox_server *make_server(const char *scheduler)
     running delegate;
     snprintf(options.scheduler, sizeof options.scheduler, "%s", scheduler);
     const mpiox_cache *cache = create_server(&delegate, &options);
-    mpiox_word_set(&cache->header->state, MPIOX_CACHE_SERVING); /* for mpiox_ring_take() */
+    mpiox_futex_set(&cache->header->state, MPIOX_CACHE_SERVING); /* for mpiox_ring_take() */
     for (int i = 0; i < SLOTS; i++)
         slots[i] = mpiox_ring_take(cache);
     for (int i = 0; i < CLIENTS; i++)

@@ -1,0 +1,197 @@
+/*
+ * mpiox_forwarded_flush_barrier.c - bringing everything to the file: sync, close, other ways of access.
+ *
+ * Problem.   A flush barrier must end in the same way on every rank, though any delegate may die meanwhile, and must
+ *            not cost a rank that has many delegates to talk to more than the others.
+ * Algorithm. All ranks send what they still hold, meet, and then each talks to its share of the delegates (delegate d
+ *            to rank d mod ranks); they agree on the outcome.
+ * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. A delegate that is dead by
+ *            then has been rescued first; what could not be rescued, or written at all, is an error of the flush
+ *            barrier.
+ */
+#include "mpiox_forwarded_impl.h"
+
+#include "mpiox_event.h"
+
+/* A request failed: so does the flush barrier. Nobody else is told. */
+static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
+{
+    if (slot->result == MPIOX_OK || slot->result == MPIOX_E_UNSUPPORTED || error->code != MPIOX_OK)
+        return;
+    *error = slot->error;
+    error->delegate = owner + 1;
+}
+
+static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, bool drop, mpiox_forwarded_late *late)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+
+    slot.arg[1] = INT64_MAX;
+    slot.arg[2] = stable;
+    slot.arg[3] = drop;
+    if (mpiox_forwarded_request(forwarded, owner, &slot) == MPIOX_E_UNSUPPORTED)
+        mpiox_forwarded_mark_failed(forwarded, owner); /* its pages reach the file by rescue */
+    else
+        note(owner, &slot, &late->request);
+    mpiox_forwarded_late_take(forwarded, owner, late);
+}
+
+/* close(2) may be where a file system says that it could not keep what it was given. */
+static void close_one(mpiox_forwarded *forwarded, int32_t owner, mpiox_error *error)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
+
+    if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
+        note(owner, &slot, error);
+}
+
+/* Each rank has flushed its share of the delegates. What is lost with a host is the error if there is no other. */
+static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, mpiox_error *error)
+{
+    mpiox_error written = {.code = MPIOX_OK};
+
+    *error = late->count > 0 ? late->lowest : late->request;
+    if (error->code == MPIOX_OK && mpiox_forwarded_trace_is_lost(forwarded))
+        error->code = MPIOX_E_UNSUPPORTED;
+    mpiox_topology_agree_error(forwarded->file->topology, error);
+    if (error->code == MPIOX_E_UNSUPPORTED)
+        mpiox_forwarded_trace_report(forwarded, error);
+    else if (error->code != MPIOX_OK)
+        mpiox_forwarded_late_agree(forwarded, late, &written);
+    if (written.code != MPIOX_OK)
+        *error = written;
+    mpiox_forwarded_trace_clear(forwarded);
+}
+
+/* The copies of what is in the file now are of no use any more. */
+static void release_copies(mpiox_forwarded *forwarded, bool last)
+{
+    mpiox_topology *topology = forwarded->file->topology;
+    mpiox_error ignored = {.code = MPIOX_OK};
+
+    mpiox_replica_discard(forwarded);
+    if (!forwarded->replica)
+        return;
+    mpiox_topology_all(topology, true); /* nobody discards what is closed, or writes before old copies are gone */
+    for (int32_t i = topology->rank; last && i < forwarded->owners; i += topology->size)
+        close_one(forwarded->replica, i, &ignored);
+}
+
+static long long counted(const atomic_int_least64_t *counter)
+{
+    return (long long)atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* What this rank has done through the delegates since the file was opened. */
+static void tell_tracer(const mpiox_forwarded *forwarded, bool stable, int64_t begun, int error)
+{
+    const mpiox_stats_delegated *stats = &forwarded->stats;
+
+    mpiox_event_end("flush_barrier", forwarded->file->path, -1, -1, begun,
+                    "\"delegates\":%d,\"stable\":%d,\"error\":%d,\"writes\":%lld,\"reads\":%lld,"
+                    "\"bytes_written\":%lld,\"bytes_read\":%lld,\"misses\":%lld,\"messages\":%lld",
+                    forwarded->owners, stable, error, counted(&stats->delegated_writes),
+                    counted(&stats->delegated_reads), counted(&stats->delegated_bytes_written),
+                    counted(&stats->delegated_bytes_read), counted(&stats->delegated_misses),
+                    counted(&stats->delegated_messages));
+}
+
+/* Each rank talks to its share of the delegates. */
+static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last, mpiox_error *error)
+{
+    mpiox_topology *topology = forwarded->file->topology;
+    mpiox_forwarded_late late = {.path = forwarded->file->path};
+    mpiox_error losses;
+    const double begun = mpiox_now();
+    const int64_t event = mpiox_event_begin();
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    mpiox_forwarded_drain(forwarded, error);
+    mpiox_topology_agree_error(topology, error); /* every rank's bytes are with the delegates */
+    if (last)
+        drop = !mpiox_topology_all(topology, !atomic_load(&forwarded->bypassed));
+    for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size) {
+        barrier_one(forwarded, i, stable, drop, &late);
+        if (last)
+            close_one(forwarded, i, &late.request);
+    }
+    mpiox_forwarded_late_end(&late);
+    agree_on_losses(forwarded, &late, &losses);
+    release_copies(forwarded, last);
+    if (error->code == MPIOX_OK)
+        *error = losses;
+    atomic_store(&forwarded->used, false);
+    if (drop)
+        atomic_store(&forwarded->bypassed, false);
+    mpiox_forwarded_count_up(&forwarded->stats.delegated_flush_barriers, 1);
+    mpiox_forwarded_count_up(&forwarded->stats.flush_barrier_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
+    if (event != 0)
+        tell_tracer(forwarded, stable, event, error->code);
+    return error->code;
+}
+
+int mpiox_forwarded_flush_barrier(mpiox_forwarded *forwarded, bool stable, bool drop, mpiox_error *error)
+{
+    return barrier(forwarded, stable, drop, false, error);
+}
+
+int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error *error)
+{
+    mpiox_forwarded_late late = {.path = forwarded->file->path};
+    mpiox_error one = {.code = MPIOX_OK};
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    mpiox_forwarded_drain(forwarded, error);
+    for (int32_t i = 0; i < forwarded->owners; i++)
+        barrier_one(forwarded, i, false, true, &late);
+    mpiox_forwarded_late_end(&late);
+    for (int32_t i = 0; forwarded->replica && i < forwarded->owners; i++) { /* else they could come back */
+        if (mpiox_replica_trim(forwarded, i, &one) != MPIOX_OK && late.request.code == MPIOX_OK)
+            late.request = one;
+    }
+    if (error->code == MPIOX_OK)
+        *error = mpiox_forwarded_late_alone(forwarded, &late);
+    error->rank = forwarded->file->topology->rank;
+    return error->code;
+}
+
+void mpiox_forwarded_bypass(mpiox_forwarded *forwarded)
+{
+    atomic_store(&forwarded->bypassed, true);
+}
+
+void mpiox_forwarded_note_collective(const mpiox_forwarded *forwarded)
+{
+    for (int32_t i = 0; i < forwarded->owners; i++) {
+        const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, i);
+
+        if (delegate->local) { /* one is enough */
+            atomic_fetch_add(&delegate->cache.header->files[forwarded->index[i]].collectives, 1);
+            return;
+        }
+    }
+}
+
+int mpiox_forwarded_refresh(mpiox_forwarded *forwarded, mpiox_error *error)
+{
+    int code = MPIOX_OK;
+
+    *error = (mpiox_error){.code = MPIOX_OK};
+    pthread_mutex_lock(&forwarded->refreshing); /* no thread goes on before it is done */
+    if (atomic_load(&forwarded->bypassed)) {
+        code = mpiox_forwarded_flush_barrier_alone(forwarded, error);
+        atomic_store(&forwarded->bypassed, code != MPIOX_OK);
+    }
+    pthread_mutex_unlock(&forwarded->refreshing);
+    return code;
+}
+
+int mpiox_forwarded_close(mpiox_forwarded *forwarded, mpiox_error *error)
+{
+    *error = (mpiox_error){.code = MPIOX_OK};
+    if (!forwarded)
+        return MPIOX_OK;
+    barrier(forwarded, false, false, true, error);
+    mpiox_forwarded_delist(forwarded);
+    return error->code;
+}

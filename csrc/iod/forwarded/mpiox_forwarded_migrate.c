@@ -1,0 +1,101 @@
+/*
+ * mpiox_forwarded_migrate.c - one page range changes hands.
+ *
+ * Algorithm. Three requests: the old owner keeps everybody off, brings the range's pages to the file and drops them;
+ *            the new one takes it over; the old one sends on whoever asks. Accesses wait meanwhile. Who moves may die
+ *            between them: whoever waits for the range asks its old owner now and then for the move, and makes the
+ *            steps that are left. csrc/iod/server/mpiox_server_ranges.h says why no step takes effect twice, or late.
+ *            A new owner that dies may have had the range for a moment: then the range goes to it all the same, and
+ *            mpiox_forwarded_failover.c finds out that nobody has it.
+ * Guarantee. A range has one owner at a time; its pages are in the file before the next one has it.
+ */
+#include <pthread.h>
+
+#include "mpiox_forwarded_impl.h"
+
+static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
+
+void mpiox_forwarded_migrate_lock(void)
+{
+    pthread_mutex_lock(&moving);
+}
+
+void mpiox_forwarded_migrate_unlock(void)
+{
+    pthread_mutex_unlock(&moving);
+}
+
+/* *heard (or NULL): refused, the version that is known there. */
+static int commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version, int64_t stamp,
+                  int64_t *heard)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_COMMIT};
+
+    slot.arg[0] = range;
+    slot.arg[1] = version;
+    slot.arg[2] = stamp;
+    const int code = mpiox_forwarded_request(forwarded, to, &slot);
+
+    if (heard != NULL)
+        *heard = code == MPIOX_E_ARG ? slot.arg[3] : 0;
+    return code;
+}
+
+int mpiox_forwarded_commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version)
+{
+    return commit(forwarded, range, to, version, 0, NULL);
+}
+
+static int migrate(const mpiox_forwarded *forwarded, int32_t from, int64_t step, mpiox_slot *slot)
+{
+    slot->op = MPIOX_OP_MIGRATE;
+    slot->arg[2] = step;
+    return mpiox_forwarded_request(forwarded, from, slot);
+}
+
+/* The steps after the first. Returns who has the range then. *heard: as commit() has it. */
+static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpiox_slot *begun, int64_t *heard)
+{
+    mpiox_slot end = *begun;
+    const int32_t to = (int32_t)begun->arg[1];
+    const int code = commit(forwarded, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], heard);
+
+    end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
+    (void)migrate(forwarded, from, MPIOX_MIGRATE_END, &end); /* if it is dead nobody asks it */
+    return (int32_t)end.arg[1];
+}
+
+bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to, int64_t least)
+{
+    const int64_t step = least > 0 ? MPIOX_MIGRATE_REPAIR : MPIOX_MIGRATE_BEGIN;
+
+    for (int tries = 0; tries < 2; tries++) {
+        mpiox_slot slot = {.op = MPIOX_OP_MIGRATE};
+        int64_t heard = 0;
+
+        slot.arg[0] = range;
+        slot.arg[1] = to;
+        slot.arg[3] = least;
+        if (migrate(forwarded, from, step, &slot) != MPIOX_OK)
+            return false;
+        forwarded->placed[range] = (int16_t)finish(forwarded, from, &slot, &heard);
+        if (forwarded->placed[range] == to)
+            return true;
+        if (heard < least || heard + 1 >= MPIOX_VERSION_NEVER) /* it moves there, or never will */
+            return false;
+        least = heard + 1; /* its record is older than the one here, and knows of more moves */
+    }
+    return false;
+}
+
+bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, int32_t from)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_MIGRATE};
+
+    slot.arg[0] = range;
+    if (migrate(forwarded, from, MPIOX_MIGRATE_TAKE_OVER, &slot) != MPIOX_OK || slot.arg[1] < 0 ||
+        slot.arg[1] >= forwarded->owners)
+        return false;
+    (void)finish(forwarded, from, &slot, NULL);
+    return true;
+}

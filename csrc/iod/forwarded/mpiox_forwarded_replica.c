@@ -1,0 +1,80 @@
+/*
+ * mpiox_forwarded_replica.c - a second copy of dirty pages at a replica: acknowledgement level "replica".
+ *
+ * Problem.   A delegate that is killed leaves its pages to the survivors of its node. A node that vanishes does not.
+ * Algorithm. What is written at a delegate is written again at its replica, on another node where there is one, under a
+ *            record of its own (MPIOX_FILE_REPLICA), which the replica never brings to the file by itself. The original
+ *            comes first, so that a copy is never newer than the original: all copies that exist at some moment may be
+ *            discarded once a flush of the originals has begun after it and has ended. That is what a flush barrier
+ *            does, and what a rank does when the copies fill their share of the replica's memory (trim).
+ *            When a delegate is dead, a rank first has the copies brought to the file, then accesses the file itself. A
+ *            rank that has not noticed yet may still add a copy; it notices with its next access, or at the flush
+ *            barrier.
+ * Guarantee. A write that has returned survives the loss of any one node.
+ */
+#include "mpiox_forwarded_impl.h"
+
+int32_t mpiox_replica_shift(const mpiox_service *service, int32_t owners)
+{
+    int32_t best = 0, most = -1;
+
+    for (int32_t shift = 1; shift < owners; shift++) {
+        int32_t apart = 0;
+
+        for (int32_t i = 0; i < owners; i++)
+            apart += service->delegates[i].node != service->delegates[(i + shift) % owners].node;
+        if (apart > most) {
+            most = apart;
+            best = shift;
+        }
+    }
+    return best;
+}
+
+static int32_t replica_of(const mpiox_forwarded *forwarded, int32_t owner)
+{
+    return (owner + forwarded->replica->shift) % forwarded->owners;
+}
+
+int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_error *error)
+{
+    const int32_t owner = (replica - forwarded->replica->shift + forwarded->owners) % forwarded->owners;
+    mpiox_slot mark = {.op = MPIOX_OP_REPLICA_MARK}, flush = {.op = MPIOX_OP_FLUSH},
+               trim = {.op = MPIOX_OP_REPLICA_TRIM};
+
+    flush.arg[1] = INT64_MAX;
+    if (mpiox_forwarded_request(forwarded->replica, replica, &mark) != MPIOX_OK)
+        return MPIOX_OK; /* no replica any more */
+    const int code = mpiox_forwarded_request(forwarded, owner, &flush);
+    if (code == MPIOX_E_UNSUPPORTED) /* the copies are needed: mpiox_replica_restore() */
+        return MPIOX_OK;
+    if (code != MPIOX_OK) {
+        *error = flush.error;
+        return code;
+    }
+    mpiox_forwarded_request(forwarded->replica, replica, &trim);
+    return MPIOX_OK;
+}
+
+bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner)
+{
+    mpiox_slot slot = {.op = MPIOX_OP_FLUSH};
+
+    slot.arg[1] = INT64_MAX;
+    slot.arg[3] = 1;
+    return forwarded->replica &&
+           mpiox_forwarded_request(forwarded->replica, replica_of(forwarded, owner), &slot) == MPIOX_OK;
+}
+
+void mpiox_replica_discard(mpiox_forwarded *forwarded)
+{
+    const mpiox_topology *topology = forwarded->file->topology;
+
+    for (int32_t i = topology->rank; forwarded->replica && i < forwarded->owners; i += topology->size) {
+        mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
+
+        if (atomic_load(&forwarded->lost[i]))
+            mpiox_replica_restore(forwarded, i);
+        mpiox_forwarded_request(forwarded->replica, replica_of(forwarded, i), &slot);
+    }
+}

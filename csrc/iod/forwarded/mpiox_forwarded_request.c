@@ -1,0 +1,39 @@
+/*
+ * mpiox_forwarded_request.c - a request without data to one delegate: through the ring of its memory, or over the
+ *                             network.
+ */
+#include <string.h>
+
+#include "mpiox_forwarded_impl.h"
+
+static int call_local(const mpiox_process *delegate, mpiox_slot *slot)
+{
+    mpiox_slot *shared = mpiox_ring_take(&delegate->cache);
+    int code;
+
+    if (!shared)
+        return MPIOX_E_UNSUPPORTED;
+    shared->op = slot->op;
+    shared->client = delegate->client;
+    shared->file = slot->file;
+    shared->page = slot->page;
+    memcpy(shared->arg, slot->arg, sizeof slot->arg);
+    memcpy(shared->ahead, slot->ahead, sizeof slot->ahead);
+    memcpy(shared->text, slot->text, sizeof slot->text);
+    code = mpiox_ring_call(&delegate->cache, shared, NULL);
+    slot->file = shared->file;
+    slot->result = shared->result;
+    slot->error = shared->error;
+    memcpy(slot->arg, shared->arg, sizeof slot->arg);
+    mpiox_ring_give_back(shared);
+    return code;
+}
+
+int mpiox_forwarded_request(const mpiox_forwarded *forwarded, int32_t owner, mpiox_slot *slot)
+{
+    mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
+
+    if (slot->op != MPIOX_OP_OPEN)
+        slot->file = forwarded->index[owner];
+    return delegate->local ? call_local(delegate, slot) : mpiox_link_call(delegate->link, slot);
+}

@@ -1,0 +1,86 @@
+/*
+ * mpiox_forwarded_trace.c - what is lost with a host that vanishes.
+ *
+ * Problem.   Acknowledgement level "memory": when a delegate is killed its pages are rescued, but when its whole host
+ *            vanishes nobody has them any more. The program must learn that, and where the bytes were.
+ * Algorithm. For each delegate elsewhere a rank notes between which offsets it has written since the last flush
+ *            barrier. The flush barrier after a loss, which is collective, fails on all ranks and names the smallest
+ *            range that holds what all ranks had written there.
+ * Guarantee. A lost byte lies in a range that is reported; of the bytes in the range only those can be lost that belong
+ *            to the delegate and were not in the file yet. Ranks on the host itself have vanished with it.
+ */
+#include <errno.h>
+
+#include "mpiox_forwarded_impl.h"
+
+static const int64_t none = INT64_MAX; /* `first` of an empty trace */
+
+static void lower(atomic_int_least64_t *value, int64_t to)
+{
+    int64_t seen = atomic_load_explicit(value, memory_order_relaxed);
+
+    while (to < seen && !atomic_compare_exchange_weak(value, &seen, to))
+        continue;
+}
+
+static void raise(atomic_int_least64_t *value, int64_t to)
+{
+    int64_t seen = atomic_load_explicit(value, memory_order_relaxed);
+
+    while (to > seen && !atomic_compare_exchange_weak(value, &seen, to))
+        continue;
+}
+
+void mpiox_forwarded_trace_add(mpiox_forwarded *forwarded, int32_t owner, int64_t first, int64_t past)
+{
+    lower(&forwarded->traces[owner].first, first);
+    raise(&forwarded->traces[owner].past, past);
+}
+
+void mpiox_forwarded_trace_clear(mpiox_forwarded *forwarded)
+{
+    for (int32_t i = 0; i < forwarded->owners; i++) {
+        atomic_store(&forwarded->traces[i].first, none);
+        atomic_store(&forwarded->traces[i].past, 0);
+    }
+}
+
+bool mpiox_forwarded_trace_is_lost(const mpiox_forwarded *forwarded)
+{
+    bool lost = false;
+
+    for (int32_t i = 0; i < forwarded->owners; i++)
+        lost |= atomic_load(&forwarded->traces[i].lost);
+    return lost;
+}
+
+/* Some rank may not have noticed yet. Collective. */
+static int agree_who_is_lost(const mpiox_forwarded *forwarded, unsigned char lost[MPIOX_FILE_RANGES])
+{
+    for (int32_t i = 0; i < forwarded->owners; i++)
+        lost[i] = atomic_load(&forwarded->traces[i].lost);
+    return PMPI_Allreduce(MPI_IN_PLACE, lost, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
+                          forwarded->file->topology->comm);
+}
+
+void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error *error)
+{
+    unsigned char lost[MPIOX_FILE_RANGES];
+    int64_t range[2] = {none, none}; /* the first byte, and the negative of one past the last: minima, both */
+
+    *error = (mpiox_error){.code = MPIOX_OK, .rank = -1};
+    if (agree_who_is_lost(forwarded, lost) != MPI_SUCCESS)
+        return;
+    for (int32_t i = 0; i < forwarded->owners; i++) {
+        const int64_t first = atomic_load(&forwarded->traces[i].first), past = atomic_load(&forwarded->traces[i].past);
+
+        if (!lost[i] || past == 0)
+            continue;
+        range[0] = first < range[0] ? first : range[0];
+        range[1] = -past < range[1] ? -past : range[1];
+    }
+    if (PMPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, forwarded->file->topology->comm) == MPI_SUCCESS &&
+        range[0] != none)
+        mpiox_error_set(error, MPIOX_E_IO, EIO, range[0], -range[1] - range[0],
+                        "keeping bytes on a host that has vanished");
+}

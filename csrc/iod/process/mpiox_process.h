@@ -1,0 +1,55 @@
+/*
+ * mpiox_process.h - one delegate, as a process of the program sees it.
+ *
+ *   mpiox_process.c  what a delegate says of itself when it has started; attaching to it; is it serving?
+ */
+#ifndef MPIOX_PROCESS_H
+#define MPIOX_PROCESS_H
+
+#include "mpiox_cache.h"
+#include "mpiox_link.h"
+#include "mpiox_segment.h"
+
+typedef struct mpiox_process {
+    int32_t index, node;   /* node: as in the topology of MPI_COMM_WORLD (pretended nodes count); -1: outside the job */
+    bool local;            /* this process maps its memory */
+    mpiox_segment segment; /* local */
+    mpiox_cache cache;     /* local */
+    int client;            /* id by mpiox_ring_join() (local) */
+    mpiox_link *link;      /* not local */
+    int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
+    bool settled, lost;    /* not local: it is gone; nobody could say that its pages are in the file */
+    bool told;             /* not local: that a rank waits for it has been said; only for the watcher */
+    char host[64];
+    int64_t pid;
+} mpiox_process;
+
+/* What a delegate says of itself when it has started. Plain data: it travels over MPI and through pipes. */
+typedef struct mpiox_announcement {
+    int32_t code; /* MPIOX_OK: it runs; else *error says why not */
+    int32_t index, node;
+    int32_t listens; /* `link` is where it takes connections, `liveness` (port 0: nobody) where it can be asked after */
+    int64_t pid, page_bytes, cap_bytes;
+    int64_t starter; /* the process that MPI spawned for it; 0: none */
+    char host[64];
+    mpiox_segment_address segment;
+    mpiox_rendezvous_address link, liveness;
+    mpiox_error error;
+} mpiox_announcement;
+
+/* Map the memory of a delegate of this process's node, or where that is not possible, and for those of other nodes,
+ * connect to it within so many seconds. Local. 0 or MPIOX_E_*, with *error. */
+int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *said, int node, double seconds,
+                         mpiox_error *error);
+/* Give up what connects this process to a delegate elsewhere. */
+void mpiox_process_disconnect(mpiox_process *delegate);
+/* Undo mpiox_process_attach(): nothing of it may be in use; it may have failed, or not have been called on zeroed
+ * memory. */
+void mpiox_process_detach(mpiox_process *delegate);
+/* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
+ * delegate->lost may be set). Local; may block while pages are being rescued. */
+bool mpiox_process_is_serving(mpiox_process *delegate);
+/* Has this process found out that it died? Local, cheap. */
+bool mpiox_process_has_died(const mpiox_process *delegate);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * mpiox_process_child.h - a delegate that is a process of its own, seen from the process that starts it.
+ *
+ * Problem.   A launcher ends the whole job when a process dies that it has started, and counts its slot as taken as
+ *            long as it lives: the program's own children would find no slot left.
+ * Algorithm. Whoever starts a delegate executes mpiio-ext-delegate a second time, outside of MPI and of the launcher's
+ *            session. That process, the supervisor, forks the delegate and stays to see how it ends
+ *            (mpiox_process_supervise.h). Orders, announcement and verdict travel over a pair of sockets. A spawned MPI
+ *            process can then leave MPI and exit.
+ * Guarantee. No call waits longer than it is told to. A delegate without a verdict ends by itself.
+ */
+#ifndef MPIOX_PROCESS_CHILD_H
+#define MPIOX_PROCESS_CHILD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "mpiox_process_orders.h"
+
+enum { MPIOX_PROCESS_SOCKET = 3 }; /* the descriptor by which a supervisor talks to its starter */
+
+typedef struct mpiox_process_child {
+    pid_t pid; /* the supervisor's */
+    int socket;
+} mpiox_process_child;
+
+/* Where the executable is: beside the library. 0, or MPIOX_E_UNSUPPORTED if it is not there. */
+int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error);
+/* Blocking, `seconds` at most. Returns said->code; if that is not MPIOX_OK nothing is left running. */
+int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
+                              mpiox_announcement *said);
+/* The verdict: go on and serve, or end. Local, does not wait. */
+void mpiox_process_child_release(mpiox_process_child *process, bool go);
+/* Has it ended? Then *status is as of waitpid(). Local, does not wait. */
+bool mpiox_process_child_has_ended(mpiox_process_child *process, int *status);
+
+#endif

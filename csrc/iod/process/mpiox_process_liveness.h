@@ -1,0 +1,50 @@
+/*
+ * mpiox_process_liveness.h - clients on other nodes ask what has become of a delegate that they do not reach any more.
+ *
+ * Problem.   A client whose connection to a delegate breaks goes to the file itself from then on. It must not begin
+ *            before the delegate's pages are in the file, or they would come later and be older than what it writes.
+ *            And a delegate that is still there must not go on to cache for others what this client changes.
+ * Algorithm. Beside the delegate its liveness is served: by its supervisor, or in thread mode by a thread of the
+ *            hosting rank. Each client on another node holds a liveness connection. When it loses the delegate it asks;
+ *            then the server of it has the delegate end, if it is still there, and answers when its pages are in the
+ *            file, or when it knows that some of them cannot be written.
+ * Guarantee. The first answer means that. The second, and none, when that server is gone as well (the host has
+ *            vanished), mean that what the delegate held may be lost.
+ */
+#ifndef MPIOX_PROCESS_LIVENESS_H
+#define MPIOX_PROCESS_LIVENESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mpiox_rendezvous.h"
+
+/* ---- beside the delegate; one thread ----------------------------------------------------------------------------- */
+
+typedef struct mpiox_liveness_peer mpiox_liveness_peer;
+
+typedef struct mpiox_liveness { /* start from {0} */
+    mpiox_rendezvous *rendezvous;
+    int32_t count, room;
+    mpiox_liveness_peer *peers; /* [count]; each has proven that it is the job's */
+    bool asked, answered, whole;
+} mpiox_liveness;
+
+/* *address: where, and `secret`, which admits. 0 or MPIOX_E_IO. */
+int mpiox_liveness_open(const mpiox_rendezvous_place *place, const uint64_t *secret, mpiox_liveness *liveness,
+                        mpiox_rendezvous_address *address, mpiox_error *error);
+/* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. Ten times a second, so
+ * that unauthenticated peers keep their deadlines. liveness->asked: one of the peers does not reach the delegate. */
+void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds);
+/* The pages are in the file (whole), or some cannot be written: tell those who have asked, and who will ask. */
+void mpiox_liveness_answer(mpiox_liveness *liveness, bool whole);
+void mpiox_liveness_close(mpiox_liveness *liveness);
+
+/* ---- clients on other nodes -------------------------------------------------------------------------------------- */
+
+/* A descriptor in *fd. Blocking, `seconds` at most. 0 or MPIOX_E_IO. */
+int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double seconds, int *fd, mpiox_error *error);
+/* Ask, and wait for the answer. False: pages could not be written, or its server is gone. Blocking. */
+bool mpiox_liveness_ask(int fd);
+
+#endif

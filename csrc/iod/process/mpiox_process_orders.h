@@ -1,0 +1,21 @@
+/* mpiox_process_orders.h - what a server process is told before it starts. */
+#ifndef MPIOX_PROCESS_ORDERS_H
+#define MPIOX_PROCESS_ORDERS_H
+
+#include "mpiox_process.h"
+#include "mpiox_process_launcher_id.h"
+#include "mpiox_server.h"
+
+/* What a delegate needs to know to start. Plain data: it travels over MPI and through pipes. */
+typedef struct mpiox_process_orders {
+    mpiox_server_options server; /* .delegate is the delegate's own index */
+    int32_t node;
+    double seconds; /* that a step of its start may take */
+    bool listens;   /* clients of other nodes will connect */
+    mpiox_rendezvous_place place;
+    uint64_t secret[2]; /* that admits them; made where it is needed, or derived: it does not travel between hosts */
+    mpiox_process_launcher_id launcher_id;
+    char service[64], mode[16];
+} mpiox_process_orders;
+
+#endif

@@ -1,0 +1,98 @@
+/* mpiox_process_serve.c - see mpiox_process_serve.h. */
+#include "mpiox_process_serve.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_process_notify.h"
+
+enum { LOST_SHOWN = 8, TEXT_BYTES = 512 };
+
+/* The kernel takes away the cores that the process must not use. */
+static void use_any_core(void)
+{
+    cpu_set_t cores;
+
+    memset(&cores, 0xff, sizeof cores);
+    sched_setaffinity(0, sizeof cores, &cores); /* fails where it is forbidden: then it stays where it is */
+}
+
+/* The names are for `mpiio-ext delegates status`. */
+static void sign(const mpiox_server *server, const mpiox_process_orders *orders, mpiox_announcement *out)
+{
+    mpiox_cache_header *header = mpiox_server_cache(server)->header;
+
+    out->page_bytes = header->geometry.page_bytes; /* less than ordered where not even one fits */
+    out->cap_bytes = header->geometry.cap_bytes;
+    snprintf(header->service, sizeof header->service, "%s", orders->service);
+    snprintf(header->mode, sizeof header->mode, "%s", orders->mode);
+}
+
+static int take_connections(const mpiox_process_orders *orders, mpiox_process_instance *service,
+                            mpiox_announcement *out)
+{
+    uint64_t secret[2] = {orders->secret[0], orders->secret[1]};
+
+    if ((secret[0] | secret[1]) == 0 && mpiox_handshake_secret(secret) != MPIOX_OK)
+        return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom");
+    return mpiox_remote_start(mpiox_server_cache(service->server), &orders->place, secret, &service->remote, &out->link,
+                              &out->error);
+}
+
+int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *service, mpiox_announcement *out)
+{
+    *service = (mpiox_process_instance){.server = NULL};
+    memset(out, 0, sizeof *out);
+    out->index = orders->server.delegate;
+    out->node = orders->node;
+    out->pid = getpid();
+    gethostname(out->host, sizeof out->host - 1);
+    use_any_core();
+    out->code = mpiox_server_create(&orders->server, &service->server, &out->segment, &out->error);
+    if (out->code != MPIOX_OK)
+        return out->code;
+    sign(service->server, orders, out);
+    if (orders->listens) {
+        out->code = take_connections(orders, service, out);
+        out->listens = out->code == MPIOX_OK;
+    }
+    if (out->code != MPIOX_OK)
+        mpiox_process_end(service);
+    return out->code;
+}
+
+int mpiox_process_serve(mpiox_process_instance *service)
+{
+    mpiox_server_lost lost[LOST_SHOWN];
+    char text[TEXT_BYTES];
+    int count = 0;
+    const int code = mpiox_server_run(service->server, lost, LOST_SHOWN, &count);
+
+    for (int i = 0; i < count && i < LOST_SHOWN; i++)
+        mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",
+                             mpiox_error_text(&lost[i].error, lost[i].path, text, (int64_t)sizeof text));
+    if (count > LOST_SHOWN)
+        mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", count - LOST_SHOWN);
+    return code;
+}
+
+void mpiox_process_seal(mpiox_process_instance *service, const mpiox_announcement *said)
+{
+    if (strncmp(said->segment.name, "/proc/", 6) != 0)
+        mpiox_server_seal(service->server);
+}
+
+void mpiox_process_stop(mpiox_process_instance *service)
+{
+    mpiox_server_stop(service->server);
+}
+
+void mpiox_process_end(mpiox_process_instance *service)
+{
+    mpiox_remote_stop(service->remote);
+    mpiox_server_free(service->server);
+    *service = (mpiox_process_instance){.server = NULL};
+}

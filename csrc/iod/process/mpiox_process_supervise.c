@@ -1,0 +1,264 @@
+/* mpiox_process_supervise.c - see mpiox_process_supervise.h. */
+#include "mpiox_process_supervise.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mpiox_process_child.h"
+#include "mpiox_process_serve.h"
+#include "mpiox_process_socket.h"
+#include "mpiox_process_notify.h"
+#include "mpiox_process_liveness.h"
+
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
+
+static const double orders_s = 60;   /* so long a supervisor waits for its orders */
+static const double verdict_s = 600; /* and for the verdict, should its starter hang */
+static const double stopping_s = 10; /* a delegate that is to end is killed after so long */
+
+/* What the starter had open, the launcher's pipes for one, must not stay open here, /proc or not. */
+static void close_others(void)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, MPIOX_PROCESS_SOCKET + 1, UINT_MAX, 0) == 0)
+        return;
+#endif
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        const int fd = atoi(entry->d_name);
+
+        if (fd > MPIOX_PROCESS_SOCKET && fd != dirfd(folder))
+            close(fd);
+    }
+    if (folder != NULL)
+        closedir(folder);
+}
+
+/* SIGXFSZ, too: a write beyond ulimit -f is an error that the ranks are told, as they were on their own. */
+static void ignore_warnings(void)
+{
+    static const int warnings[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,
+                                   SIGPIPE, SIGXCPU, SIGXFSZ, SIGTSTP, SIGALRM};
+
+    for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
+        signal(warnings[i], SIG_IGN);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* ---- the delegate ------------------------------------------------------------------------------------------------ */
+
+typedef struct server_process {
+    mpiox_process_instance service;
+    mpiox_announcement said;
+    int socket; /* to the supervisor */
+} server_process;
+
+/* What the supervisor says. 'G': everybody has attached. 'S', and the end of the stream before the first word: end.
+ * Without its supervisor a delegate goes on. */
+static void *obey(void *context)
+{
+    server_process *s = context;
+    char word = 0;
+    ssize_t got = 0;
+
+    if (mpiox_process_socket_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
+        mpiox_process_seal(&s->service, &s->said);
+        do
+            got = read(s->socket, &word, 1);
+        while (got < 0 && errno == EINTR);
+        if (got != 1 || word != 'S')
+            return NULL;
+    }
+    mpiox_process_stop(&s->service);
+    return NULL;
+}
+
+static int serve(const mpiox_process_orders *orders, int socket)
+{
+    server_process s = {.socket = socket};
+    mpiox_announcement *said = &s.said;
+    pthread_t thread;
+    int code;
+
+    code = mpiox_process_begin(orders, &s.service, said);
+    if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
+        said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
+    if (!mpiox_process_socket_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
+        _exit(EXIT_FAILED);
+    code = mpiox_process_serve(&s.service);
+    shutdown(socket, SHUT_RD); /* ends the thread */
+    pthread_join(thread, NULL);
+    mpiox_process_end(&s.service);
+    return code == MPIOX_OK ? EXIT_FINE : EXIT_LOST;
+}
+
+/* ---- the supervisor ---------------------------------------------------------------------------------------------- */
+
+typedef struct supervisor {
+    pid_t pid;  /* of the delegate */
+    int socket; /* to the delegate */
+    mpiox_announcement said;
+    mpiox_segment segment;
+    mpiox_cache cache;
+    mpiox_liveness liveness;
+} supervisor;
+
+/* Until the delegate has ended. A client that does not reach it has it end. Returns its status. */
+static int await_end(supervisor *k, bool wanted)
+{
+    double told = 0; /* to end */
+    int status = 0;
+
+    if (!wanted)
+        close(k->socket);
+    while (waitpid(k->pid, &status, WNOHANG) == 0) {
+        if (told == 0 && wanted && k->liveness.asked)
+            mpiox_process_socket_send(k->socket, "S", 1);
+        if (told == 0 && (!wanted || k->liveness.asked))
+            told = mpiox_now();
+        if (told > 0 && mpiox_now() > told + stopping_s)
+            kill(k->pid, SIGKILL);
+        mpiox_liveness_step(&k->liveness, -1, STEP_MS);
+    }
+    return status;
+}
+
+static void map_memory(supervisor *k)
+{
+    mpiox_error error;
+
+    if (mpiox_segment_attach(&k->said.segment, &k->segment, &error) != MPIOX_OK)
+        return;
+    if (mpiox_cache_attach(k->segment.base, k->segment.bytes, &k->cache) != MPIOX_OK)
+        mpiox_segment_free(&k->segment);
+}
+
+/* False: what it held is not all in the files. */
+static bool rescue(supervisor *k, int status)
+{
+    bool whole = false;
+
+    if (k->segment.base != NULL && !mpiox_cache_is_serving(&k->cache, true)) {
+        (void)mpiox_cache_rescue(&k->cache); /* or wait until a client has done it */
+        whole = !mpiox_cache_has_errors(&k->cache);
+    }
+    mpiox_process_notify("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->said.index,
+                         (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+                         whole ? "what it had not written has been written for it"
+                               : "not all that it had not written could be written for it");
+    return whole;
+}
+
+/* Clients on other nodes that have lost the delegate, or will find out, go to the file now. */
+static void tell_others(supervisor *k, bool whole)
+{
+    mpiox_liveness_answer(&k->liveness, whole);
+    while (k->liveness.count > 0)
+        mpiox_liveness_step(&k->liveness, -1, STEP_MS);
+}
+
+/* What the delegate says of itself, with what the supervisor adds. */
+static void announce(supervisor *k, const mpiox_process_orders *orders)
+{
+    mpiox_announcement *said = &k->said;
+
+    if (!mpiox_process_socket_receive(k->socket, said, sizeof *said, orders->seconds)) {
+        memset(said, 0, sizeof *said);
+        said->index = orders->server.delegate;
+        said->code = mpiox_error_set(&said->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for a delegate to start");
+    }
+    if (said->code == MPIOX_OK && said->listens)
+        said->code = mpiox_liveness_open(&orders->place, said->link.secret, &k->liveness, &said->liveness,
+                                         &said->error);
+    if (said->code == MPIOX_OK)
+        map_memory(k);
+    mpiox_process_socket_send(MPIOX_PROCESS_SOCKET, said, sizeof *said);
+}
+
+/* Clients on other nodes connect meanwhile. */
+static bool await_verdict(supervisor *k)
+{
+    const double until = mpiox_now() + verdict_s;
+    char verdict = 0;
+    ssize_t got = -1;
+
+    while (got < 0 && mpiox_now() < until) {
+        mpiox_liveness_step(&k->liveness, MPIOX_PROCESS_SOCKET, STEP_MS);
+        got = recv(MPIOX_PROCESS_SOCKET, &verdict, 1, MSG_DONTWAIT);
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            got = 0;
+    }
+    return got == 1 && verdict == 'G';
+}
+
+static int supervise(supervisor *k, const mpiox_process_orders *orders)
+{
+    bool whole;
+    int status;
+
+    announce(k, orders);
+    if (k->said.code != MPIOX_OK || !await_verdict(k)) {
+        await_end(k, false);
+        return EXIT_FAILED;
+    }
+    close(MPIOX_PROCESS_SOCKET);
+    mpiox_process_socket_send(k->socket, "G", 1);
+    status = await_end(k, true);
+    if (WIFEXITED(status))
+        whole = WEXITSTATUS(status) == EXIT_FINE && (k->segment.base == NULL || !mpiox_cache_has_errors(&k->cache));
+    else
+        whole = rescue(k, status);
+    if (!WIFEXITED(status) || k->liveness.asked)
+        tell_others(k, whole);
+    mpiox_liveness_close(&k->liveness);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;
+}
+
+/* Each client on another node has three connections to this host. */
+static void allow_connections(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int mpiox_process_supervise(void)
+{
+    mpiox_process_orders orders;
+    supervisor k = {.segment = {.fd = -1}};
+    int pair[2];
+
+    close_others();
+    ignore_warnings();
+    allow_connections();
+    mpiox_process_notify_begin();
+    if (chdir("/") != 0 || !mpiox_process_socket_receive(MPIOX_PROCESS_SOCKET, &orders, sizeof orders, orders_s) ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return EXIT_FAILED;
+    mpiox_process_launcher_id_use(&orders.launcher_id);
+    k.pid = fork();
+    if (k.pid == 0) {
+        close(MPIOX_PROCESS_SOCKET);
+        close(pair[0]);
+        return serve(&orders, pair[1]);
+    }
+    close(pair[1]);
+    k.socket = pair[0];
+    return k.pid > 0 ? supervise(&k, &orders) : EXIT_FAILED;
+}

@@ -1,0 +1,18 @@
+/*
+ * mpiox_process_supervise.h - the process of a delegate and its supervisor.
+ *
+ * Problem.   When a delegate is killed its pages must be written even where no client shares its memory, somebody
+ *            should say so, and no launcher must take it for the death of a rank.
+ * Algorithm. The supervisor, which has never called MPI, forks the delegate, maps its memory, and waits. When the
+ *            delegate has been killed it writes what is dirty, as any client of the node would (mpiox_cache_rescue).
+ * Signals.   Both ignore what launchers and batch systems send to a job as a warning: the program may go on after it.
+ *            They end when all clients have left or died.
+ */
+#ifndef MPIOX_PROCESS_SUPERVISE_H
+#define MPIOX_PROCESS_SUPERVISE_H
+
+/* What `mpiio-ext-delegate serve` does: orders come and the announcement goes over descriptor MPIOX_PROCESS_SOCKET.
+ * Returns the exit status. */
+int mpiox_process_supervise(void);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * mpiox_rendezvous.h - how processes of a job meet over the network: one listener, one connector, whatever it is for.
+ *
+ *   mpiox_rendezvous_listen.c   the listener: who is accepted, admitted, sent away
+ *   mpiox_handshake.c           what both sides prove
+ *   mpiox_rendezvous_connect.c  the connector: finding an address that leads there
+ *   mpiox_rendezvous_socket.c   addresses that are named to others, options
+ *
+ * Threats.
+ *   Who can connect: every process that reaches the port: other users of this host, and of the hosts of its networks.
+ *   Connections of a job come in here and nowhere else: a delegate's listener admits data and heartbeats, that of its
+ *   supervisor questions after its liveness, and rank 0's, while it spawns delegates, their calls.
+ *   What an unauthenticated peer can do: have one random number and one proof made for it, sit in one of at most 256
+ *   places for ten seconds at most, and see that a job of this library listens. Nothing that it sends is read beyond a
+ *   hello and an answer of fixed lengths, and no memory, thread or request of the delegate is taken up for it.
+ *   What is proven, both ways and before anything else is said: that the other side knows the secret, for this purpose,
+ *   on this connection to this address and port (mpiox_handshake.h). A listener of another user gets a random number.
+ *   Who knows the secret: processes of the job. It has 128 bits, is made for each delegate, and travels by MPI, or to a
+ *   spawned process in its environment, which its user and root can read; over no connection made here.
+ *   Who is admitted is still not trusted with memory: numbers are checked by who serves the purpose.
+ *   Not protected: what follows on a connection is in clear, and only openings of files are sealed; who can change
+ *   packets on their way (root of a host between) can take an admitted connection over. Any user can keep the port
+ *   busy. Processes of the same user, and root, can do everything. More in docs/security.md.
+ *   Not here: ranks of a delegate's host map its memory, which the kernel lets only its user open; a supervisor and its
+ *   starter talk over a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange
+ *   files, each believed by its owner (csrc/iod/arbiter, docs/security.md).
+ *
+ * Listener.  Peers are heard side by side, by one epoll set that also holds the listening socket; nothing blocks. Each
+ *            has ten seconds for the handshake. Their number is limited: when there is no room the oldest one goes,
+ *            unless it came within the last quarter of a second; then accepting pauses so long. So a rush of clients is
+ *            served in order, and those who only sit there make room.
+ *            One descriptor is kept in reserve. When the process has no other left the oldest peer goes; if there is
+ *            none, the reserve serves one client. After that accepting pauses and is tried ten times a second.
+ * Connector. A host has addresses that lead nowhere from here, or to another host, and anybody may listen there.
+ *            Attempts start in the order of the addresses, the next one as soon as the last one has failed, or after
+ *            0.2 s; they go on side by side. The first that proves itself gets the answer; the others are closed. One
+ *            that hangs up may have had no room for us: all are called again, after a pause, when the others have had
+ *            a second (twice as long each time), until the time is over. After "Happy Eyeballs", RFC 8305, section 5.
+ * Guarantee. No call of the listener blocks, or accepts more than 32 connections. Peers that are not admitted hold 256
+ *            descriptors at most, and a sixteenth of those that the process may have, but eight in any case.
+ */
+#ifndef MPIOX_RENDEZVOUS_H
+#define MPIOX_RENDEZVOUS_H
+
+#include <stddef.h>
+
+#include "mpiox_handshake.h"
+
+enum { MPIOX_RENDEZVOUS_ADDRESSES = 8, MPIOX_RENDEZVOUS_INTERFACES = 64 };
+
+typedef struct mpiox_rendezvous_address { /* of a listener. Plain data: it travels over MPI */
+    int32_t count;
+    char host[MPIOX_RENDEZVOUS_ADDRESSES][64]; /* numeric IPv4 or IPv6 addresses, best first */
+    int32_t port;
+    uint64_t secret[2]; /* that admits a connection */
+} mpiox_rendezvous_address;
+
+typedef struct mpiox_rendezvous_place {           /* where to listen. Plain data */
+    bool loopback;                                /* all clients are on this host: pretended nodes */
+    char interfaces[MPIOX_RENDEZVOUS_INTERFACES]; /* a,b or a;b: only these are named to others; "": any of use */
+} mpiox_rendezvous_place;
+
+/* ---- the listener; one thread ------------------------------------------------------------------------------------ */
+
+typedef struct mpiox_rendezvous mpiox_rendezvous;
+
+typedef struct mpiox_rendezvous_peer { /* one that is admitted */
+    int fd;                            /* blocking, the caller's from now on */
+    uint16_t purpose;
+    int64_t token;
+    uint8_t session[MPIOX_HANDSHAKE_KEY];
+} mpiox_rendezvous_peer;
+
+typedef struct mpiox_rendezvous_counts {
+    int64_t accepts;  /* calls of accept() */
+    int64_t admitted; /* peers that have proven themselves */
+    int64_t refused;  /* that have said something wrong, or have gone */
+    int64_t late;     /* that took too long */
+    int64_t replaced; /* that had to go for another one */
+    int64_t pauses;   /* of accepting */
+} mpiox_rendezvous_counts;
+
+/* Listen on a free port of all addresses (loopback: of 127.0.0.1 or ::1 only), for a sum of purposes. *address: where,
+ * with the secret. 0, MPIOX_E_NOMEM or MPIOX_E_IO (ENODEV: no interface that is named has an address here). */
+int mpiox_rendezvous_open(const mpiox_rendezvous_place *place, uint16_t purposes, const uint64_t secret[2],
+                          mpiox_rendezvous **out, mpiox_rendezvous_address *address, mpiox_error *error);
+/* Drops who is not admitted. NULL-safe. */
+void mpiox_rendezvous_close(mpiox_rendezvous *rendezvous);
+/* Can be polled for POLLIN: there is something to do. -1 (never) for NULL. */
+int mpiox_rendezvous_fd(const mpiox_rendezvous *rendezvous);
+/* To be called when the descriptor says so, and at least ten times a second: who has come, who has proven itself, who
+ * has to go. False: nobody is admitted now (or NULL); else once more. */
+bool mpiox_rendezvous_next(mpiox_rendezvous *rendezvous, mpiox_rendezvous_peer *out);
+mpiox_rendezvous_counts mpiox_rendezvous_count(const mpiox_rendezvous *rendezvous);
+
+/* ---- the connector ----------------------------------------------------------------------------------------------- */
+
+typedef struct mpiox_rendezvous_wish { /* what is wanted, and what comes of it */
+    uint16_t purpose;
+    int64_t token;
+    void *welcome; /* the first bytes that the listener's side sends when it has admitted us */
+    size_t welcome_bytes;
+    uint8_t session[MPIOX_HANDSHAKE_KEY]; /* set */
+} mpiox_rendezvous_wish;
+
+/* Blocking, at most `seconds`. Returns a (blocking) socket with the welcome filled in and the session's key set; or
+ * MPIOX_E_IO with *error: errno EACCES: somebody answers, who does not know the secret. */
+int mpiox_rendezvous_connect(const mpiox_rendezvous_address *address, double seconds, mpiox_rendezvous_wish *wish,
+                             mpiox_error *error);
+
+/* ---- sockets ----------------------------------------------------------------------------------------------------- */
+
+/* A nonblocking listening socket; *address without its secret. As mpiox_rendezvous_open(), which calls it. */
+int mpiox_rendezvous_bind(const mpiox_rendezvous_place *place, int *fd, mpiox_rendezvous_address *address,
+                          mpiox_error *error);
+bool mpiox_rendezvous_set_blocking(int fd);
+/* The options of every connection: nothing is delayed, a vanished host is found out. */
+void mpiox_rendezvous_tune(int fd);
+/* All data must be acknowledged by the other host within so many seconds. */
+void mpiox_rendezvous_limit(int fd, double seconds);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * mpiox_service.h - the delegates of a job, as a process of the program sees them: where they are, how they were
+ * started.
+ *
+ *   mpiox_service.c           the service of this process; choosing a mode
+ *   mpiox_service_plan.c      how many delegates, on which nodes, with which settings
+ *   mpiox_service_join.c      becoming a client of all of them, and leaving
+ *   mpiox_service_thread.c    threads of the program's own processes
+ *   mpiox_process.c        one delegate: attaching; is it serving?
+ *   mpiox_process_serve.c  what a delegate does from its start to its end
+ *
+ * There is one service per job, over all ranks of MPI_COMM_WORLD, for all its files. It starts in MPI_Init when the
+ * environment asks for delegates (every rank sees the same variables), otherwise at the first opening of a file by all
+ * ranks with the hint. After that the MPI library is needed no more: clients of a delegate's node map its memory,
+ * others connect to it (mpiox_link.h); spawned delegates disconnect from the program at once, so that neither side's
+ * MPI_Finalize waits for the other.
+ */
+#ifndef MPIOX_SERVICE_H
+#define MPIOX_SERVICE_H
+
+#include <mpi.h>
+
+#include "mpiox_process.h"
+#include "mpiox_hints.h"
+
+typedef enum mpiox_service_mode {
+    MPIOX_SERVICE_NONE = 0,
+    MPIOX_SERVICE_SPAWN,
+    MPIOX_SERVICE_SPLIT,
+    MPIOX_SERVICE_THREAD
+} mpiox_service_mode;
+
+typedef struct mpiox_service {
+    int32_t count;
+    mpiox_process *delegates; /* [count] */
+    mpiox_service_mode mode;
+    int64_t page_bytes, cap_bytes; /* of each delegate */
+    int32_t ranks;                 /* of the program */
+    int32_t nodes;                 /* that MPI_COMM_WORLD runs on, pretended ones too */
+    bool first;                    /* this process is its rank 0 */
+    char id[64];                   /* names the service for `mpiio-ext delegates status` */
+    char reason[160];              /* why this mode, or why there is no service */
+    mpiox_hints hints;             /* those it was started with */
+} mpiox_service;
+
+/* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.
+ * Local; the same on all ranks. */
+bool mpiox_service_wanted(const mpiox_hints *hints);
+/* Collective over comm, blocking, agreed by all ranks: the service of the job, started if need be. comm must hold all
+ * ranks of MPI_COMM_WORLD unless the service is there already. hints: the same on all ranks. NULL: there are none, and
+ * *reason (static or in the process's service, never NULL) says why. No step waits longer than hints->delegate_timeout;
+ * nothing hangs; a service that could not be started is not tried again. */
+mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const char **reason);
+/* The service if it exists. Local. */
+mpiox_service *mpiox_service_current(void);
+/* Why it was started so, or why there is none. Local. */
+const char *mpiox_service_reason(void);
+const char *mpiox_service_mode_name(mpiox_service_mode mode);
+/* Do the variables and files that every rank sees alike ask for delegates? Local. */
+bool mpiox_service_is_asked_for(void);
+/* MPI_Init is done, and they do: start the service. Collective over MPI_COMM_WORLD, all of whose ranks must have this
+ * library. */
+void mpiox_service_init(void);
+/* MPI_Finalize begins: leave. Local, except in thread mode, where a process that hosts a delegate waits until everyone
+ * has left. */
+void mpiox_service_finalize(void);
+/* split mode: split comm (MPI_COMM_WORLD as a rule): on the ranks that become delegates this serves until the program
+ * ends, then returns with *mine == MPI_COMM_NULL; on the others *mine is the program's communicator: all ranks of comm,
+ * when delegates could not be started. Collective; `delegates` is the same on all ranks. 0, MPIOX_E_ARG (no rank would
+ * be left, or there are delegates already), MPIOX_E_UNSUPPORTED (not here) or MPIOX_E_MPI, the same on all ranks. */
+int mpiox_service_split(MPI_Comm comm, int delegates, MPI_Comm *mine);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * mpiox_service_join.h - a process becomes a client of all delegates, and leaves them.
+ *
+ * Problem.   A delegate knows its clients by mutexes that a thread of each holds, and that thread must live as long as
+ *            the process is a client. A rank that computes makes no calls, and still has to notice within two seconds
+ *            that a delegate of its node has died, because others wait until its pages are rescued.
+ * Algorithm. One thread, the watcher, joins the local delegates, looks at each of them every 250 ms, rescues the pages
+ *            of one that has died, and leaves them at the end. Signals are blocked in it.
+ */
+#ifndef MPIOX_SERVICE_JOIN_H
+#define MPIOX_SERVICE_JOIN_H
+
+#include "mpiox_process.h"
+#include "mpiox_service_patience.h"
+
+/* Attach to all delegates (entries are made from what they say) and start the watcher. `node`: of this process. Local;
+ * connecting takes `seconds` at most. patience: what is said of long waits. 0 or MPIOX_E_*, with *error; then nothing
+ * is left. */
+int mpiox_service_join(mpiox_process *delegates, const mpiox_announcement *said, int32_t count, int node,
+                       double seconds, const mpiox_service_patience *patience, mpiox_error *error);
+/* The delegates may end now. What is mapped stays mapped, so that a file which is closed later still finds out that its
+ * delegates have ended. Local; does nothing if this process has not joined. */
+void mpiox_service_leave(void);
+
+#endif

@@ -1,0 +1,14 @@
+/* mpiox_service_main.c - see mpiox_service_main.h. */
+#include "mpiox_service_main.h"
+
+#include <string.h>
+
+#include "mpiox_process_supervise.h"
+#include "mpiox_service_spawn.h"
+
+int mpiox_service_main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "serve") == 0)
+        return mpiox_process_supervise();
+    return mpiox_service_spawn_be_child(argc > 1 ? argv[1] : NULL);
+}

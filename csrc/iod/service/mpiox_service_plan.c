@@ -1,0 +1,162 @@
+/* mpiox_service_plan.c - see mpiox_service_plan.h. */
+#include "mpiox_service_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum {
+    PAGE_LEAST = 64 << 10,
+    PAGE_MOST = 4 << 20,
+    PAGE_USUAL = 1 << 20,
+    PAGES_WANTED = 16, /* of a cache: fewer, larger ones would wait for each other */
+    SLOTS_LEAST = 16,
+    SLOTS_MOST = 256,
+    MANY_PER_CORE = 8, /* delegates */
+    SPARE_S = 30       /* that a delegate waits for its first client beyond the deadlines of the steps */
+};
+
+int32_t mpiox_service_count(const char *text, int32_t ranks, int32_t nodes)
+{
+    static const char per_node[] = "per_node=";
+    const bool each = strncasecmp(text, per_node, sizeof per_node - 1) == 0;
+    char *end = NULL;
+    const long value = strtol(each ? text + sizeof per_node - 1 : text, &end, 10);
+    int64_t count = value;
+
+    if (value <= 0)
+        return 0;
+    if (each)
+        count = (int64_t)value * nodes;
+    else if (*end == '%')
+        count = (int64_t)ranks * value / 100;
+    if (count > INT16_MAX) /* owner_of[] of a file holds them */
+        count = INT16_MAX;
+    return count < 1 ? 1 : (int32_t)count;
+}
+
+static int64_t page_bytes(const mpiox_hints *hints)
+{
+    int64_t bytes = hints->striping_unit > 0 ? hints->striping_unit : PAGE_USUAL;
+
+    if (hints->delegate_page > 0)
+        return (hints->delegate_page + 4095) / 4096 * 4096;
+    while (bytes > PAGE_MOST || (bytes > PAGE_LEAST && bytes * PAGES_WANTED > hints->delegate_cache))
+        bytes /= 2;
+    bytes = bytes < PAGE_LEAST ? PAGE_LEAST : bytes;
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+static int32_t within(int64_t value, int32_t least, int32_t most)
+{
+    return value < least ? least : value > most ? most : (int32_t)value;
+}
+
+/* Is every node a pretended one, or the only one? Then all ranks are on this host. */
+static bool one_host(const mpiox_topology *topology, const mpiox_hints *hints)
+{
+    return topology->n_nodes == 1 || (hints->ranks_per_node > 0 && mpiox_topology_world_on_one_node(0));
+}
+
+void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id,
+                             mpiox_service_plan *out)
+{
+    mpiox_server_options *server = &out->orders.server;
+    const bool elsewhere = hints->delegate_hosts[0] != '\0'; /* perhaps on hosts without ranks */
+
+    memset(out, 0, sizeof *out); /* padding too: it is sent */
+    out->topology = topology;
+    out->count = mpiox_service_count(hints->delegates, topology->size, topology->n_nodes);
+    out->seconds = hints->delegate_timeout;
+    out->report_s = hints->delegate_report;
+    out->orders.seconds = out->seconds;
+    out->orders.listens = topology->n_nodes > 1 || elsewhere;
+    out->orders.place.loopback = one_host(topology, hints) && !elsewhere;
+    snprintf(out->orders.place.interfaces, sizeof out->orders.place.interfaces, "%s", hints->delegate_interface);
+    snprintf(out->orders.service, sizeof out->orders.service, "%s", id);
+    server->geometry.page_bytes = page_bytes(hints);
+    server->geometry.cap_bytes = hints->delegate_cache;
+    server->geometry.slots = within(2 * (int64_t)topology->size, SLOTS_LEAST, SLOTS_MOST);
+    server->delegates = out->count;
+    server->io_threads = hints->delegate_threads;
+    server->prefetch_pages = hints->delegate_prefetch;
+    server->storage = (int32_t)hints->storage;
+    mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find("mpiox_delegate_scheduler")), hints, server->scheduler,
+                      sizeof server->scheduler);
+    server->quantum = hints->delegate_quantum;
+    server->window_us = hints->delegate_time_slice;
+    server->order_patience_ms = hints->delegate_patience;
+    server->patience_s = 2 * out->seconds + SPARE_S;
+}
+
+bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool tell, const char **reason)
+{
+    static char text[160];
+    const mpiox_cache_geometry *geometry = &plan->orders.server.geometry;
+    const int64_t least = mpiox_cache_least_bytes(geometry);
+    const int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * plan->topology->n_nodes;
+
+    if (hints->delegate_cache < least) {
+        snprintf(text, sizeof text, "mpiox_delegate_cache=%lld is too small: with pages of %lld bytes it takes %lld",
+                 (long long)hints->delegate_cache, (long long)geometry->page_bytes, (long long)least);
+        *reason = text;
+        return false;
+    }
+    if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
+        fprintf(stderr,
+                "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; starting them may take long\n",
+                hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);
+    return true;
+}
+
+int32_t mpiox_service_plan_node(const mpiox_service_plan *plan, int32_t delegate)
+{
+    return (int32_t)((int64_t)delegate * plan->topology->n_nodes / plan->count);
+}
+
+int32_t mpiox_service_plan_rank(const mpiox_service_plan *plan, int32_t delegate, bool last)
+{
+    const mpiox_topology *t = plan->topology;
+    const int32_t node = mpiox_service_plan_node(plan, delegate);
+    const int32_t size = t->node_start[node + 1] - t->node_start[node];
+    int32_t before = 0; /* delegates of the node with lower indices */
+
+    while (before < delegate && mpiox_service_plan_node(plan, delegate - before - 1) == node)
+        before++;
+    before %= size;
+    return t->node_ranks[t->node_start[node] + (last ? size - 1 - before : before)];
+}
+
+mpiox_process_orders mpiox_service_plan_orders(const mpiox_service_plan *plan, int32_t delegate, const char *mode)
+{
+    mpiox_process_orders orders = plan->orders;
+
+    orders.node = mpiox_service_plan_node(plan, delegate);
+    orders.server.delegate = delegate;
+    snprintf(orders.mode, sizeof orders.mode, "%s", mode);
+    return orders;
+}
+
+int mpiox_announcements_gather(const mpiox_topology *topology, mpiox_announcement *all, int32_t count)
+{
+    const size_t bytes = (size_t)count * sizeof *all;
+
+    if (topology->size == 1)
+        return MPIOX_OK;
+    return PMPI_Allreduce(MPI_IN_PLACE, all, (int)bytes, MPI_BYTE, MPI_BOR, topology->comm) == MPI_SUCCESS
+               ? MPIOX_OK
+               : MPIOX_E_MPI;
+}
+
+int mpiox_announcements_code(const mpiox_announcement *all, int32_t count, mpiox_error *error)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (all[i].code != MPIOX_OK) {
+            *error = all[i].error;
+            return all[i].code;
+        }
+    }
+    return MPIOX_OK;
+}

@@ -1,0 +1,71 @@
+/* mpiox_service_settings.c - see mpiox_service_settings.h. */
+#include "mpiox_service_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VALUE_BYTES = 512 };
+
+/* What is settled when the service starts. The level, the bypass and write-behind are each file's own. */
+static const char *const settled[] = {"mpiox_delegates",        "mpiox_delegate_mode",       "mpiox_delegate_cache",
+                                      "mpiox_delegate_page",    "mpiox_delegate_threads",    "mpiox_delegate_prefetch",
+                                      "mpiox_delegate_hosts",   "mpiox_delegate_interface",  "mpiox_delegate_scheduler",
+                                      "mpiox_delegate_quantum", "mpiox_delegate_time_slice", "mpiox_delegate_patience"};
+
+enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
+
+static bool differs(const mpiox_service *service, const mpiox_hints *hints, const char *name, char *value)
+{
+    const int index = mpiox_hints_find(name);
+    const mpiox_hint_spec *spec = mpiox_hints_spec(index);
+    char asked[VALUE_BYTES];
+
+    if (spec == NULL || hints->source[index] == MPIOX_HINT_DEFAULT)
+        return false;
+    mpiox_hint_format(spec, hints, value, VALUE_BYTES);
+    mpiox_hint_format(spec, &service->hints, asked, VALUE_BYTES);
+    return strcmp(value, asked) != 0;
+}
+
+bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes)
+{
+    char value[VALUE_BYTES];
+    size_t used = 0;
+
+    for (int i = 0; i < SETTLED; i++) {
+        if (!differs(service, hints, settled[i], value))
+            continue;
+        if (used < bytes)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%s=%s",
+                                     used == 0 ? "not in force, since the delegates had been started: " : ", ",
+                                     settled[i], value);
+    }
+    return used > 0;
+}
+
+static void put(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
+}
+
+void mpiox_service_settings_to_info(const mpiox_service *service, MPI_Info info)
+{
+    PMPI_Info_set(info, "mpiox_delegate_mode", mpiox_service_mode_name(service->mode));
+    put(info, "mpiox_delegate_cache", service->cap_bytes);
+    put(info, "mpiox_delegate_page", service->page_bytes);
+    put(info, "mpiox_delegate_threads", service->hints.delegate_threads);
+    put(info, "mpiox_delegate_prefetch", service->hints.delegate_prefetch);
+    for (int i = FIRST_OF_ORDER; i < SETTLED; i++) {
+        char value[VALUE_BYTES];
+
+        mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(settled[i])), &service->hints, value, VALUE_BYTES);
+        PMPI_Info_set(info, settled[i], value);
+    }
+    if (service->hints.delegate_hosts[0] != '\0')
+        PMPI_Info_set(info, "mpiox_delegate_hosts", service->hints.delegate_hosts);
+    if (service->hints.delegate_interface[0] != '\0')
+        PMPI_Info_set(info, "mpiox_delegate_interface", service->hints.delegate_interface);
+}

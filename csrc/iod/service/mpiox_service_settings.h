@@ -1,0 +1,26 @@
+/*
+ * mpiox_service_settings.h - the hints that the delegates were started with, and hints that come too late.
+ *
+ * Problem.   A job has one service of delegates. It is started with the hints of the first file; a later file may ask
+ *            for other ones.
+ * Guarantee. What is not in force is said: once on standard error, in the file's statistics, and by MPI_File_get_info,
+ *            which gives the values in force.
+ */
+#ifndef MPIOX_SERVICE_SETTINGS_H
+#define MPIOX_SERVICE_SETTINGS_H
+
+#include <mpi.h>
+
+#include "mpiox_service.h"
+#include "mpiox_service_plan.h"
+
+/* Settings that make no sense and would end badly: a line on standard error for each, if `tell`. False: they cannot
+ * work, and *reason (static) says why. Local. */
+bool mpiox_service_settings_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool tell,
+                                  const char **reason);
+/* Which hints of a file differ from those that the service was started with, as text. False: none. Local. */
+bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes);
+/* Put the values in force of what is the service's into info. Local. */
+void mpiox_service_settings_to_info(const mpiox_service *service, MPI_Info info);
+
+#endif

@@ -1,0 +1,175 @@
+/* mpiox_service_thread.c - see mpiox_service_thread.h. */
+#include "mpiox_service_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "mpiox_process_serve.h"
+#include "mpiox_process_liveness.h"
+
+enum { STARTING, STARTED, ENDED, STEP_MS = 100 };
+
+typedef struct hosted { /* a delegate that lives in this process */
+    pthread_t thread;
+    mpiox_process_orders orders;
+    mpiox_process_instance service;
+    mpiox_announcement said;
+    mpiox_futex stage;
+    pthread_t liveness_thread; /* if said.listens */
+    mpiox_liveness liveness;
+    bool whole;       /* all that it held is in the files; valid when it has ENDED */
+    atomic_bool over; /* liveness, too */
+} hosted;
+
+static hosted *own;
+static int32_t own_count;
+
+/* Serves liveness: a client that does not reach the delegate has it end. */
+static void *liveness(void *context)
+{
+    hosted *h = context;
+    bool told = false;
+
+    while (!atomic_load(&h->over)) {
+        mpiox_liveness_step(&h->liveness, -1, STEP_MS);
+        if (!h->liveness.asked)
+            continue;
+        if (!told)
+            mpiox_process_stop(&h->service);
+        told = true;
+        if (mpiox_futex_get(&h->stage) == ENDED)
+            mpiox_liveness_answer(&h->liveness, h->whole);
+    }
+    mpiox_liveness_close(&h->liveness);
+    return NULL;
+}
+
+static bool start_watch(hosted *h)
+{
+    int failed;
+
+    h->said.code = mpiox_liveness_open(&h->orders.place, h->said.link.secret, &h->liveness, &h->said.liveness,
+                                       &h->said.error);
+    if (h->said.code != MPIOX_OK)
+        return false;
+    failed = pthread_create(&h->liveness_thread, NULL, liveness, h);
+    if (failed == 0)
+        return true;
+    mpiox_liveness_close(&h->liveness);
+    h->said.code = mpiox_error_set(&h->said.error, MPIOX_E_NOMEM, failed, -1, -1, "starting a delegate's thread");
+    return false;
+}
+
+static void *live(void *context)
+{
+    hosted *h = context;
+
+    mpiox_process_begin(&h->orders, &h->service, &h->said);
+    if (h->said.code == MPIOX_OK && h->said.listens)
+        h->said.listens = start_watch(h);
+    mpiox_futex_set(&h->stage, STARTED);
+    if (h->said.code == MPIOX_OK)
+        h->whole = mpiox_process_serve(&h->service) == MPIOX_OK &&
+                   !mpiox_cache_has_errors(mpiox_server_cache(
+                       h->service.server)); /* freed by collect(): until then it may be told to stop */
+    mpiox_futex_set(&h->stage, ENDED);
+    return NULL;
+}
+
+static int start_one(hosted *h)
+{
+    sigset_t all, before;
+    int failed;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(&h->thread, NULL, live, h);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed == 0) {
+        while (mpiox_futex_get(&h->stage) == STARTING)
+            mpiox_wait_while(&h->stage, STARTING, NULL);
+        return MPIOX_OK;
+    }
+    h->said.index = h->orders.server.delegate;
+    h->said.code = mpiox_error_set(&h->said.error, MPIOX_E_NOMEM, failed, -1, -1, "starting a delegate's thread");
+    return MPIOX_E_NOMEM;
+}
+
+static int32_t count_own(const mpiox_service_plan *plan)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < plan->count; i++)
+        count += mpiox_service_plan_rank(plan, i, false) == plan->topology->rank;
+    return count;
+}
+
+int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcement *said)
+{
+    const int32_t count = count_own(plan);
+    int code = MPIOX_OK;
+
+    own_count = 0;
+    own = calloc((size_t)(count > 0 ? count : 1), sizeof *own);
+    for (int32_t i = 0; i < plan->count; i++) {
+        if (mpiox_service_plan_rank(plan, i, false) != plan->topology->rank)
+            continue;
+        if (own == NULL) {
+            said[i].code = mpiox_error_set(&said[i].error, MPIOX_E_NOMEM, 0, -1, -1, "starting a delegate's thread");
+            return MPIOX_E_NOMEM;
+        }
+        own[own_count].orders = mpiox_service_plan_orders(plan, i, "thread");
+        if (start_one(&own[own_count]) != MPIOX_OK)
+            code = MPIOX_E_NOMEM;
+        said[i] = own[own_count].said;
+        own_count += code == MPIOX_OK; /* it has a thread to be joined */
+        if (code != MPIOX_OK)
+            break;
+    }
+    return code;
+}
+
+static void collect(void)
+{
+    for (int32_t i = 0; i < own_count; i++) {
+        pthread_join(own[i].thread, NULL);
+        atomic_store(&own[i].over, true);
+        if (own[i].said.listens)
+            pthread_join(own[i].liveness_thread, NULL);
+        mpiox_process_end(&own[i].service);
+    }
+    free(own);
+    own = NULL;
+    own_count = 0;
+}
+
+void mpiox_service_thread_seal(void)
+{
+    for (int32_t i = 0; i < own_count; i++)
+        mpiox_process_seal(&own[i].service, &own[i].said);
+}
+
+void mpiox_service_thread_cancel(void)
+{
+    for (int32_t i = 0; i < own_count; i++) {
+        if (own[i].service.server != NULL)
+            mpiox_process_stop(&own[i].service);
+    }
+    collect();
+}
+
+void mpiox_service_thread_await(void)
+{
+    mpiox_backoff backoff = {0};
+    int flag = 0;
+
+    for (int32_t i = 0; i < own_count; i++) {
+        while (mpiox_futex_get(&own[i].stage) != ENDED) {
+            PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+            mpiox_wait_backoff(&backoff);
+        }
+    }
+    collect();
+}
