@@ -141,16 +141,16 @@ static const mpiox_hint_spec specs[] = {
     FLAG("mpiox_enable", enabled, "true", "take over data access; false leaves every call to the MPI library"),
     TEXT("mpiox_partition", partition, "choice", partition_values, is_partition, "auto",
          "file-domain method: which aggregator owns which stripes"),
-    CHOICE(
-        "mpiox_stripe_size_io", stripe_size_io, stripe_size_io_words, "enable | disable | automatic", "automatic",
-        "at most one stripe per file-system request, never across a stripe boundary; automatic: in collectives, where the rules of auto say so"),
+    CHOICE("mpiox_stripe_size_io", stripe_size_io, stripe_size_io_words, "enable | disable | automatic", "automatic",
+           "at most one stripe per file-system request, never across a stripe boundary; automatic: "
+           "in collectives, where the rules of auto say so"),
     CHOICE("mpiox_exchange", exchange, exchange_words, "auto | two_phase | direct", "auto",
            "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces"),
     CHOICE("mpiox_io_rank", io_rank, io_rank_words, "any | owner", "any",
            "which ranks of a node issue the file-system requests of an aggregator on it"),
-    CHOICE(
-        "mpiox_coherence", coherence, coherence_words, "auto | refresh | native", "auto",
-        "files of several nodes on NFS, FUSE and the like: refresh flushes and drops caches as MPI's rules need it, native leaves them to the MPI library; auto refreshes on GlusterFS without shards, ceph-fuse and MooseFS"),
+    CHOICE("mpiox_coherence", coherence, coherence_words, "auto | refresh | native", "auto",
+           "files of several nodes on NFS, FUSE and the like: refresh flushes and drops caches as MPI's rules need it, "
+           "native leaves them to the MPI library; auto refreshes on GlusterFS without shards, ceph-fuse and MooseFS"),
     INTEGER("mpiox_buffers", buffers, 2, 64, "2",
             "collective buffers per aggregator: one is filled while another is written"),
     INTEGER("mpiox_ranks_per_node", ranks_per_node, 0, 2147483647, "0",
