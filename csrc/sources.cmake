@@ -91,15 +91,16 @@ set(MPIOX_CORE_SOURCES
 
 # collective and independent access of a file
 set(MPIOX_MPIIO_SOURCES
+    csrc/mpiio/auto_select/mpiox_auto_cost.c
+    csrc/mpiio/auto_select/mpiox_auto_explain.c
+    csrc/mpiio/auto_select/mpiox_auto_rounds.c
+    csrc/mpiio/auto_select/mpiox_auto_rules.c
+    csrc/mpiio/auto_select/mpiox_auto_select.c
+    csrc/mpiio/auto_select/mpiox_auto_systems.c
     csrc/mpiio/buffers/mpiox_buffers_memory.c
     csrc/mpiio/buffers/mpiox_slots.c
     csrc/mpiio/buffers/mpiox_window_io.c
     csrc/mpiio/buffers/mpiox_windows.c
-    csrc/mpiio/auto_select/mpiox_auto_select.c
-    csrc/mpiio/auto_select/mpiox_auto_cost.c
-    csrc/mpiio/auto_select/mpiox_auto_explain.c
-    csrc/mpiio/auto_select/mpiox_auto_rules.c
-    csrc/mpiio/auto_select/mpiox_auto_trial.c
     csrc/mpiio/collective/mpiox_aggregators.c
     csrc/mpiio/collective/mpiox_choose.c
     csrc/mpiio/collective/mpiox_collective_call.c
