@@ -586,7 +586,7 @@ static void (*_cffi_call_python_org)(struct _cffi_externpy_s *, char *);
 
 static void *_cffi_types[] = {
 /*  0 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(char const *, int, int64_t, int64_t, int64_t, int32_t, int32_t, char const * *)
-/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // char const *
+/*  1 */ _CFFI_OP(_CFFI_OP_POINTER, 363), // char const *
 /*  2 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7), // int
 /*  3 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /*  4 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
@@ -599,14 +599,14 @@ static void *_cffi_types[] = {
 /* 11 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 12 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 13 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *)
-/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 383), // mpiio_ext_hints const *
+/* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 366), // mpiio_ext_hints const *
 /* 15 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 16 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_hints const *, int)
 /* 17 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 18 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 19 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 20 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int)
-/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_layout const *
+/* 21 */ _CFFI_OP(_CFFI_OP_POINTER, 367), // mpiio_ext_layout const *
 /* 22 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_layout const *, int, int)
@@ -615,7 +615,7 @@ static void *_cffi_types[] = {
 /* 27 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 28 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 29 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *)
-/* 30 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // mpiio_ext_stats const *
+/* 30 */ _CFFI_OP(_CFFI_OP_POINTER, 370), // mpiio_ext_stats const *
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(mpiio_ext_stats const *, int)
 /* 33 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
@@ -623,14 +623,14 @@ static void *_cffi_types[] = {
 /* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // char const *()(void)
 /* 37 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION, 381), // double()(mpiio_ext_stats const *, int)
+/* 38 */ _CFFI_OP(_CFFI_OP_FUNCTION, 364), // double()(mpiio_ext_stats const *, int)
 /* 39 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
 /* 40 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
 /* 41 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 42 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, char const *, char *, int64_t)
 /* 43 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 44 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 380), // char *
+/* 45 */ _CFFI_OP(_CFFI_OP_POINTER, 363), // char *
 /* 46 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 47 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 48 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int, int, int64_t, int64_t, int64_t, int32_t, int32_t, int32_t, int, char const *, int64_t, int32_t, int, char const *, int64_t, int64_t *, char const * *, char *, int64_t)
@@ -658,328 +658,307 @@ static void *_cffi_types[] = {
 /* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t const *, mpiio_ext_schedule * *)
 /* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 72 */ _CFFI_OP(_CFFI_OP_POINTER, 3), // int64_t const *
-/* 73 */ _CFFI_OP(_CFFI_OP_POINTER, 179), // mpiio_ext_schedule * *
+/* 73 */ _CFFI_OP(_CFFI_OP_POINTER, 162), // mpiio_ext_schedule * *
 /* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int32_t, int32_t, mpiio_ext_layout * *, int *)
 /* 76 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 78 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 320), // mpiio_ext_layout * *
+/* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 303), // mpiio_ext_layout * *
 /* 81 */ _CFFI_OP(_CFFI_OP_POINTER, 2), // int *
 /* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_lock_model_system const *, mpiio_ext_lock_model_run const *, int64_t *, int64_t *, mpiio_ext_lock_model_totals *)
+/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
 /* 84 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
 /* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 86 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 87 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 88 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
 /* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 90 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_lock_model_system const *
-/* 91 */ _CFFI_OP(_CFFI_OP_POINTER, 385), // mpiio_ext_lock_model_run const *
-/* 92 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 387), // mpiio_ext_lock_model_totals *
+/* 90 */ _CFFI_OP(_CFFI_OP_POINTER, 306), // mpiio_ext_plan * *
+/* 91 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
+/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 94 */ _CFFI_OP(_CFFI_OP_POINTER, 297), // mpiio_ext_delegates * *
 /* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_plan * *)
-/* 97 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 98 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 101 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 102 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 103 */ _CFFI_OP(_CFFI_OP_POINTER, 323), // mpiio_ext_plan * *
-/* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_delegates * *)
-/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 107 */ _CFFI_OP(_CFFI_OP_POINTER, 314), // mpiio_ext_delegates * *
-/* 108 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(char const *, mpiio_ext_lock_model_system *)
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
-/* 111 */ _CFFI_OP(_CFFI_OP_POINTER, 386), // mpiio_ext_lock_model_system *
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 113 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
-/* 114 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 116 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
-/* 117 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 119 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
-/* 122 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
-/* 124 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 126 */ _CFFI_OP(_CFFI_OP_POINTER, 381), // double *
-/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 107),
-/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 133 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int)
+/* 97 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 98 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, char *, int64_t, char const * *, char const * *)
+/* 100 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 101 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 102 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 8),
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, int, double *)
+/* 107 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 108 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 109 */ _CFFI_OP(_CFFI_OP_POINTER, 364), // double *
+/* 110 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int, mpiio_ext_delegates * *)
+/* 112 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 113 */ _CFFI_OP(_CFFI_OP_NOOP, 94),
+/* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int32_t, int64_t const *, int64_t const *, int64_t const *, int, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 116 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 118 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 119 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 121 */ _CFFI_OP(_CFFI_OP_POINTER, 371), // mpiio_ext_typemap const *
+/* 122 */ _CFFI_OP(_CFFI_OP_POINTER, 326), // mpiio_ext_typemap * *
+/* 123 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
+/* 125 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 126 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 128 */ _CFFI_OP(_CFFI_OP_POINTER, 121), // mpiio_ext_typemap const * const *
+/* 129 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
+/* 130 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 132 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
 /* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 135 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 137 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 138 */ _CFFI_OP(_CFFI_OP_POINTER, 391), // mpiio_ext_typemap const *
-/* 139 */ _CFFI_OP(_CFFI_OP_POINTER, 343), // mpiio_ext_typemap * *
-/* 140 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const * const *, mpiio_ext_typemap * *)
-/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 144 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 145 */ _CFFI_OP(_CFFI_OP_POINTER, 138), // mpiio_ext_typemap const * const *
-/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
+/* 135 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 136 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
+/* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
+/* 139 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 140 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 142 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
+/* 143 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
+/* 145 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
 /* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 148 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t const *, int64_t const *, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 149 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 150 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 153 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, int64_t, mpiio_ext_typemap const *, mpiio_ext_typemap * *)
-/* 156 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 157 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 159 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
+/* 148 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
+/* 149 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
+/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
+/* 153 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 154 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 156 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
+/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 368), // mpiio_ext_plan const *
+/* 158 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 159 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
 /* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(int64_t, mpiio_ext_typemap * *)
-/* 162 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 164 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *)
-/* 166 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 168 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_layout const *, int, int64_t *)
-/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 21),
-/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 171 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 172 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 173 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_plan const *, int64_t *, int32_t *)
-/* 174 */ _CFFI_OP(_CFFI_OP_POINTER, 388), // mpiio_ext_plan const *
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 176 */ _CFFI_OP(_CFFI_OP_POINTER, 6), // int32_t *
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
-/* 179 */ _CFFI_OP(_CFFI_OP_POINTER, 389), // mpiio_ext_schedule *
-/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, int64_t const *, int64_t, uint32_t *)
+/* 162 */ _CFFI_OP(_CFFI_OP_POINTER, 369), // mpiio_ext_schedule *
+/* 163 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 164 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 165 */ _CFFI_OP(_CFFI_OP_POINTER, 169), // uint32_t *
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
+/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
+/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
+/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_stats const *, int)
+/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
+/* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 175 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
+/* 176 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 177 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 178 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 180 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
 /* 181 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 182 */ _CFFI_OP(_CFFI_OP_POINTER, 186), // uint32_t *
-/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_schedule *, uint32_t)
-/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 179),
-/* 186 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 22), // uint32_t
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_stats const *, int)
-/* 189 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
-/* 190 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 192 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, mpiio_ext_typemap const *, int64_t, int64_t, int64_t)
-/* 193 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 194 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 195 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 198 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 199 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 200 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 204 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 205 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
-/* 207 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 208 */ _CFFI_OP(_CFFI_OP_POINTER, 394), // void *
-/* 209 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
-/* 212 */ _CFFI_OP(_CFFI_OP_POINTER, 394), // void const *
-/* 213 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 218 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 219 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
-/* 222 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 223 */ _CFFI_OP(_CFFI_OP_NOOP, 139),
-/* 224 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
-/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
-/* 228 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
-/* 231 */ _CFFI_OP(_CFFI_OP_NOOP, 179),
-/* 232 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 233 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 182),
-/* 235 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 185 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, mpiio_ext_typemap const *)
+/* 186 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 188 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(mpiio_ext_typemap const *, void *, int64_t)
+/* 190 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 191 */ _CFFI_OP(_CFFI_OP_POINTER, 373), // void *
+/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int, void *)
+/* 195 */ _CFFI_OP(_CFFI_OP_POINTER, 373), // void const *
+/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, int64_t, mpiio_ext_typemap * *)
+/* 200 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 201 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 202 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
+/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void const *, mpiio_ext_typemap * *)
+/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 206 */ _CFFI_OP(_CFFI_OP_NOOP, 122),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 2), // int()(void)
+/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_plan const *)
+/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 6), // int32_t()(mpiio_ext_schedule *, int64_t, int, uint32_t *, int64_t *)
+/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
+/* 215 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 216 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 165),
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
+/* 221 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
+/* 224 */ _CFFI_OP(_CFFI_OP_POINTER, 365), // mpiio_ext_delegates const *
+/* 225 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
+/* 226 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 227 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 228 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
+/* 229 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 230 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
+/* 232 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 233 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 234 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 235 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 236 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(int)
-/* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 239 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 240 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_delegates const *, char *, int64_t)
-/* 241 */ _CFFI_OP(_CFFI_OP_POINTER, 382), // mpiio_ext_delegates const *
-/* 242 */ _CFFI_OP(_CFFI_OP_NOOP, 45),
-/* 243 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 244 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 245 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *)
-/* 246 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 247 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 248 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t *, int64_t)
-/* 249 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 250 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 237 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
+/* 238 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 241 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 242 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
+/* 243 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 244 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 245 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 246 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 247 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 248 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 249 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 250 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
+/* 251 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
 /* 252 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 253 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t)
-/* 255 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 257 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 258 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 259 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int32_t, int64_t, int64_t, int64_t *, int64_t)
-/* 260 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 261 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 262 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 264 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 265 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 266 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_plan const *, int64_t)
-/* 268 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 269 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 270 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
-/* 272 */ _CFFI_OP(_CFFI_OP_POINTER, 389), // mpiio_ext_schedule const *
-/* 273 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 274 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
-/* 275 */ _CFFI_OP(_CFFI_OP_NOOP, 272),
-/* 276 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 278 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
-/* 279 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
-/* 280 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 281 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 282 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
-/* 283 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
+/* 254 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *)
+/* 255 */ _CFFI_OP(_CFFI_OP_POINTER, 369), // mpiio_ext_schedule const *
+/* 256 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 257 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_schedule const *, int)
+/* 258 */ _CFFI_OP(_CFFI_OP_NOOP, 255),
+/* 259 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 260 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 261 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_stats const *, int)
+/* 262 */ _CFFI_OP(_CFFI_OP_NOOP, 30),
+/* 263 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 264 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 265 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *)
+/* 266 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 267 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 268 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
+/* 269 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 270 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 271 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 272 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
+/* 273 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 274 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 275 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 276 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 277 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
+/* 278 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 279 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 280 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 281 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 282 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 283 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
 /* 284 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t)
-/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 287 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 289 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t)
-/* 290 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 291 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 292 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 285 */ _CFFI_OP(_CFFI_OP_FUNCTION, 300), // mpiio_ext_hints *()(char const *)
+/* 286 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 287 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 288 */ _CFFI_OP(_CFFI_OP_FUNCTION, 300), // mpiio_ext_hints *()(void const *)
+/* 289 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 290 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 291 */ _CFFI_OP(_CFFI_OP_FUNCTION, 323), // mpiio_ext_stats *()(void const *)
+/* 292 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
 /* 293 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 3), // int64_t()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t *, int64_t *)
-/* 295 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 296 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 297 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 298 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 299 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 300 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 294 */ _CFFI_OP(_CFFI_OP_FUNCTION, 323), // mpiio_ext_stats *()(void)
+/* 295 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 296 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_delegates *)
+/* 297 */ _CFFI_OP(_CFFI_OP_POINTER, 365), // mpiio_ext_delegates *
+/* 298 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 299 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_hints *)
+/* 300 */ _CFFI_OP(_CFFI_OP_POINTER, 366), // mpiio_ext_hints *
 /* 301 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION, 317), // mpiio_ext_hints *()(char const *)
-/* 303 */ _CFFI_OP(_CFFI_OP_NOOP, 1),
+/* 302 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_layout *)
+/* 303 */ _CFFI_OP(_CFFI_OP_POINTER, 367), // mpiio_ext_layout *
 /* 304 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION, 317), // mpiio_ext_hints *()(void const *)
-/* 306 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
+/* 305 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_plan *)
+/* 306 */ _CFFI_OP(_CFFI_OP_POINTER, 368), // mpiio_ext_plan *
 /* 307 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION, 340), // mpiio_ext_stats *()(void const *)
-/* 309 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 310 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 311 */ _CFFI_OP(_CFFI_OP_FUNCTION, 340), // mpiio_ext_stats *()(void)
+/* 308 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
+/* 309 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 310 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 311 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
 /* 312 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_delegates *)
-/* 314 */ _CFFI_OP(_CFFI_OP_POINTER, 382), // mpiio_ext_delegates *
-/* 315 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 316 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_hints *)
-/* 317 */ _CFFI_OP(_CFFI_OP_POINTER, 383), // mpiio_ext_hints *
+/* 313 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
+/* 314 */ _CFFI_OP(_CFFI_OP_NOOP, 157),
+/* 315 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
+/* 316 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 317 */ _CFFI_OP(_CFFI_OP_NOOP, 159),
 /* 318 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_layout *)
-/* 320 */ _CFFI_OP(_CFFI_OP_POINTER, 384), // mpiio_ext_layout *
+/* 319 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_schedule *)
+/* 320 */ _CFFI_OP(_CFFI_OP_NOOP, 162),
 /* 321 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_plan *)
-/* 323 */ _CFFI_OP(_CFFI_OP_POINTER, 388), // mpiio_ext_plan *
+/* 322 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_stats *)
+/* 323 */ _CFFI_OP(_CFFI_OP_POINTER, 370), // mpiio_ext_stats *
 /* 324 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_plan const *, int64_t *, int64_t *)
-/* 326 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 327 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 328 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 329 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 330 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_plan const *, int64_t const *, int64_t, int32_t *)
-/* 331 */ _CFFI_OP(_CFFI_OP_NOOP, 174),
-/* 332 */ _CFFI_OP(_CFFI_OP_NOOP, 72),
-/* 333 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 334 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
-/* 335 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 336 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_schedule *)
-/* 337 */ _CFFI_OP(_CFFI_OP_NOOP, 179),
-/* 338 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_stats *)
-/* 340 */ _CFFI_OP(_CFFI_OP_POINTER, 390), // mpiio_ext_stats *
-/* 341 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 342 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap *)
-/* 343 */ _CFFI_OP(_CFFI_OP_POINTER, 391), // mpiio_ext_typemap *
-/* 344 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 345 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap const *, int64_t *)
-/* 346 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 347 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
-/* 348 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 349 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
-/* 350 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 351 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 352 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 325 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap *)
+/* 326 */ _CFFI_OP(_CFFI_OP_POINTER, 371), // mpiio_ext_typemap *
+/* 327 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 328 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap const *, int64_t *)
+/* 329 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 330 */ _CFFI_OP(_CFFI_OP_NOOP, 65),
+/* 331 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 332 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap const *, int64_t, int64_t, int64_t, int64_t, unsigned char *)
+/* 333 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 334 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 335 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 336 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 337 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 338 */ _CFFI_OP(_CFFI_OP_POINTER, 372), // unsigned char *
+/* 339 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 340 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
+/* 341 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 342 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 343 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 344 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 345 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 346 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 347 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
+/* 348 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 349 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 350 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 351 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 352 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
 /* 353 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 354 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 355 */ _CFFI_OP(_CFFI_OP_POINTER, 393), // unsigned char *
-/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 357 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap const *, void *, int64_t, int64_t, void const *)
-/* 358 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 359 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
+/* 355 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 356 */ _CFFI_OP(_CFFI_OP_FUNCTION, 373), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
+/* 357 */ _CFFI_OP(_CFFI_OP_NOOP, 121),
+/* 358 */ _CFFI_OP(_CFFI_OP_NOOP, 195),
+/* 359 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 360 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 361 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 362 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 363 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 364 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap const *, void *, int64_t, mpiio_ext_typemap const *, void const *, int64_t, int64_t)
-/* 365 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 366 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 367 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 368 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 369 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 370 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 371 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 372 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 373 */ _CFFI_OP(_CFFI_OP_FUNCTION, 394), // void()(mpiio_ext_typemap const *, void const *, int64_t, int64_t, void *)
-/* 374 */ _CFFI_OP(_CFFI_OP_NOOP, 138),
-/* 375 */ _CFFI_OP(_CFFI_OP_NOOP, 212),
-/* 376 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 377 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 378 */ _CFFI_OP(_CFFI_OP_NOOP, 208),
-/* 379 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 380 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 381 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 382 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
-/* 383 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
-/* 384 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_layout
-/* 385 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_lock_model_run
-/* 386 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_lock_model_system
-/* 387 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_lock_model_totals
-/* 388 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_plan
-/* 389 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_schedule
-/* 390 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_stats
-/* 391 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_typemap
-/* 392 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
-/* 393 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 394 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 361 */ _CFFI_OP(_CFFI_OP_NOOP, 191),
+/* 362 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 363 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 364 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 365 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_delegates
+/* 366 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_hints
+/* 367 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_layout
+/* 368 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_plan
+/* 369 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_schedule
+/* 370 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_stats
+/* 371 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_typemap
+/* 372 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 373 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_call_count(void)
@@ -1081,10 +1060,10 @@ _cffi_f_mpiio_ext_delegates_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(314), arg0, (char **)&x0);
+      _cffi_type(297), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(314), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(297), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1250,10 +1229,10 @@ _cffi_f_mpiio_ext_delegates_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1298,10 +1277,10 @@ _cffi_f_mpiio_ext_delegates_own(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(107), arg1, (char **)&x1);
+      _cffi_type(94), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(107), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(94), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1352,10 +1331,10 @@ _cffi_f_mpiio_ext_delegates_ping(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(126), arg2, (char **)&x2);
+      _cffi_type(109), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(126), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(109), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1398,10 +1377,10 @@ _cffi_f_mpiio_ext_delegates_snapshot(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(241), arg0, (char **)&x0);
+      _cffi_type(224), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_delegates const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(241), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(224), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1741,10 +1720,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1754,10 +1733,10 @@ _cffi_f_mpiio_ext_group_split(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg2, (char **)&x2);
+      _cffi_type(191), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2106,10 +2085,10 @@ _cffi_f_mpiio_ext_hints_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(317), arg0, (char **)&x0);
+      _cffi_type(300), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_hints *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(317), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(300), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2144,10 +2123,10 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2159,7 +2138,7 @@ _cffi_f_mpiio_ext_hints_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(317));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(300));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2235,7 +2214,7 @@ _cffi_f_mpiio_ext_hints_resolve(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(317));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(300));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -2645,10 +2624,10 @@ _cffi_f_mpiio_ext_layout_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(320), arg0, (char **)&x0);
+      _cffi_type(303), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_layout *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(320), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(303), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2936,186 +2915,6 @@ _cffi_f_mpiio_ext_layout_value(PyObject *self, PyObject *args)
 }
 #else
 #  define _cffi_f_mpiio_ext_layout_value _cffi_d_mpiio_ext_layout_value
-#endif
-
-static int _cffi_d_mpiio_ext_lock_model_simulate(char const * x0, int64_t x1, int64_t x2, int64_t x3, int32_t x4, int32_t x5, mpiio_ext_lock_model_system const * x6, mpiio_ext_lock_model_run const * x7, int64_t * x8, int64_t * x9, mpiio_ext_lock_model_totals * x10)
-{
-  return mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_lock_model_simulate(PyObject *self, PyObject *args)
-{
-  char const * x0;
-  int64_t x1;
-  int64_t x2;
-  int64_t x3;
-  int32_t x4;
-  int32_t x5;
-  mpiio_ext_lock_model_system const * x6;
-  mpiio_ext_lock_model_run const * x7;
-  int64_t * x8;
-  int64_t * x9;
-  mpiio_ext_lock_model_totals * x10;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-  PyObject *arg2;
-  PyObject *arg3;
-  PyObject *arg4;
-  PyObject *arg5;
-  PyObject *arg6;
-  PyObject *arg7;
-  PyObject *arg8;
-  PyObject *arg9;
-  PyObject *arg10;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_lock_model_simulate", 11, 11, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(1), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  x1 = _cffi_to_c_int(arg1, int64_t);
-  if (x1 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x2 = _cffi_to_c_int(arg2, int64_t);
-  if (x2 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x3 = _cffi_to_c_int(arg3, int64_t);
-  if (x3 == (int64_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x4 = _cffi_to_c_int(arg4, int32_t);
-  if (x4 == (int32_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  x5 = _cffi_to_c_int(arg5, int32_t);
-  if (x5 == (int32_t)-1 && PyErr_Occurred())
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(90), arg6, (char **)&x6);
-  if (datasize != 0) {
-    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_system const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(90), arg6, (char **)&x6,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(91), arg7, (char **)&x7);
-  if (datasize != 0) {
-    x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_run const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(91), arg7, (char **)&x7,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg8, (char **)&x8);
-  if (datasize != 0) {
-    x8 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg8, (char **)&x8,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(65), arg9, (char **)&x9);
-  if (datasize != 0) {
-    x9 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(65), arg9, (char **)&x9,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(94), arg10, (char **)&x10);
-  if (datasize != 0) {
-    x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_totals *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(94), arg10, (char **)&x10,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_lock_model_simulate _cffi_d_mpiio_ext_lock_model_simulate
-#endif
-
-static int _cffi_d_mpiio_ext_lock_model_system_of(char const * x0, mpiio_ext_lock_model_system * x1)
-{
-  return mpiio_ext_lock_model_system_of(x0, x1);
-}
-#ifndef PYPY_VERSION
-static PyObject *
-_cffi_f_mpiio_ext_lock_model_system_of(PyObject *self, PyObject *args)
-{
-  char const * x0;
-  mpiio_ext_lock_model_system * x1;
-  Py_ssize_t datasize;
-  struct _cffi_freeme_s *large_args_free = NULL;
-  int result;
-  PyObject *pyresult;
-  PyObject *arg0;
-  PyObject *arg1;
-
-  if (!PyArg_UnpackTuple(args, "mpiio_ext_lock_model_system_of", 2, 2, &arg0, &arg1))
-    return NULL;
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(1), arg0, (char **)&x0);
-  if (datasize != 0) {
-    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(1), arg0, (char **)&x0,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(111), arg1, (char **)&x1);
-  if (datasize != 0) {
-    x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_system *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(111), arg1, (char **)&x1,
-            datasize, &large_args_free) < 0)
-      return NULL;
-  }
-
-  Py_BEGIN_ALLOW_THREADS
-  _cffi_restore_errno();
-  { result = mpiio_ext_lock_model_system_of(x0, x1); }
-  _cffi_save_errno();
-  Py_END_ALLOW_THREADS
-
-  (void)self; /* unused */
-  pyresult = _cffi_from_c_int(result, int);
-  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
-  return pyresult;
-}
-#else
-#  define _cffi_f_mpiio_ext_lock_model_system_of _cffi_d_mpiio_ext_lock_model_system_of
 #endif
 
 static char const * _cffi_d_mpiio_ext_mpi_family(void)
@@ -3617,10 +3416,10 @@ _cffi_f_mpiio_ext_plan_aggregators_used(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3700,10 +3499,10 @@ _cffi_f_mpiio_ext_plan_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(103), arg6, (char **)&x6);
+      _cffi_type(90), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(103), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(90), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3748,10 +3547,10 @@ _cffi_f_mpiio_ext_plan_extents(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3809,10 +3608,10 @@ _cffi_f_mpiio_ext_plan_flat(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3863,10 +3662,10 @@ _cffi_f_mpiio_ext_plan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(323), arg0, (char **)&x0);
+      _cffi_type(306), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(306), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3909,10 +3708,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3931,10 +3730,10 @@ _cffi_f_mpiio_ext_plan_owners(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(176), arg3, (char **)&x3);
+      _cffi_type(159), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(176), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(159), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3969,10 +3768,10 @@ _cffi_f_mpiio_ext_plan_set_count(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4017,10 +3816,10 @@ _cffi_f_mpiio_ext_plan_sets(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4080,10 +3879,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4098,10 +3897,10 @@ _cffi_f_mpiio_ext_plan_totals(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(176), arg2, (char **)&x2);
+      _cffi_type(159), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(176), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(159), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4150,10 +3949,10 @@ _cffi_f_mpiio_ext_plan_window(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4221,10 +4020,10 @@ _cffi_f_mpiio_ext_plan_window_count(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4273,10 +4072,10 @@ _cffi_f_mpiio_ext_plan_window_extents_max(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(174), arg0, (char **)&x0);
+      _cffi_type(157), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_plan const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(174), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4325,10 +4124,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(179), arg0, (char **)&x0);
+      _cffi_type(162), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(179), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4347,10 +4146,10 @@ _cffi_f_mpiio_ext_schedule_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg3, (char **)&x3);
+      _cffi_type(165), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(165), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4391,10 +4190,10 @@ _cffi_f_mpiio_ext_schedule_cancel(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(179), arg0, (char **)&x0);
+      _cffi_type(162), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(179), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4439,10 +4238,10 @@ _cffi_f_mpiio_ext_schedule_counter(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(272), arg0, (char **)&x0);
+      _cffi_type(255), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(272), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4575,10 +4374,10 @@ _cffi_f_mpiio_ext_schedule_depth(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(272), arg0, (char **)&x0);
+      _cffi_type(255), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(272), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(255), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4619,10 +4418,10 @@ _cffi_f_mpiio_ext_schedule_done(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(179), arg0, (char **)&x0);
+      _cffi_type(162), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(179), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4659,10 +4458,10 @@ _cffi_f_mpiio_ext_schedule_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(179), arg0, (char **)&x0);
+      _cffi_type(162), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(179), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4709,10 +4508,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(179), arg0, (char **)&x0);
+      _cffi_type(162), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_schedule *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(179), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(162), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4726,10 +4525,10 @@ _cffi_f_mpiio_ext_schedule_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(182), arg3, (char **)&x3);
+      _cffi_type(165), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (uint32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(182), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(165), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -4943,10 +4742,10 @@ _cffi_f_mpiio_ext_stats_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(340), arg0, (char **)&x0);
+      _cffi_type(323), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_stats *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(340), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(323), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5041,10 +4840,10 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5056,7 +4855,7 @@ _cffi_f_mpiio_ext_stats_of(PyObject *self, PyObject *arg0)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(340));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(323));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -5319,7 +5118,7 @@ _cffi_f_mpiio_ext_stats_total(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(340));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(323));
   return pyresult;
 }
 #else
@@ -5515,10 +5314,10 @@ _cffi_f_mpiio_ext_typemap_blob_bytes(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5563,10 +5362,10 @@ _cffi_f_mpiio_ext_typemap_block(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg1, (char **)&x1);
+      _cffi_type(122), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5615,19 +5414,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg1, (char **)&x1);
+      _cffi_type(191), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5637,19 +5436,19 @@ _cffi_f_mpiio_ext_typemap_copy(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg3, (char **)&x3);
+      _cffi_type(121), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg4, (char **)&x4);
+      _cffi_type(195), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5710,10 +5509,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5731,10 +5530,10 @@ _cffi_f_mpiio_ext_typemap_disjoint(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg4, (char **)&x4);
+      _cffi_type(121), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5787,19 +5586,19 @@ _cffi_f_mpiio_ext_typemap_equal(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg1, (char **)&x1);
+      _cffi_type(121), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5832,10 +5631,10 @@ _cffi_f_mpiio_ext_typemap_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(343), arg0, (char **)&x0);
+      _cffi_type(326), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(343), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(326), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5878,10 +5677,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5891,10 +5690,10 @@ _cffi_f_mpiio_ext_typemap_from_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg2, (char **)&x2);
+      _cffi_type(122), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -5935,19 +5734,19 @@ _cffi_f_mpiio_ext_typemap_from_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg0, (char **)&x0);
+      _cffi_type(195), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg1, (char **)&x1);
+      _cffi_type(122), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6016,19 +5815,19 @@ _cffi_f_mpiio_ext_typemap_indexed(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg3, (char **)&x3);
+      _cffi_type(121), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg4, (char **)&x4);
+      _cffi_type(122), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6075,10 +5874,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6100,10 +5899,10 @@ _cffi_f_mpiio_ext_typemap_mark(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(355), arg5, (char **)&x5);
+      _cffi_type(338), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(355), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(338), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6144,10 +5943,10 @@ _cffi_f_mpiio_ext_typemap_offset(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6196,19 +5995,19 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg1, (char **)&x1);
+      _cffi_type(195), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6222,10 +6021,10 @@ _cffi_f_mpiio_ext_typemap_pack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg4, (char **)&x4);
+      _cffi_type(191), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6274,10 +6073,10 @@ _cffi_f_mpiio_ext_typemap_pieces(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6348,10 +6147,10 @@ _cffi_f_mpiio_ext_typemap_position(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6408,19 +6207,19 @@ _cffi_f_mpiio_ext_typemap_resized(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg2, (char **)&x2);
+      _cffi_type(121), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg3, (char **)&x3);
+      _cffi_type(122), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6463,10 +6262,10 @@ _cffi_f_mpiio_ext_typemap_runs(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6543,19 +6342,19 @@ _cffi_f_mpiio_ext_typemap_struct(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(145), arg3, (char **)&x3);
+      _cffi_type(128), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const * const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(145), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(128), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg4, (char **)&x4);
+      _cffi_type(122), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6641,19 +6440,19 @@ _cffi_f_mpiio_ext_typemap_subarray(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg5, (char **)&x5);
+      _cffi_type(121), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg6, (char **)&x6);
+      _cffi_type(122), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6692,10 +6491,10 @@ _cffi_f_mpiio_ext_typemap_summary(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6747,19 +6546,19 @@ _cffi_f_mpiio_ext_typemap_to_blob(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg1, (char **)&x1);
+      _cffi_type(191), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6808,19 +6607,19 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg0, (char **)&x0);
+      _cffi_type(121), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(208), arg1, (char **)&x1);
+      _cffi_type(191), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(208), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(191), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6834,10 +6633,10 @@ _cffi_f_mpiio_ext_typemap_unpack(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(212), arg4, (char **)&x4);
+      _cffi_type(195), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(212), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(195), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6890,19 +6689,19 @@ _cffi_f_mpiio_ext_typemap_vector(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(138), arg2, (char **)&x2);
+      _cffi_type(121), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(138), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(121), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(139), arg3, (char **)&x3);
+      _cffi_type(122), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (mpiio_ext_typemap * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(139), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(122), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -6948,322 +6747,172 @@ _cffi_f_mpiio_ext_version(PyObject *self, PyObject *noarg)
 #  define _cffi_f_mpiio_ext_version _cffi_d_mpiio_ext_version
 #endif
 
-_CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_lock_model_run(mpiio_ext_lock_model_run *p)
-{
-  /* only to generate compile-time warnings or errors */
-  (void)p;
-  (void)((p->window_bytes) | 0);  /* check that 'mpiio_ext_lock_model_run.window_bytes' is an integer */
-  (void)((p->stripe_size_io) | 0);  /* check that 'mpiio_ext_lock_model_run.stripe_size_io' is an integer */
-  (void)((p->reads) | 0);  /* check that 'mpiio_ext_lock_model_run.reads' is an integer */
-  (void)((p->synchronise) | 0);  /* check that 'mpiio_ext_lock_model_run.synchronise' is an integer */
-  (void)((p->collectives) | 0);  /* check that 'mpiio_ext_lock_model_run.collectives' is an integer */
-  (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_lock_model_run.shuffle' is an integer */
-  (void)((p->seed) | 0);  /* check that 'mpiio_ext_lock_model_run.seed' is an integer */
-  { int64_t const * *tmp = &p->stop; (void)tmp; }
-  { int64_t * *tmp = &p->done_bytes; (void)tmp; }
-}
-struct _cffi_align__mpiio_ext_lock_model_run { char x; mpiio_ext_lock_model_run y; };
-
-_CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_lock_model_system(mpiio_ext_lock_model_system *p)
-{
-  /* only to generate compile-time warnings or errors */
-  (void)p;
-  (void)((p->protocol) | 0);  /* check that 'mpiio_ext_lock_model_system.protocol' is an integer */
-  (void)((p->growth_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_holders' is an integer */
-  (void)((p->forward_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.forward_holders' is an integer */
-  (void)((p->granularity_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.granularity_bytes' is an integer */
-  (void)((p->growth_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_bytes' is an integer */
-  (void)((p->rpc_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.rpc_bytes' is an integer */
-  { double *tmp = &p->round_trip_s; (void)tmp; }
-  { double *tmp = &p->enqueue_s; (void)tmp; }
-  { double *tmp = &p->lock_service_s; (void)tmp; }
-  { double *tmp = &p->request_overhead_s; (void)tmp; }
-  { double *tmp = &p->server_bandwidth_bytes_s; (void)tmp; }
-  { double *tmp = &p->client_bandwidth_bytes_s; (void)tmp; }
-  { double *tmp = &p->commit_s; (void)tmp; }
-  (void)((p->dirty_server_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_server_bytes' is an integer */
-  (void)((p->dirty_client_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_client_bytes' is an integer */
-}
-struct _cffi_align__mpiio_ext_lock_model_system { char x; mpiio_ext_lock_model_system y; };
-
-_CFFI_UNUSED_FN
-static void _cffi_checkfld__mpiio_ext_lock_model_totals(mpiio_ext_lock_model_totals *p)
-{
-  /* only to generate compile-time warnings or errors */
-  (void)p;
-  { double *tmp = &p->time_s; (void)tmp; }
-  (void)((p->rounds) | 0);  /* check that 'mpiio_ext_lock_model_totals.rounds' is an integer */
-  (void)((p->steps) | 0);  /* check that 'mpiio_ext_lock_model_totals.steps' is an integer */
-  (void)((p->aggregators_used) | 0);  /* check that 'mpiio_ext_lock_model_totals.aggregators_used' is an integer */
-}
-struct _cffi_align__mpiio_ext_lock_model_totals { char x; mpiio_ext_lock_model_totals y; };
-
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_call_count },
+  { "mpiio_ext_call_count", (void *)_cffi_f_mpiio_ext_call_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_call_count },
   { "mpiio_ext_call_name", (void *)_cffi_f_mpiio_ext_call_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_call_name },
-  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 237), (void *)_cffi_d_mpiio_ext_calls },
-  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 313), (void *)_cffi_d_mpiio_ext_delegates_close },
-  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
+  { "mpiio_ext_calls", (void *)_cffi_f_mpiio_ext_calls, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 220), (void *)_cffi_d_mpiio_ext_calls },
+  { "mpiio_ext_delegates_close", (void *)_cffi_f_mpiio_ext_delegates_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 296), (void *)_cffi_d_mpiio_ext_delegates_close },
+  { "mpiio_ext_delegates_counter_count", (void *)_cffi_f_mpiio_ext_delegates_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_delegates_counter_count },
   { "mpiio_ext_delegates_counter_meaning", (void *)_cffi_f_mpiio_ext_delegates_counter_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_meaning },
   { "mpiio_ext_delegates_counter_name", (void *)_cffi_f_mpiio_ext_delegates_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_name },
   { "mpiio_ext_delegates_counter_unit", (void *)_cffi_f_mpiio_ext_delegates_counter_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_delegates_counter_unit },
-  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_delegates_open },
-  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_delegates_own },
-  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 123), (void *)_cffi_d_mpiio_ext_delegates_ping },
-  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 240), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
+  { "mpiio_ext_delegates_open", (void *)_cffi_f_mpiio_ext_delegates_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 92), (void *)_cffi_d_mpiio_ext_delegates_open },
+  { "mpiio_ext_delegates_own", (void *)_cffi_f_mpiio_ext_delegates_own, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 111), (void *)_cffi_d_mpiio_ext_delegates_own },
+  { "mpiio_ext_delegates_ping", (void *)_cffi_f_mpiio_ext_delegates_ping, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_delegates_ping },
+  { "mpiio_ext_delegates_snapshot", (void *)_cffi_f_mpiio_ext_delegates_snapshot, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 223), (void *)_cffi_d_mpiio_ext_delegates_snapshot },
   { "mpiio_ext_error_name", (void *)_cffi_f_mpiio_ext_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_error_name },
-  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_group_count },
+  { "mpiio_ext_group_count", (void *)_cffi_f_mpiio_ext_group_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_group_count },
   { "mpiio_ext_group_host", (void *)_cffi_f_mpiio_ext_group_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_group_host },
   { "mpiio_ext_group_id", (void *)_cffi_f_mpiio_ext_group_id, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_id },
-  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_is_local },
-  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_is_serving },
+  { "mpiio_ext_group_is_local", (void *)_cffi_f_mpiio_ext_group_is_local, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 96), (void *)_cffi_d_mpiio_ext_group_is_local },
+  { "mpiio_ext_group_is_serving", (void *)_cffi_f_mpiio_ext_group_is_serving, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 96), (void *)_cffi_d_mpiio_ext_group_is_serving },
   { "mpiio_ext_group_mode", (void *)_cffi_f_mpiio_ext_group_mode, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_mode },
-  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 113), (void *)_cffi_d_mpiio_ext_group_node },
-  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 237), (void *)_cffi_d_mpiio_ext_group_pid },
+  { "mpiio_ext_group_node", (void *)_cffi_f_mpiio_ext_group_node, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 96), (void *)_cffi_d_mpiio_ext_group_node },
+  { "mpiio_ext_group_pid", (void *)_cffi_f_mpiio_ext_group_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 220), (void *)_cffi_d_mpiio_ext_group_pid },
   { "mpiio_ext_group_reason", (void *)_cffi_f_mpiio_ext_group_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_group_reason },
-  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 211), (void *)_cffi_d_mpiio_ext_group_split },
+  { "mpiio_ext_group_split", (void *)_cffi_f_mpiio_ext_group_split, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_group_split },
   { "mpiio_ext_hint_canonical", (void *)_cffi_f_mpiio_ext_hint_canonical, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_canonical },
   { "mpiio_ext_hint_check", (void *)_cffi_f_mpiio_ext_hint_check, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 42), (void *)_cffi_d_mpiio_ext_hint_check },
-  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_hint_count },
+  { "mpiio_ext_hint_count", (void *)_cffi_f_mpiio_ext_hint_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_hint_count },
   { "mpiio_ext_hint_default", (void *)_cffi_f_mpiio_ext_hint_default, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_default },
   { "mpiio_ext_hint_description", (void *)_cffi_f_mpiio_ext_hint_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_description },
   { "mpiio_ext_hint_name", (void *)_cffi_f_mpiio_ext_hint_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_name },
   { "mpiio_ext_hint_type", (void *)_cffi_f_mpiio_ext_hint_type, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_type },
   { "mpiio_ext_hint_values", (void *)_cffi_f_mpiio_ext_hint_values, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_hint_values },
-  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 316), (void *)_cffi_d_mpiio_ext_hints_free },
-  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 305), (void *)_cffi_d_mpiio_ext_hints_of },
+  { "mpiio_ext_hints_free", (void *)_cffi_f_mpiio_ext_hints_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 299), (void *)_cffi_d_mpiio_ext_hints_free },
+  { "mpiio_ext_hints_of", (void *)_cffi_f_mpiio_ext_hints_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 288), (void *)_cffi_d_mpiio_ext_hints_of },
   { "mpiio_ext_hints_problems", (void *)_cffi_f_mpiio_ext_hints_problems, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 13), (void *)_cffi_d_mpiio_ext_hints_problems },
-  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 302), (void *)_cffi_d_mpiio_ext_hints_resolve },
+  { "mpiio_ext_hints_resolve", (void *)_cffi_f_mpiio_ext_hints_resolve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 285), (void *)_cffi_d_mpiio_ext_hints_resolve },
   { "mpiio_ext_hints_source", (void *)_cffi_f_mpiio_ext_hints_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_source },
   { "mpiio_ext_hints_value", (void *)_cffi_f_mpiio_ext_hints_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 16), (void *)_cffi_d_mpiio_ext_hints_value },
-  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_interposed },
-  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 168), (void *)_cffi_d_mpiio_ext_layout_component },
-  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 165), (void *)_cffi_d_mpiio_ext_layout_component_count },
+  { "mpiio_ext_interposed", (void *)_cffi_f_mpiio_ext_interposed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_interposed },
+  { "mpiio_ext_layout_component", (void *)_cffi_f_mpiio_ext_layout_component, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 151), (void *)_cffi_d_mpiio_ext_layout_component },
+  { "mpiio_ext_layout_component_count", (void *)_cffi_f_mpiio_ext_layout_component_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 148), (void *)_cffi_d_mpiio_ext_layout_component_count },
   { "mpiio_ext_layout_component_text", (void *)_cffi_f_mpiio_ext_layout_component_text, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_layout_component_text },
-  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_layout_fact_count },
+  { "mpiio_ext_layout_fact_count", (void *)_cffi_f_mpiio_ext_layout_fact_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_layout_fact_count },
   { "mpiio_ext_layout_fact_meaning", (void *)_cffi_f_mpiio_ext_layout_fact_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_meaning },
   { "mpiio_ext_layout_fact_name", (void *)_cffi_f_mpiio_ext_layout_fact_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_name },
   { "mpiio_ext_layout_fact_unit", (void *)_cffi_f_mpiio_ext_layout_fact_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_layout_fact_unit },
-  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 319), (void *)_cffi_d_mpiio_ext_layout_free },
+  { "mpiio_ext_layout_free", (void *)_cffi_f_mpiio_ext_layout_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 302), (void *)_cffi_d_mpiio_ext_layout_free },
   { "mpiio_ext_layout_inspect", (void *)_cffi_f_mpiio_ext_layout_inspect, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_layout_inspect },
-  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 165), (void *)_cffi_d_mpiio_ext_layout_is_folder },
+  { "mpiio_ext_layout_is_folder", (void *)_cffi_f_mpiio_ext_layout_is_folder, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 148), (void *)_cffi_d_mpiio_ext_layout_is_folder },
   { "mpiio_ext_layout_source", (void *)_cffi_f_mpiio_ext_layout_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_layout_source },
   { "mpiio_ext_layout_target", (void *)_cffi_f_mpiio_ext_layout_target, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 24), (void *)_cffi_d_mpiio_ext_layout_target },
   { "mpiio_ext_layout_value", (void *)_cffi_f_mpiio_ext_layout_value, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 20), (void *)_cffi_d_mpiio_ext_layout_value },
-  { "mpiio_ext_lock_model_simulate", (void *)_cffi_f_mpiio_ext_lock_model_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_lock_model_simulate },
-  { "mpiio_ext_lock_model_system_of", (void *)_cffi_f_mpiio_ext_lock_model_system_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 109), (void *)_cffi_d_mpiio_ext_lock_model_system_of },
   { "mpiio_ext_mpi_family", (void *)_cffi_f_mpiio_ext_mpi_family, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_mpi_family },
   { "mpiio_ext_partition_choose", (void *)_cffi_f_mpiio_ext_partition_choose, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 0), (void *)_cffi_d_mpiio_ext_partition_choose },
-  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_partition_count },
+  { "mpiio_ext_partition_count", (void *)_cffi_f_mpiio_ext_partition_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_partition_count },
   { "mpiio_ext_partition_decide", (void *)_cffi_f_mpiio_ext_partition_decide, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 48), (void *)_cffi_d_mpiio_ext_partition_decide },
   { "mpiio_ext_partition_description", (void *)_cffi_f_mpiio_ext_partition_description, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_description },
   { "mpiio_ext_partition_name", (void *)_cffi_f_mpiio_ext_partition_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_partition_name },
-  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 116), (void *)_cffi_d_mpiio_ext_partition_rule },
-  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_partition_rule_count },
-  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 227), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
-  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 96), (void *)_cffi_d_mpiio_ext_plan_create },
-  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_plan_extents },
-  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 325), (void *)_cffi_d_mpiio_ext_plan_flat },
-  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_plan_free },
-  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 330), (void *)_cffi_d_mpiio_ext_plan_owners },
-  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 245), (void *)_cffi_d_mpiio_ext_plan_set_count },
-  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 248), (void *)_cffi_d_mpiio_ext_plan_sets },
-  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 173), (void *)_cffi_d_mpiio_ext_plan_totals },
-  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 259), (void *)_cffi_d_mpiio_ext_plan_window },
-  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 254), (void *)_cffi_d_mpiio_ext_plan_window_count },
-  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 267), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
-  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 178), (void *)_cffi_d_mpiio_ext_schedule_add },
-  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_schedule_cancel },
-  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 274), (void *)_cffi_d_mpiio_ext_schedule_counter },
+  { "mpiio_ext_partition_rule", (void *)_cffi_f_mpiio_ext_partition_rule, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 99), (void *)_cffi_d_mpiio_ext_partition_rule },
+  { "mpiio_ext_partition_rule_count", (void *)_cffi_f_mpiio_ext_partition_rule_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_partition_rule_count },
+  { "mpiio_ext_plan_aggregators_used", (void *)_cffi_f_mpiio_ext_plan_aggregators_used, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_plan_aggregators_used },
+  { "mpiio_ext_plan_create", (void *)_cffi_f_mpiio_ext_plan_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 83), (void *)_cffi_d_mpiio_ext_plan_create },
+  { "mpiio_ext_plan_extents", (void *)_cffi_f_mpiio_ext_plan_extents, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 231), (void *)_cffi_d_mpiio_ext_plan_extents },
+  { "mpiio_ext_plan_flat", (void *)_cffi_f_mpiio_ext_plan_flat, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 308), (void *)_cffi_d_mpiio_ext_plan_flat },
+  { "mpiio_ext_plan_free", (void *)_cffi_f_mpiio_ext_plan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 305), (void *)_cffi_d_mpiio_ext_plan_free },
+  { "mpiio_ext_plan_owners", (void *)_cffi_f_mpiio_ext_plan_owners, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 313), (void *)_cffi_d_mpiio_ext_plan_owners },
+  { "mpiio_ext_plan_set_count", (void *)_cffi_f_mpiio_ext_plan_set_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 228), (void *)_cffi_d_mpiio_ext_plan_set_count },
+  { "mpiio_ext_plan_sets", (void *)_cffi_f_mpiio_ext_plan_sets, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 231), (void *)_cffi_d_mpiio_ext_plan_sets },
+  { "mpiio_ext_plan_totals", (void *)_cffi_f_mpiio_ext_plan_totals, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 156), (void *)_cffi_d_mpiio_ext_plan_totals },
+  { "mpiio_ext_plan_window", (void *)_cffi_f_mpiio_ext_plan_window, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 242), (void *)_cffi_d_mpiio_ext_plan_window },
+  { "mpiio_ext_plan_window_count", (void *)_cffi_f_mpiio_ext_plan_window_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 237), (void *)_cffi_d_mpiio_ext_plan_window_count },
+  { "mpiio_ext_plan_window_extents_max", (void *)_cffi_f_mpiio_ext_plan_window_extents_max, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 250), (void *)_cffi_d_mpiio_ext_plan_window_extents_max },
+  { "mpiio_ext_schedule_add", (void *)_cffi_f_mpiio_ext_schedule_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 161), (void *)_cffi_d_mpiio_ext_schedule_add },
+  { "mpiio_ext_schedule_cancel", (void *)_cffi_f_mpiio_ext_schedule_cancel, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_schedule_cancel },
+  { "mpiio_ext_schedule_counter", (void *)_cffi_f_mpiio_ext_schedule_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 257), (void *)_cffi_d_mpiio_ext_schedule_counter },
   { "mpiio_ext_schedule_counter_name", (void *)_cffi_f_mpiio_ext_schedule_counter_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_counter_name },
   { "mpiio_ext_schedule_create", (void *)_cffi_f_mpiio_ext_schedule_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 70), (void *)_cffi_d_mpiio_ext_schedule_create },
-  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 271), (void *)_cffi_d_mpiio_ext_schedule_depth },
-  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_schedule_done },
-  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 336), (void *)_cffi_d_mpiio_ext_schedule_free },
-  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 230), (void *)_cffi_d_mpiio_ext_schedule_next },
+  { "mpiio_ext_schedule_depth", (void *)_cffi_f_mpiio_ext_schedule_depth, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 254), (void *)_cffi_d_mpiio_ext_schedule_depth },
+  { "mpiio_ext_schedule_done", (void *)_cffi_f_mpiio_ext_schedule_done, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_schedule_done },
+  { "mpiio_ext_schedule_free", (void *)_cffi_f_mpiio_ext_schedule_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 319), (void *)_cffi_d_mpiio_ext_schedule_free },
+  { "mpiio_ext_schedule_next", (void *)_cffi_f_mpiio_ext_schedule_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 213), (void *)_cffi_d_mpiio_ext_schedule_next },
   { "mpiio_ext_schedule_policy_name", (void *)_cffi_f_mpiio_ext_schedule_policy_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_name },
   { "mpiio_ext_schedule_policy_source", (void *)_cffi_f_mpiio_ext_schedule_policy_source, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_schedule_policy_source },
-  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 278), (void *)_cffi_d_mpiio_ext_stats_counter },
-  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_stats_counter_count },
+  { "mpiio_ext_stats_counter", (void *)_cffi_f_mpiio_ext_stats_counter, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_stats_counter },
+  { "mpiio_ext_stats_counter_count", (void *)_cffi_f_mpiio_ext_stats_counter_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_stats_counter_count },
   { "mpiio_ext_stats_delegation", (void *)_cffi_f_mpiio_ext_stats_delegation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 29), (void *)_cffi_d_mpiio_ext_stats_delegation },
-  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 339), (void *)_cffi_d_mpiio_ext_stats_free },
+  { "mpiio_ext_stats_free", (void *)_cffi_f_mpiio_ext_stats_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 322), (void *)_cffi_d_mpiio_ext_stats_free },
   { "mpiio_ext_stats_meaning", (void *)_cffi_f_mpiio_ext_stats_meaning, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_meaning },
   { "mpiio_ext_stats_name", (void *)_cffi_f_mpiio_ext_stats_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_name },
-  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 308), (void *)_cffi_d_mpiio_ext_stats_of },
+  { "mpiio_ext_stats_of", (void *)_cffi_f_mpiio_ext_stats_of, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 291), (void *)_cffi_d_mpiio_ext_stats_of },
   { "mpiio_ext_stats_partition", (void *)_cffi_f_mpiio_ext_stats_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 29), (void *)_cffi_d_mpiio_ext_stats_partition },
   { "mpiio_ext_stats_path", (void *)_cffi_f_mpiio_ext_stats_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 29), (void *)_cffi_d_mpiio_ext_stats_path },
   { "mpiio_ext_stats_reason", (void *)_cffi_f_mpiio_ext_stats_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 29), (void *)_cffi_d_mpiio_ext_stats_reason },
-  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 278), (void *)_cffi_d_mpiio_ext_stats_requests },
+  { "mpiio_ext_stats_requests", (void *)_cffi_f_mpiio_ext_stats_requests, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 261), (void *)_cffi_d_mpiio_ext_stats_requests },
   { "mpiio_ext_stats_time", (void *)_cffi_f_mpiio_ext_stats_time, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 38), (void *)_cffi_d_mpiio_ext_stats_time },
-  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 225), (void *)_cffi_d_mpiio_ext_stats_time_count },
-  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 311), (void *)_cffi_d_mpiio_ext_stats_total },
+  { "mpiio_ext_stats_time_count", (void *)_cffi_f_mpiio_ext_stats_time_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 208), (void *)_cffi_d_mpiio_ext_stats_time_count },
+  { "mpiio_ext_stats_total", (void *)_cffi_f_mpiio_ext_stats_total, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 294), (void *)_cffi_d_mpiio_ext_stats_total },
   { "mpiio_ext_stats_unit", (void *)_cffi_f_mpiio_ext_stats_unit, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 10), (void *)_cffi_d_mpiio_ext_stats_unit },
   { "mpiio_ext_stats_way_partition", (void *)_cffi_f_mpiio_ext_stats_way_partition, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_stats_way_partition },
   { "mpiio_ext_stats_way_reason", (void *)_cffi_f_mpiio_ext_stats_way_reason, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_stats_way_reason },
-  { "mpiio_ext_stats_way_stripe_size_io", (void *)_cffi_f_mpiio_ext_stats_way_stripe_size_io, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 188), (void *)_cffi_d_mpiio_ext_stats_way_stripe_size_io },
-  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 282), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
-  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 161), (void *)_cffi_d_mpiio_ext_typemap_block },
-  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 364), (void *)_cffi_d_mpiio_ext_typemap_copy },
-  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 192), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
-  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 202), (void *)_cffi_d_mpiio_ext_typemap_equal },
-  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 342), (void *)_cffi_d_mpiio_ext_typemap_free },
-  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 216), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
-  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 221), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
-  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 148), (void *)_cffi_d_mpiio_ext_typemap_indexed },
-  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 349), (void *)_cffi_d_mpiio_ext_typemap_mark },
-  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 285), (void *)_cffi_d_mpiio_ext_typemap_offset },
-  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 373), (void *)_cffi_d_mpiio_ext_typemap_pack },
-  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 294), (void *)_cffi_d_mpiio_ext_typemap_pieces },
-  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 285), (void *)_cffi_d_mpiio_ext_typemap_position },
-  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_typemap_resized },
-  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 289), (void *)_cffi_d_mpiio_ext_typemap_runs },
-  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 141), (void *)_cffi_d_mpiio_ext_typemap_struct },
-  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_typemap_subarray },
-  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 345), (void *)_cffi_d_mpiio_ext_typemap_summary },
-  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 206), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
-  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 357), (void *)_cffi_d_mpiio_ext_typemap_unpack },
-  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_typemap_vector },
+  { "mpiio_ext_stats_way_stripe_size_io", (void *)_cffi_f_mpiio_ext_stats_way_stripe_size_io, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 171), (void *)_cffi_d_mpiio_ext_stats_way_stripe_size_io },
+  { "mpiio_ext_typemap_blob_bytes", (void *)_cffi_f_mpiio_ext_typemap_blob_bytes, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 265), (void *)_cffi_d_mpiio_ext_typemap_blob_bytes },
+  { "mpiio_ext_typemap_block", (void *)_cffi_f_mpiio_ext_typemap_block, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 144), (void *)_cffi_d_mpiio_ext_typemap_block },
+  { "mpiio_ext_typemap_copy", (void *)_cffi_f_mpiio_ext_typemap_copy, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 347), (void *)_cffi_d_mpiio_ext_typemap_copy },
+  { "mpiio_ext_typemap_disjoint", (void *)_cffi_f_mpiio_ext_typemap_disjoint, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 175), (void *)_cffi_d_mpiio_ext_typemap_disjoint },
+  { "mpiio_ext_typemap_equal", (void *)_cffi_f_mpiio_ext_typemap_equal, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 185), (void *)_cffi_d_mpiio_ext_typemap_equal },
+  { "mpiio_ext_typemap_free", (void *)_cffi_f_mpiio_ext_typemap_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 325), (void *)_cffi_d_mpiio_ext_typemap_free },
+  { "mpiio_ext_typemap_from_blob", (void *)_cffi_f_mpiio_ext_typemap_from_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 199), (void *)_cffi_d_mpiio_ext_typemap_from_blob },
+  { "mpiio_ext_typemap_from_datatype", (void *)_cffi_f_mpiio_ext_typemap_from_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 204), (void *)_cffi_d_mpiio_ext_typemap_from_datatype },
+  { "mpiio_ext_typemap_indexed", (void *)_cffi_f_mpiio_ext_typemap_indexed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 131), (void *)_cffi_d_mpiio_ext_typemap_indexed },
+  { "mpiio_ext_typemap_mark", (void *)_cffi_f_mpiio_ext_typemap_mark, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 332), (void *)_cffi_d_mpiio_ext_typemap_mark },
+  { "mpiio_ext_typemap_offset", (void *)_cffi_f_mpiio_ext_typemap_offset, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 268), (void *)_cffi_d_mpiio_ext_typemap_offset },
+  { "mpiio_ext_typemap_pack", (void *)_cffi_f_mpiio_ext_typemap_pack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 356), (void *)_cffi_d_mpiio_ext_typemap_pack },
+  { "mpiio_ext_typemap_pieces", (void *)_cffi_f_mpiio_ext_typemap_pieces, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 277), (void *)_cffi_d_mpiio_ext_typemap_pieces },
+  { "mpiio_ext_typemap_position", (void *)_cffi_f_mpiio_ext_typemap_position, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 268), (void *)_cffi_d_mpiio_ext_typemap_position },
+  { "mpiio_ext_typemap_resized", (void *)_cffi_f_mpiio_ext_typemap_resized, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_typemap_resized },
+  { "mpiio_ext_typemap_runs", (void *)_cffi_f_mpiio_ext_typemap_runs, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 272), (void *)_cffi_d_mpiio_ext_typemap_runs },
+  { "mpiio_ext_typemap_struct", (void *)_cffi_f_mpiio_ext_typemap_struct, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 124), (void *)_cffi_d_mpiio_ext_typemap_struct },
+  { "mpiio_ext_typemap_subarray", (void *)_cffi_f_mpiio_ext_typemap_subarray, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 115), (void *)_cffi_d_mpiio_ext_typemap_subarray },
+  { "mpiio_ext_typemap_summary", (void *)_cffi_f_mpiio_ext_typemap_summary, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 328), (void *)_cffi_d_mpiio_ext_typemap_summary },
+  { "mpiio_ext_typemap_to_blob", (void *)_cffi_f_mpiio_ext_typemap_to_blob, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 189), (void *)_cffi_d_mpiio_ext_typemap_to_blob },
+  { "mpiio_ext_typemap_unpack", (void *)_cffi_f_mpiio_ext_typemap_unpack, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 340), (void *)_cffi_d_mpiio_ext_typemap_unpack },
+  { "mpiio_ext_typemap_vector", (void *)_cffi_f_mpiio_ext_typemap_vector, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_typemap_vector },
   { "mpiio_ext_version", (void *)_cffi_f_mpiio_ext_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 36), (void *)_cffi_d_mpiio_ext_version },
 };
 
-static const struct _cffi_field_s _cffi_fields[] = {
-  { "window_bytes", offsetof(mpiio_ext_lock_model_run, window_bytes),
-                    sizeof(((mpiio_ext_lock_model_run *)0)->window_bytes),
-                    _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "stripe_size_io", offsetof(mpiio_ext_lock_model_run, stripe_size_io),
-                      sizeof(((mpiio_ext_lock_model_run *)0)->stripe_size_io),
-                      _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "reads", offsetof(mpiio_ext_lock_model_run, reads),
-             sizeof(((mpiio_ext_lock_model_run *)0)->reads),
-             _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "synchronise", offsetof(mpiio_ext_lock_model_run, synchronise),
-                   sizeof(((mpiio_ext_lock_model_run *)0)->synchronise),
-                   _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "collectives", offsetof(mpiio_ext_lock_model_run, collectives),
-                   sizeof(((mpiio_ext_lock_model_run *)0)->collectives),
-                   _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "shuffle", offsetof(mpiio_ext_lock_model_run, shuffle),
-               sizeof(((mpiio_ext_lock_model_run *)0)->shuffle),
-               _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "seed", offsetof(mpiio_ext_lock_model_run, seed),
-            sizeof(((mpiio_ext_lock_model_run *)0)->seed),
-            _CFFI_OP(_CFFI_OP_NOOP, 392) },
-  { "stop", offsetof(mpiio_ext_lock_model_run, stop),
-            sizeof(((mpiio_ext_lock_model_run *)0)->stop),
-            _CFFI_OP(_CFFI_OP_NOOP, 72) },
-  { "done_bytes", offsetof(mpiio_ext_lock_model_run, done_bytes),
-                  sizeof(((mpiio_ext_lock_model_run *)0)->done_bytes),
-                  _CFFI_OP(_CFFI_OP_NOOP, 65) },
-  { "protocol", offsetof(mpiio_ext_lock_model_system, protocol),
-                sizeof(((mpiio_ext_lock_model_system *)0)->protocol),
-                _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "growth_holders", offsetof(mpiio_ext_lock_model_system, growth_holders),
-                      sizeof(((mpiio_ext_lock_model_system *)0)->growth_holders),
-                      _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "forward_holders", offsetof(mpiio_ext_lock_model_system, forward_holders),
-                       sizeof(((mpiio_ext_lock_model_system *)0)->forward_holders),
-                       _CFFI_OP(_CFFI_OP_NOOP, 6) },
-  { "granularity_bytes", offsetof(mpiio_ext_lock_model_system, granularity_bytes),
-                         sizeof(((mpiio_ext_lock_model_system *)0)->granularity_bytes),
-                         _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "growth_bytes", offsetof(mpiio_ext_lock_model_system, growth_bytes),
-                    sizeof(((mpiio_ext_lock_model_system *)0)->growth_bytes),
-                    _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "rpc_bytes", offsetof(mpiio_ext_lock_model_system, rpc_bytes),
-                 sizeof(((mpiio_ext_lock_model_system *)0)->rpc_bytes),
-                 _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "round_trip_s", offsetof(mpiio_ext_lock_model_system, round_trip_s),
-                    sizeof(((mpiio_ext_lock_model_system *)0)->round_trip_s),
-                    _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "enqueue_s", offsetof(mpiio_ext_lock_model_system, enqueue_s),
-                 sizeof(((mpiio_ext_lock_model_system *)0)->enqueue_s),
-                 _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "lock_service_s", offsetof(mpiio_ext_lock_model_system, lock_service_s),
-                      sizeof(((mpiio_ext_lock_model_system *)0)->lock_service_s),
-                      _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "request_overhead_s", offsetof(mpiio_ext_lock_model_system, request_overhead_s),
-                          sizeof(((mpiio_ext_lock_model_system *)0)->request_overhead_s),
-                          _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "server_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, server_bandwidth_bytes_s),
-                                sizeof(((mpiio_ext_lock_model_system *)0)->server_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "client_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, client_bandwidth_bytes_s),
-                                sizeof(((mpiio_ext_lock_model_system *)0)->client_bandwidth_bytes_s),
-                                _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "commit_s", offsetof(mpiio_ext_lock_model_system, commit_s),
-                sizeof(((mpiio_ext_lock_model_system *)0)->commit_s),
-                _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "dirty_server_bytes", offsetof(mpiio_ext_lock_model_system, dirty_server_bytes),
-                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_server_bytes),
-                          _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "dirty_client_bytes", offsetof(mpiio_ext_lock_model_system, dirty_client_bytes),
-                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_client_bytes),
-                          _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "time_s", offsetof(mpiio_ext_lock_model_totals, time_s),
-              sizeof(((mpiio_ext_lock_model_totals *)0)->time_s),
-              _CFFI_OP(_CFFI_OP_NOOP, 381) },
-  { "rounds", offsetof(mpiio_ext_lock_model_totals, rounds),
-              sizeof(((mpiio_ext_lock_model_totals *)0)->rounds),
-              _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "steps", offsetof(mpiio_ext_lock_model_totals, steps),
-             sizeof(((mpiio_ext_lock_model_totals *)0)->steps),
-             _CFFI_OP(_CFFI_OP_NOOP, 3) },
-  { "aggregators_used", offsetof(mpiio_ext_lock_model_totals, aggregators_used),
-                        sizeof(((mpiio_ext_lock_model_totals *)0)->aggregators_used),
-                        _CFFI_OP(_CFFI_OP_NOOP, 6) },
-};
-
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_delegates", 382, _CFFI_F_OPAQUE,
+  { "mpiio_ext_delegates", 365, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_hints", 383, _CFFI_F_OPAQUE,
+  { "mpiio_ext_hints", 366, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_layout", 384, _CFFI_F_OPAQUE,
+  { "mpiio_ext_layout", 367, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_lock_model_run", 385, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_lock_model_run), offsetof(struct _cffi_align__mpiio_ext_lock_model_run, y), 0, 9 },
-  { "mpiio_ext_lock_model_system", 386, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_lock_model_system), offsetof(struct _cffi_align__mpiio_ext_lock_model_system, y), 9, 15 },
-  { "mpiio_ext_lock_model_totals", 387, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_lock_model_totals), offsetof(struct _cffi_align__mpiio_ext_lock_model_totals, y), 24, 4 },
-  { "mpiio_ext_plan", 388, _CFFI_F_OPAQUE,
+  { "mpiio_ext_plan", 368, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_schedule", 389, _CFFI_F_OPAQUE,
+  { "mpiio_ext_schedule", 369, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_stats", 390, _CFFI_F_OPAQUE,
+  { "mpiio_ext_stats", 370, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_typemap", 391, _CFFI_F_OPAQUE,
+  { "mpiio_ext_typemap", 371, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_delegates", 382 },
-  { "mpiio_ext_hints", 383 },
-  { "mpiio_ext_layout", 384 },
-  { "mpiio_ext_lock_model_run", 385 },
-  { "mpiio_ext_lock_model_system", 386 },
-  { "mpiio_ext_lock_model_totals", 387 },
-  { "mpiio_ext_plan", 388 },
-  { "mpiio_ext_schedule", 389 },
-  { "mpiio_ext_stats", 390 },
-  { "mpiio_ext_typemap", 391 },
+  { "mpiio_ext_delegates", 365 },
+  { "mpiio_ext_hints", 366 },
+  { "mpiio_ext_layout", 367 },
+  { "mpiio_ext_plan", 368 },
+  { "mpiio_ext_schedule", 369 },
+  { "mpiio_ext_stats", 370 },
+  { "mpiio_ext_typemap", 371 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_types,
   _cffi_globals,
-  _cffi_fields,
+  NULL,  /* no fields */
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  125,  /* num_globals */
-  10,  /* num_struct_unions */
+  123,  /* num_globals */
+  7,  /* num_struct_unions */
   0,  /* num_enums */
-  10,  /* num_typenames */
+  7,  /* num_typenames */
   NULL,  /* no includes */
-  395,  /* num_types */
+  374,  /* num_types */
   0,  /* flags */
 };
 

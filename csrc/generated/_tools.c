@@ -594,10 +594,10 @@ static void *_cffi_types[] = {
 /*  6 */ _CFFI_OP(_CFFI_OP_POINTER, 1), // int *
 /*  7 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /*  8 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_darshan const *)
-/*  9 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_darshan const *
+/*  9 */ _CFFI_OP(_CFFI_OP_POINTER, 241), // mpiio_ext_darshan const *
 /* 10 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 11 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_rawtrace const *, int64_t, int64_t *, char const * *, int64_t *)
-/* 12 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // mpiio_ext_rawtrace const *
+/* 12 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // mpiio_ext_rawtrace const *
 /* 13 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23), // int64_t
 /* 14 */ _CFFI_OP(_CFFI_OP_POINTER, 13), // int64_t *
 /* 15 */ _CFFI_OP(_CFFI_OP_POINTER, 41), // char const * *
@@ -610,7 +610,7 @@ static void *_cffi_types[] = {
 /* 22 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
 /* 23 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 24 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_trace const *)
-/* 25 */ _CFFI_OP(_CFFI_OP_POINTER, 236), // mpiio_ext_trace const *
+/* 25 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_trace const *
 /* 26 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 27 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_trace const *, int, int64_t *)
 /* 28 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
@@ -619,212 +619,229 @@ static void *_cffi_types[] = {
 /* 31 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 32 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_trace const *, int32_t const * *)
 /* 33 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
-/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 51), // int32_t const * *
+/* 34 */ _CFFI_OP(_CFFI_OP_POINTER, 64), // int32_t const * *
 /* 35 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
 /* 36 */ _CFFI_OP(_CFFI_OP_FUNCTION, 41), // char const *()(mpiio_ext_trace const *, int64_t)
 /* 37 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
 /* 38 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 39 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 40 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
-/* 41 */ _CFFI_OP(_CFFI_OP_POINTER, 223), // char const *
-/* 42 */ _CFFI_OP(_CFFI_OP_POINTER, 155), // mpiio_ext_darshan * *
-/* 43 */ _CFFI_OP(_CFFI_OP_POINTER, 223), // char *
+/* 40 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(char const *, int64_t, int64_t, int64_t, int32_t, int32_t, mpiio_ext_lock_model_system const *, mpiio_ext_lock_model_run const *, int64_t *, int64_t *, mpiio_ext_lock_model_totals *)
+/* 41 */ _CFFI_OP(_CFFI_OP_POINTER, 236), // char const *
+/* 42 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 43 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
 /* 44 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 45 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 46 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(char const *, mpiio_ext_trace * *)
-/* 47 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 48 */ _CFFI_OP(_CFFI_OP_POINTER, 192), // mpiio_ext_trace * *
-/* 49 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 50 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
-/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 55), // int32_t const *
-/* 52 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 53 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 54 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 55 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21), // int32_t
-/* 56 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
-/* 57 */ _CFFI_OP(_CFFI_OP_POINTER, 238), // unsigned char *
-/* 58 */ _CFFI_OP(_CFFI_OP_NOOP, 57),
-/* 59 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 60 */ _CFFI_OP(_CFFI_OP_NOOP, 6),
-/* 61 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
-/* 63 */ _CFFI_OP(_CFFI_OP_POINTER, 13), // int64_t const *
-/* 64 */ _CFFI_OP(_CFFI_OP_POINTER, 158), // double const *
-/* 65 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
-/* 66 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 67 */ _CFFI_OP(_CFFI_OP_POINTER, 158), // double *
-/* 68 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 69 */ _CFFI_OP(_CFFI_OP_POINTER, 227), // int8_t *
-/* 70 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 71 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
-/* 72 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
-/* 74 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 75 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
-/* 76 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 77 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
+/* 45 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21), // int32_t
+/* 46 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 47 */ _CFFI_OP(_CFFI_OP_POINTER, 244), // mpiio_ext_lock_model_system const *
+/* 48 */ _CFFI_OP(_CFFI_OP_POINTER, 243), // mpiio_ext_lock_model_run const *
+/* 49 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 50 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 51 */ _CFFI_OP(_CFFI_OP_POINTER, 245), // mpiio_ext_lock_model_totals *
+/* 52 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 53 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(char const *, mpiio_ext_darshan * *, char *, int64_t)
+/* 54 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 55 */ _CFFI_OP(_CFFI_OP_POINTER, 168), // mpiio_ext_darshan * *
+/* 56 */ _CFFI_OP(_CFFI_OP_POINTER, 236), // char *
+/* 57 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 58 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 59 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(char const *, mpiio_ext_trace * *)
+/* 60 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 61 */ _CFFI_OP(_CFFI_OP_POINTER, 205), // mpiio_ext_trace * *
+/* 62 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 63 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int32_t const *, int64_t, int32_t const *, int64_t, int32_t, int32_t, unsigned char *, unsigned char *, int64_t *, int *)
+/* 64 */ _CFFI_OP(_CFFI_OP_POINTER, 45), // int32_t const *
+/* 65 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 66 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
+/* 67 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 68 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 69 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 21),
+/* 70 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // unsigned char *
+/* 71 */ _CFFI_OP(_CFFI_OP_NOOP, 70),
+/* 72 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 73 */ _CFFI_OP(_CFFI_OP_NOOP, 6),
+/* 74 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 75 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t const *, double const *, double const *, int64_t, double *, double *, int8_t *)
+/* 76 */ _CFFI_OP(_CFFI_OP_POINTER, 13), // int64_t const *
+/* 77 */ _CFFI_OP(_CFFI_OP_POINTER, 171), // double const *
+/* 78 */ _CFFI_OP(_CFFI_OP_NOOP, 77),
 /* 79 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 80 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 81 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 82 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t, mpiio_ext_mckp * *)
-/* 83 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 84 */ _CFFI_OP(_CFFI_OP_POINTER, 87), // mpiio_ext_mckp * *
-/* 85 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 86 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
-/* 87 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_mckp *
-/* 88 */ _CFFI_OP(_CFFI_OP_POINTER, 55), // int32_t *
+/* 80 */ _CFFI_OP(_CFFI_OP_POINTER, 171), // double *
+/* 81 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 82 */ _CFFI_OP(_CFFI_OP_POINTER, 240), // int8_t *
+/* 83 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 84 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t, int64_t const *, int32_t const *, double const *, int64_t, int64_t, int32_t const *, int64_t, double *)
+/* 85 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 86 */ _CFFI_OP(_CFFI_OP_NOOP, 76),
+/* 87 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
+/* 88 */ _CFFI_OP(_CFFI_OP_NOOP, 77),
 /* 89 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 90 */ _CFFI_OP(_CFFI_OP_NOOP, 67),
-/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 92 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 93 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t)
-/* 94 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
-/* 95 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 96 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 97 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
-/* 98 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
-/* 99 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 100 */ _CFFI_OP(_CFFI_OP_NOOP, 63),
-/* 101 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 102 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
-/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 104 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
-/* 106 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
-/* 107 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 90 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 91 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
+/* 92 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 93 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 94 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 95 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(int64_t, mpiio_ext_mckp * *)
+/* 96 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 97 */ _CFFI_OP(_CFFI_OP_POINTER, 100), // mpiio_ext_mckp * *
+/* 98 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 99 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int32_t *, int64_t, double *, int64_t *)
+/* 100 */ _CFFI_OP(_CFFI_OP_POINTER, 246), // mpiio_ext_mckp *
+/* 101 */ _CFFI_OP(_CFFI_OP_POINTER, 45), // int32_t *
+/* 102 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 103 */ _CFFI_OP(_CFFI_OP_NOOP, 80),
+/* 104 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 105 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 106 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t)
+/* 107 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
 /* 108 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 109 */ _CFFI_OP(_CFFI_OP_NOOP, 51),
-/* 110 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
-/* 111 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 112 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *)
-/* 113 */ _CFFI_OP(_CFFI_OP_POINTER, 231), // mpiio_ext_rawtrace *
-/* 114 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 115 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *)
-/* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 117 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 119 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
-/* 120 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 121 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 123 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 124 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 126 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
-/* 127 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 128 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 129 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 109 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 110 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t, int64_t const *, int32_t const *, double const *, int64_t *)
+/* 111 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
+/* 112 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 113 */ _CFFI_OP(_CFFI_OP_NOOP, 76),
+/* 114 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
+/* 115 */ _CFFI_OP(_CFFI_OP_NOOP, 77),
+/* 116 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 117 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 118 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_mckp *, int64_t, int64_t, int32_t const *, double const *)
+/* 119 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
+/* 120 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 121 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 122 */ _CFFI_OP(_CFFI_OP_NOOP, 64),
+/* 123 */ _CFFI_OP(_CFFI_OP_NOOP, 77),
+/* 124 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 125 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *)
+/* 126 */ _CFFI_OP(_CFFI_OP_POINTER, 247), // mpiio_ext_rawtrace *
+/* 127 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 128 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *)
+/* 129 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
 /* 130 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
 /* 131 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
-/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 134 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 132 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *, char const *, int, char const *)
+/* 133 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 134 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
 /* 135 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 137 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
-/* 139 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 140 */ _CFFI_OP(_CFFI_OP_POINTER, 232), // mpiio_ext_rawtrace_columns const *
-/* 141 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 142 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
-/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 144 */ _CFFI_OP(_CFFI_OP_POINTER, 239), // void const *
-/* 145 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 146 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 147 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_trace const *)
-/* 148 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
-/* 149 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION, 63), // int64_t const *()(mpiio_ext_trace const *, int)
-/* 151 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
-/* 152 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 153 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
-/* 155 */ _CFFI_OP(_CFFI_OP_POINTER, 228), // mpiio_ext_darshan *
-/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
-/* 157 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
-/* 159 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 160 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 161 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_handle_resolver *, mpiio_ext_rows const *)
-/* 163 */ _CFFI_OP(_CFFI_OP_POINTER, 229), // mpiio_ext_handle_resolver *
-/* 164 */ _CFFI_OP(_CFFI_OP_POINTER, 235), // mpiio_ext_rows const *
-/* 165 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
-/* 167 */ _CFFI_OP(_CFFI_OP_POINTER, 230), // mpiio_ext_mckp const *
-/* 168 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 169 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 170 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 171 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
-/* 172 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 173 */ _CFFI_OP(_CFFI_OP_POINTER, 233), // mpiio_ext_rawtrace_row const * *
-/* 174 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
-/* 175 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
-/* 176 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 177 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int)
-/* 178 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
-/* 179 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 180 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 181 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
-/* 182 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
-/* 183 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 184 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
-/* 185 */ _CFFI_OP(_CFFI_OP_POINTER, 63), // int64_t const * *
-/* 186 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 187 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
-/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
-/* 189 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 191 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace *, int64_t)
-/* 192 */ _CFFI_OP(_CFFI_OP_POINTER, 236), // mpiio_ext_trace *
-/* 193 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
-/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 195 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace const *)
-/* 196 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
-/* 197 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 198 */ _CFFI_OP(_CFFI_OP_FUNCTION, 163), // mpiio_ext_handle_resolver *()(void)
+/* 136 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 137 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 138 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 139 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, char const *, int64_t, char const *)
+/* 140 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 141 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 142 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 143 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 144 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 145 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, int64_t, char const *, int64_t)
+/* 146 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 147 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 148 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 149 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 150 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 151 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_columns const *)
+/* 152 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 153 */ _CFFI_OP(_CFFI_OP_POINTER, 248), // mpiio_ext_rawtrace_columns const *
+/* 154 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 155 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_rawtrace *, void const *, int64_t)
+/* 156 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 157 */ _CFFI_OP(_CFFI_OP_POINTER, 256), // void const *
+/* 158 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 159 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 160 */ _CFFI_OP(_CFFI_OP_FUNCTION, 1), // int()(mpiio_ext_trace const *)
+/* 161 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
+/* 162 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 163 */ _CFFI_OP(_CFFI_OP_FUNCTION, 76), // int64_t const *()(mpiio_ext_trace const *, int)
+/* 164 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
+/* 165 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 166 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 167 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_darshan *, char const *, int64_t, double, int64_t, int64_t)
+/* 168 */ _CFFI_OP(_CFFI_OP_POINTER, 241), // mpiio_ext_darshan *
+/* 169 */ _CFFI_OP(_CFFI_OP_NOOP, 41),
+/* 170 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 171 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 14), // double
+/* 172 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 173 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 174 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 175 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_handle_resolver *, mpiio_ext_rows const *)
+/* 176 */ _CFFI_OP(_CFFI_OP_POINTER, 242), // mpiio_ext_handle_resolver *
+/* 177 */ _CFFI_OP(_CFFI_OP_POINTER, 251), // mpiio_ext_rows const *
+/* 178 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 179 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_mckp const *, int64_t *, int64_t)
+/* 180 */ _CFFI_OP(_CFFI_OP_POINTER, 246), // mpiio_ext_mckp const *
+/* 181 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 182 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 183 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 184 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace *, mpiio_ext_rawtrace_row const * *, char const * *, int32_t const * *)
+/* 185 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 186 */ _CFFI_OP(_CFFI_OP_POINTER, 249), // mpiio_ext_rawtrace_row const * *
+/* 187 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
+/* 188 */ _CFFI_OP(_CFFI_OP_NOOP, 34),
+/* 189 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 190 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int)
+/* 191 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
+/* 192 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 193 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 194 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int, char const * *, int64_t const * *)
+/* 195 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
+/* 196 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 197 */ _CFFI_OP(_CFFI_OP_NOOP, 15),
+/* 198 */ _CFFI_OP(_CFFI_OP_POINTER, 76), // int64_t const * *
 /* 199 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 113), // mpiio_ext_rawtrace *()(void)
-/* 201 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 202 */ _CFFI_OP(_CFFI_OP_FUNCTION, 144), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
-/* 203 */ _CFFI_OP(_CFFI_OP_NOOP, 9),
-/* 204 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
-/* 205 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
-/* 206 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_darshan *)
-/* 208 */ _CFFI_OP(_CFFI_OP_NOOP, 155),
-/* 209 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_handle_resolver *)
-/* 211 */ _CFFI_OP(_CFFI_OP_NOOP, 163),
+/* 200 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_rawtrace const *, int64_t)
+/* 201 */ _CFFI_OP(_CFFI_OP_NOOP, 12),
+/* 202 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 203 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 204 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace *, int64_t)
+/* 205 */ _CFFI_OP(_CFFI_OP_POINTER, 252), // mpiio_ext_trace *
+/* 206 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 23),
+/* 207 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 208 */ _CFFI_OP(_CFFI_OP_FUNCTION, 13), // int64_t()(mpiio_ext_trace const *)
+/* 209 */ _CFFI_OP(_CFFI_OP_NOOP, 25),
+/* 210 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 211 */ _CFFI_OP(_CFFI_OP_FUNCTION, 176), // mpiio_ext_handle_resolver *()(void)
 /* 212 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_mckp *)
-/* 214 */ _CFFI_OP(_CFFI_OP_NOOP, 87),
-/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 216 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_rawtrace *)
-/* 217 */ _CFFI_OP(_CFFI_OP_NOOP, 113),
-/* 218 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION, 239), // void()(mpiio_ext_trace *)
-/* 220 */ _CFFI_OP(_CFFI_OP_NOOP, 192),
-/* 221 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
-/* 222 */ _CFFI_OP(_CFFI_OP_POINTER, 41), // char const * const *
-/* 223 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
-/* 224 */ _CFFI_OP(_CFFI_OP_POINTER, 225), // int16_t const *
-/* 225 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
-/* 226 */ _CFFI_OP(_CFFI_OP_POINTER, 63), // int64_t const * const *
-/* 227 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
-/* 228 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
-/* 229 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_handle_resolver
-/* 230 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_mckp
-/* 231 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_rawtrace
-/* 232 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_rawtrace_columns
-/* 233 */ _CFFI_OP(_CFFI_OP_POINTER, 234), // mpiio_ext_rawtrace_row const *
-/* 234 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_rawtrace_row
-/* 235 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rows
-/* 236 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_trace
-/* 237 */ _CFFI_OP(_CFFI_OP_POINTER, 238), // unsigned char const *
-/* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
-/* 239 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
+/* 213 */ _CFFI_OP(_CFFI_OP_FUNCTION, 126), // mpiio_ext_rawtrace *()(void)
+/* 214 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 215 */ _CFFI_OP(_CFFI_OP_FUNCTION, 157), // void const *()(mpiio_ext_darshan const *, int, int64_t *)
+/* 216 */ _CFFI_OP(_CFFI_OP_NOOP, 9),
+/* 217 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 7),
+/* 218 */ _CFFI_OP(_CFFI_OP_NOOP, 14),
+/* 219 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 220 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_darshan *)
+/* 221 */ _CFFI_OP(_CFFI_OP_NOOP, 168),
+/* 222 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 223 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_handle_resolver *)
+/* 224 */ _CFFI_OP(_CFFI_OP_NOOP, 176),
+/* 225 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 226 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_mckp *)
+/* 227 */ _CFFI_OP(_CFFI_OP_NOOP, 100),
+/* 228 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 229 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_rawtrace *)
+/* 230 */ _CFFI_OP(_CFFI_OP_NOOP, 126),
+/* 231 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 232 */ _CFFI_OP(_CFFI_OP_FUNCTION, 256), // void()(mpiio_ext_trace *)
+/* 233 */ _CFFI_OP(_CFFI_OP_NOOP, 205),
+/* 234 */ _CFFI_OP(_CFFI_OP_FUNCTION_END, 0),
+/* 235 */ _CFFI_OP(_CFFI_OP_POINTER, 41), // char const * const *
+/* 236 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 2), // char
+/* 237 */ _CFFI_OP(_CFFI_OP_POINTER, 238), // int16_t const *
+/* 238 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 19), // int16_t
+/* 239 */ _CFFI_OP(_CFFI_OP_POINTER, 76), // int64_t const * const *
+/* 240 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 17), // int8_t
+/* 241 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 0), // mpiio_ext_darshan
+/* 242 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 1), // mpiio_ext_handle_resolver
+/* 243 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 2), // mpiio_ext_lock_model_run
+/* 244 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 3), // mpiio_ext_lock_model_system
+/* 245 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 4), // mpiio_ext_lock_model_totals
+/* 246 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 5), // mpiio_ext_mckp
+/* 247 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 6), // mpiio_ext_rawtrace
+/* 248 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 7), // mpiio_ext_rawtrace_columns
+/* 249 */ _CFFI_OP(_CFFI_OP_POINTER, 250), // mpiio_ext_rawtrace_row const *
+/* 250 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 8), // mpiio_ext_rawtrace_row
+/* 251 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 9), // mpiio_ext_rows
+/* 252 */ _CFFI_OP(_CFFI_OP_STRUCT_UNION, 10), // mpiio_ext_trace
+/* 253 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 24), // uint64_t
+/* 254 */ _CFFI_OP(_CFFI_OP_POINTER, 255), // unsigned char const *
+/* 255 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 4), // unsigned char
+/* 256 */ _CFFI_OP(_CFFI_OP_PRIMITIVE, 0), // void
 };
 
 static int _cffi_d_mpiio_ext_critical_path(int64_t const * x0, double const * x1, double const * x2, int64_t x3, double * x4, double * x5, int8_t * x6)
@@ -858,28 +875,28 @@ _cffi_f_mpiio_ext_critical_path(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg0, (char **)&x0);
+      _cffi_type(76), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(76), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg1, (char **)&x1);
+      _cffi_type(77), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(77), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg2, (char **)&x2);
+      _cffi_type(77), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(77), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -889,28 +906,28 @@ _cffi_f_mpiio_ext_critical_path(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg4, (char **)&x4);
+      _cffi_type(80), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg5, (char **)&x5);
+      _cffi_type(80), arg5, (char **)&x5);
   if (datasize != 0) {
     x5 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg5, (char **)&x5,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg5, (char **)&x5,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(69), arg6, (char **)&x6);
+      _cffi_type(82), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int8_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(69), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(82), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -981,7 +998,7 @@ _cffi_f_mpiio_ext_darshan_buffer(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(144));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(157));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -1086,10 +1103,10 @@ _cffi_f_mpiio_ext_darshan_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(155), arg0, (char **)&x0);
+      _cffi_type(168), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(155), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(168), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1143,19 +1160,19 @@ _cffi_f_mpiio_ext_darshan_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(42), arg1, (char **)&x1);
+      _cffi_type(55), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(42), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(55), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(43), arg2, (char **)&x2);
+      _cffi_type(56), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(43), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(56), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1208,10 +1225,10 @@ _cffi_f_mpiio_ext_darshan_read(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(155), arg0, (char **)&x0);
+      _cffi_type(168), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_darshan *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(155), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(168), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1331,10 +1348,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg0, (char **)&x0);
+      _cffi_type(64), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1344,10 +1361,10 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg2, (char **)&x2);
+      _cffi_type(64), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1365,19 +1382,19 @@ _cffi_f_mpiio_ext_diff(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(57), arg6, (char **)&x6);
+      _cffi_type(70), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(57), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(70), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(57), arg7, (char **)&x7);
+      _cffi_type(70), arg7, (char **)&x7);
   if (datasize != 0) {
     x7 = ((size_t)datasize) <= 640 ? (unsigned char *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(57), arg7, (char **)&x7,
+    if (_cffi_convert_array_argument(_cffi_type(70), arg7, (char **)&x7,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1436,19 +1453,19 @@ _cffi_f_mpiio_ext_handle_resolver_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg0, (char **)&x0);
+      _cffi_type(176), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_handle_resolver *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(176), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(164), arg1, (char **)&x1);
+      _cffi_type(177), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rows const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(164), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(177), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1481,10 +1498,10 @@ _cffi_f_mpiio_ext_handle_resolver_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(163), arg0, (char **)&x0);
+      _cffi_type(176), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_handle_resolver *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(163), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(176), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1523,11 +1540,138 @@ _cffi_f_mpiio_ext_handle_resolver_new(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(163));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(176));
   return pyresult;
 }
 #else
 #  define _cffi_f_mpiio_ext_handle_resolver_new _cffi_d_mpiio_ext_handle_resolver_new
+#endif
+
+static int _cffi_d_mpiio_ext_lock_model_simulate(char const * x0, int64_t x1, int64_t x2, int64_t x3, int32_t x4, int32_t x5, mpiio_ext_lock_model_system const * x6, mpiio_ext_lock_model_run const * x7, int64_t * x8, int64_t * x9, mpiio_ext_lock_model_totals * x10)
+{
+  return mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10);
+}
+#ifndef PYPY_VERSION
+static PyObject *
+_cffi_f_mpiio_ext_lock_model_simulate(PyObject *self, PyObject *args)
+{
+  char const * x0;
+  int64_t x1;
+  int64_t x2;
+  int64_t x3;
+  int32_t x4;
+  int32_t x5;
+  mpiio_ext_lock_model_system const * x6;
+  mpiio_ext_lock_model_run const * x7;
+  int64_t * x8;
+  int64_t * x9;
+  mpiio_ext_lock_model_totals * x10;
+  Py_ssize_t datasize;
+  struct _cffi_freeme_s *large_args_free = NULL;
+  int result;
+  PyObject *pyresult;
+  PyObject *arg0;
+  PyObject *arg1;
+  PyObject *arg2;
+  PyObject *arg3;
+  PyObject *arg4;
+  PyObject *arg5;
+  PyObject *arg6;
+  PyObject *arg7;
+  PyObject *arg8;
+  PyObject *arg9;
+  PyObject *arg10;
+
+  if (!PyArg_UnpackTuple(args, "mpiio_ext_lock_model_simulate", 11, 11, &arg0, &arg1, &arg2, &arg3, &arg4, &arg5, &arg6, &arg7, &arg8, &arg9, &arg10))
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(41), arg0, (char **)&x0);
+  if (datasize != 0) {
+    x0 = ((size_t)datasize) <= 640 ? (char const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(41), arg0, (char **)&x0,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  x1 = _cffi_to_c_int(arg1, int64_t);
+  if (x1 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x2 = _cffi_to_c_int(arg2, int64_t);
+  if (x2 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x3 = _cffi_to_c_int(arg3, int64_t);
+  if (x3 == (int64_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x4 = _cffi_to_c_int(arg4, int32_t);
+  if (x4 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  x5 = _cffi_to_c_int(arg5, int32_t);
+  if (x5 == (int32_t)-1 && PyErr_Occurred())
+    return NULL;
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(47), arg6, (char **)&x6);
+  if (datasize != 0) {
+    x6 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_system const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(47), arg6, (char **)&x6,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(48), arg7, (char **)&x7);
+  if (datasize != 0) {
+    x7 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_run const *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(48), arg7, (char **)&x7,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(14), arg8, (char **)&x8);
+  if (datasize != 0) {
+    x8 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(14), arg8, (char **)&x8,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(14), arg9, (char **)&x9);
+  if (datasize != 0) {
+    x9 = ((size_t)datasize) <= 640 ? (int64_t *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(14), arg9, (char **)&x9,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  datasize = _cffi_prepare_pointer_call_argument(
+      _cffi_type(51), arg10, (char **)&x10);
+  if (datasize != 0) {
+    x10 = ((size_t)datasize) <= 640 ? (mpiio_ext_lock_model_totals *)alloca((size_t)datasize) : NULL;
+    if (_cffi_convert_array_argument(_cffi_type(51), arg10, (char **)&x10,
+            datasize, &large_args_free) < 0)
+      return NULL;
+  }
+
+  Py_BEGIN_ALLOW_THREADS
+  _cffi_restore_errno();
+  { result = mpiio_ext_lock_model_simulate(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10); }
+  _cffi_save_errno();
+  Py_END_ALLOW_THREADS
+
+  (void)self; /* unused */
+  pyresult = _cffi_from_c_int(result, int);
+  if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
+  return pyresult;
+}
+#else
+#  define _cffi_f_mpiio_ext_lock_model_simulate _cffi_d_mpiio_ext_lock_model_simulate
 #endif
 
 static int _cffi_d_mpiio_ext_mckp_add(mpiio_ext_mckp * x0, int64_t x1, int64_t x2, int32_t const * x3, double const * x4)
@@ -1557,10 +1701,10 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1574,19 +1718,19 @@ _cffi_f_mpiio_ext_mckp_add(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg3, (char **)&x3);
+      _cffi_type(64), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg4, (char **)&x4);
+      _cffi_type(77), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(77), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1635,10 +1779,10 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1648,28 +1792,28 @@ _cffi_f_mpiio_ext_mckp_add_all(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg2, (char **)&x2);
+      _cffi_type(76), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(76), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg3, (char **)&x3);
+      _cffi_type(64), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg4, (char **)&x4);
+      _cffi_type(77), arg4, (char **)&x4);
   if (datasize != 0) {
     x4 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg4, (char **)&x4,
+    if (_cffi_convert_array_argument(_cffi_type(77), arg4, (char **)&x4,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1723,10 +1867,10 @@ _cffi_f_mpiio_ext_mckp_create(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(84), arg1, (char **)&x1);
+      _cffi_type(97), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(84), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(97), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1759,10 +1903,10 @@ _cffi_f_mpiio_ext_mckp_empty(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1795,10 +1939,10 @@ _cffi_f_mpiio_ext_mckp_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1841,10 +1985,10 @@ _cffi_f_mpiio_ext_mckp_keys(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(167), arg0, (char **)&x0);
+      _cffi_type(180), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(167), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(180), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1916,28 +2060,28 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(63), arg1, (char **)&x1);
+      _cffi_type(76), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int64_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(63), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(76), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg2, (char **)&x2);
+      _cffi_type(64), arg2, (char **)&x2);
   if (datasize != 0) {
     x2 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg2, (char **)&x2,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg2, (char **)&x2,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(64), arg3, (char **)&x3);
+      _cffi_type(77), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(64), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(77), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1951,10 +2095,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(51), arg6, (char **)&x6);
+      _cffi_type(64), arg6, (char **)&x6);
   if (datasize != 0) {
     x6 = ((size_t)datasize) <= 640 ? (int32_t const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(51), arg6, (char **)&x6,
+    if (_cffi_convert_array_argument(_cffi_type(64), arg6, (char **)&x6,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -1964,10 +2108,10 @@ _cffi_f_mpiio_ext_mckp_profiles(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg8, (char **)&x8);
+      _cffi_type(80), arg8, (char **)&x8);
   if (datasize != 0) {
     x8 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg8, (char **)&x8,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg8, (char **)&x8,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2008,10 +2152,10 @@ _cffi_f_mpiio_ext_mckp_remove(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2056,10 +2200,10 @@ _cffi_f_mpiio_ext_mckp_set_capacity(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2110,19 +2254,19 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(87), arg0, (char **)&x0);
+      _cffi_type(100), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_mckp *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(87), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(100), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(88), arg1, (char **)&x1);
+      _cffi_type(101), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (int32_t *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(88), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(101), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2132,10 +2276,10 @@ _cffi_f_mpiio_ext_mckp_solve(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(67), arg3, (char **)&x3);
+      _cffi_type(80), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (double *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(67), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(80), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2185,10 +2329,10 @@ _cffi_f_mpiio_ext_rawtrace_begin(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2290,10 +2434,10 @@ _cffi_f_mpiio_ext_rawtrace_constant(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2402,7 +2546,7 @@ _cffi_f_mpiio_ext_rawtrace_create(PyObject *self, PyObject *noarg)
 
   (void)self; /* unused */
   (void)noarg; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(113));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(126));
   return pyresult;
 }
 #else
@@ -2434,10 +2578,10 @@ _cffi_f_mpiio_ext_rawtrace_datatype(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2501,10 +2645,10 @@ _cffi_f_mpiio_ext_rawtrace_describe(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2570,10 +2714,10 @@ _cffi_f_mpiio_ext_rawtrace_end(PyObject *self, PyObject *arg0)
   PyObject *pyresult;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2616,19 +2760,19 @@ _cffi_f_mpiio_ext_rawtrace_feed(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(144), arg1, (char **)&x1);
+      _cffi_type(157), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (void const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(144), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(157), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2665,10 +2809,10 @@ _cffi_f_mpiio_ext_rawtrace_free(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2735,10 +2879,10 @@ _cffi_f_mpiio_ext_rawtrace_names(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(185), arg3, (char **)&x3);
+      _cffi_type(198), arg3, (char **)&x3);
   if (datasize != 0) {
     x3 = ((size_t)datasize) <= 640 ? (int64_t const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(185), arg3, (char **)&x3,
+    if (_cffi_convert_array_argument(_cffi_type(198), arg3, (char **)&x3,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2930,19 +3074,19 @@ _cffi_f_mpiio_ext_rawtrace_records(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(140), arg1, (char **)&x1);
+      _cffi_type(153), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_columns const *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(140), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(153), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -2987,19 +3131,19 @@ _cffi_f_mpiio_ext_rawtrace_take(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(113), arg0, (char **)&x0);
+      _cffi_type(126), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(113), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(126), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(173), arg1, (char **)&x1);
+      _cffi_type(186), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_rawtrace_row const * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(173), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(186), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3080,10 +3224,10 @@ _cffi_f_mpiio_ext_trace_close(PyObject *self, PyObject *arg0)
   struct _cffi_freeme_s *large_args_free = NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg0, (char **)&x0);
+      _cffi_type(205), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(205), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3143,7 +3287,7 @@ _cffi_f_mpiio_ext_trace_column(PyObject *self, PyObject *args)
   Py_END_ALLOW_THREADS
 
   (void)self; /* unused */
-  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(63));
+  pyresult = _cffi_from_c_pointer((char *)result, _cffi_type(76));
   if (large_args_free != NULL) _cffi_free_array_arguments(large_args_free);
   return pyresult;
 }
@@ -3425,10 +3569,10 @@ _cffi_f_mpiio_ext_trace_next(PyObject *self, PyObject *args)
     return NULL;
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(192), arg0, (char **)&x0);
+      _cffi_type(205), arg0, (char **)&x0);
   if (datasize != 0) {
     x0 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(192), arg0, (char **)&x0,
+    if (_cffi_convert_array_argument(_cffi_type(205), arg0, (char **)&x0,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3482,10 +3626,10 @@ _cffi_f_mpiio_ext_trace_open(PyObject *self, PyObject *args)
   }
 
   datasize = _cffi_prepare_pointer_call_argument(
-      _cffi_type(48), arg1, (char **)&x1);
+      _cffi_type(61), arg1, (char **)&x1);
   if (datasize != 0) {
     x1 = ((size_t)datasize) <= 640 ? (mpiio_ext_trace * *)alloca((size_t)datasize) : NULL;
-    if (_cffi_convert_array_argument(_cffi_type(48), arg1, (char **)&x1,
+    if (_cffi_convert_array_argument(_cffi_type(61), arg1, (char **)&x1,
             datasize, &large_args_free) < 0)
       return NULL;
   }
@@ -3879,6 +4023,58 @@ _cffi_f_mpiio_ext_trace_unread(PyObject *self, PyObject *arg0)
 #endif
 
 _CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_lock_model_run(mpiio_ext_lock_model_run *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->window_bytes) | 0);  /* check that 'mpiio_ext_lock_model_run.window_bytes' is an integer */
+  (void)((p->stripe_size_io) | 0);  /* check that 'mpiio_ext_lock_model_run.stripe_size_io' is an integer */
+  (void)((p->reads) | 0);  /* check that 'mpiio_ext_lock_model_run.reads' is an integer */
+  (void)((p->synchronise) | 0);  /* check that 'mpiio_ext_lock_model_run.synchronise' is an integer */
+  (void)((p->collectives) | 0);  /* check that 'mpiio_ext_lock_model_run.collectives' is an integer */
+  (void)((p->shuffle) | 0);  /* check that 'mpiio_ext_lock_model_run.shuffle' is an integer */
+  (void)((p->seed) | 0);  /* check that 'mpiio_ext_lock_model_run.seed' is an integer */
+  { int64_t const * *tmp = &p->stop; (void)tmp; }
+  { int64_t * *tmp = &p->done_bytes; (void)tmp; }
+}
+struct _cffi_align__mpiio_ext_lock_model_run { char x; mpiio_ext_lock_model_run y; };
+
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_lock_model_system(mpiio_ext_lock_model_system *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  (void)((p->protocol) | 0);  /* check that 'mpiio_ext_lock_model_system.protocol' is an integer */
+  (void)((p->growth_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_holders' is an integer */
+  (void)((p->forward_holders) | 0);  /* check that 'mpiio_ext_lock_model_system.forward_holders' is an integer */
+  (void)((p->granularity_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.granularity_bytes' is an integer */
+  (void)((p->growth_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.growth_bytes' is an integer */
+  (void)((p->rpc_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.rpc_bytes' is an integer */
+  { double *tmp = &p->round_trip_s; (void)tmp; }
+  { double *tmp = &p->enqueue_s; (void)tmp; }
+  { double *tmp = &p->lock_service_s; (void)tmp; }
+  { double *tmp = &p->request_overhead_s; (void)tmp; }
+  { double *tmp = &p->server_bandwidth_bytes_s; (void)tmp; }
+  { double *tmp = &p->client_bandwidth_bytes_s; (void)tmp; }
+  { double *tmp = &p->commit_s; (void)tmp; }
+  (void)((p->dirty_server_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_server_bytes' is an integer */
+  (void)((p->dirty_client_bytes) | 0);  /* check that 'mpiio_ext_lock_model_system.dirty_client_bytes' is an integer */
+}
+struct _cffi_align__mpiio_ext_lock_model_system { char x; mpiio_ext_lock_model_system y; };
+
+_CFFI_UNUSED_FN
+static void _cffi_checkfld__mpiio_ext_lock_model_totals(mpiio_ext_lock_model_totals *p)
+{
+  /* only to generate compile-time warnings or errors */
+  (void)p;
+  { double *tmp = &p->time_s; (void)tmp; }
+  (void)((p->rounds) | 0);  /* check that 'mpiio_ext_lock_model_totals.rounds' is an integer */
+  (void)((p->steps) | 0);  /* check that 'mpiio_ext_lock_model_totals.steps' is an integer */
+  (void)((p->aggregators_used) | 0);  /* check that 'mpiio_ext_lock_model_totals.aggregators_used' is an integer */
+}
+struct _cffi_align__mpiio_ext_lock_model_totals { char x; mpiio_ext_lock_model_totals y; };
+
+_CFFI_UNUSED_FN
 static void _cffi_checkfld__mpiio_ext_rawtrace_columns(mpiio_ext_rawtrace_columns *p)
 {
   /* only to generate compile-time warnings or errors */
@@ -3947,93 +4143,178 @@ static void _cffi_checkfld__mpiio_ext_rows(mpiio_ext_rows *p)
 struct _cffi_align__mpiio_ext_rows { char x; mpiio_ext_rows y; };
 
 static const struct _cffi_global_s _cffi_globals[] = {
-  { "mpiio_ext_critical_path", (void *)_cffi_f_mpiio_ext_critical_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 62), (void *)_cffi_d_mpiio_ext_critical_path },
-  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 202), (void *)_cffi_d_mpiio_ext_darshan_buffer },
+  { "mpiio_ext_critical_path", (void *)_cffi_f_mpiio_ext_critical_path, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 75), (void *)_cffi_d_mpiio_ext_critical_path },
+  { "mpiio_ext_darshan_buffer", (void *)_cffi_f_mpiio_ext_darshan_buffer, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 215), (void *)_cffi_d_mpiio_ext_darshan_buffer },
   { "mpiio_ext_darshan_buffer_name", (void *)_cffi_f_mpiio_ext_darshan_buffer_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 0), (void *)_cffi_d_mpiio_ext_darshan_buffer_name },
   { "mpiio_ext_darshan_column", (void *)_cffi_f_mpiio_ext_darshan_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 3), (void *)_cffi_d_mpiio_ext_darshan_column },
-  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 207), (void *)_cffi_d_mpiio_ext_darshan_free },
-  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 40), (void *)_cffi_d_mpiio_ext_darshan_open },
-  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 154), (void *)_cffi_d_mpiio_ext_darshan_read },
+  { "mpiio_ext_darshan_free", (void *)_cffi_f_mpiio_ext_darshan_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 220), (void *)_cffi_d_mpiio_ext_darshan_free },
+  { "mpiio_ext_darshan_open", (void *)_cffi_f_mpiio_ext_darshan_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 53), (void *)_cffi_d_mpiio_ext_darshan_open },
+  { "mpiio_ext_darshan_read", (void *)_cffi_f_mpiio_ext_darshan_read, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 167), (void *)_cffi_d_mpiio_ext_darshan_read },
   { "mpiio_ext_darshan_version", (void *)_cffi_f_mpiio_ext_darshan_version, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 8), (void *)_cffi_d_mpiio_ext_darshan_version },
-  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 50), (void *)_cffi_d_mpiio_ext_diff },
-  { "mpiio_ext_handle_resolver_feed", (void *)_cffi_f_mpiio_ext_handle_resolver_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 162), (void *)_cffi_d_mpiio_ext_handle_resolver_feed },
-  { "mpiio_ext_handle_resolver_free", (void *)_cffi_f_mpiio_ext_handle_resolver_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 210), (void *)_cffi_d_mpiio_ext_handle_resolver_free },
-  { "mpiio_ext_handle_resolver_new", (void *)_cffi_f_mpiio_ext_handle_resolver_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 198), (void *)_cffi_d_mpiio_ext_handle_resolver_new },
-  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 105), (void *)_cffi_d_mpiio_ext_mckp_add },
-  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 97), (void *)_cffi_d_mpiio_ext_mckp_add_all },
-  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 82), (void *)_cffi_d_mpiio_ext_mckp_create },
-  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 213), (void *)_cffi_d_mpiio_ext_mckp_empty },
-  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 213), (void *)_cffi_d_mpiio_ext_mckp_free },
-  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 166), (void *)_cffi_d_mpiio_ext_mckp_keys },
-  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 71), (void *)_cffi_d_mpiio_ext_mckp_profiles },
-  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_mckp_remove },
-  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 93), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
-  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 86), (void *)_cffi_d_mpiio_ext_mckp_solve },
-  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 115), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
-  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 187), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
-  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 126), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
-  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 177), (void *)_cffi_d_mpiio_ext_rawtrace_count },
-  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 200), (void *)_cffi_d_mpiio_ext_rawtrace_create },
-  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
-  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 119), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
-  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 112), (void *)_cffi_d_mpiio_ext_rawtrace_end },
-  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 142), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
-  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 216), (void *)_cffi_d_mpiio_ext_rawtrace_free },
-  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 181), (void *)_cffi_d_mpiio_ext_rawtrace_names },
+  { "mpiio_ext_diff", (void *)_cffi_f_mpiio_ext_diff, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 63), (void *)_cffi_d_mpiio_ext_diff },
+  { "mpiio_ext_handle_resolver_feed", (void *)_cffi_f_mpiio_ext_handle_resolver_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 175), (void *)_cffi_d_mpiio_ext_handle_resolver_feed },
+  { "mpiio_ext_handle_resolver_free", (void *)_cffi_f_mpiio_ext_handle_resolver_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 223), (void *)_cffi_d_mpiio_ext_handle_resolver_free },
+  { "mpiio_ext_handle_resolver_new", (void *)_cffi_f_mpiio_ext_handle_resolver_new, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 211), (void *)_cffi_d_mpiio_ext_handle_resolver_new },
+  { "mpiio_ext_lock_model_simulate", (void *)_cffi_f_mpiio_ext_lock_model_simulate, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 40), (void *)_cffi_d_mpiio_ext_lock_model_simulate },
+  { "mpiio_ext_mckp_add", (void *)_cffi_f_mpiio_ext_mckp_add, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 118), (void *)_cffi_d_mpiio_ext_mckp_add },
+  { "mpiio_ext_mckp_add_all", (void *)_cffi_f_mpiio_ext_mckp_add_all, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 110), (void *)_cffi_d_mpiio_ext_mckp_add_all },
+  { "mpiio_ext_mckp_create", (void *)_cffi_f_mpiio_ext_mckp_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 95), (void *)_cffi_d_mpiio_ext_mckp_create },
+  { "mpiio_ext_mckp_empty", (void *)_cffi_f_mpiio_ext_mckp_empty, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 226), (void *)_cffi_d_mpiio_ext_mckp_empty },
+  { "mpiio_ext_mckp_free", (void *)_cffi_f_mpiio_ext_mckp_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 226), (void *)_cffi_d_mpiio_ext_mckp_free },
+  { "mpiio_ext_mckp_keys", (void *)_cffi_f_mpiio_ext_mckp_keys, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 179), (void *)_cffi_d_mpiio_ext_mckp_keys },
+  { "mpiio_ext_mckp_profiles", (void *)_cffi_f_mpiio_ext_mckp_profiles, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 84), (void *)_cffi_d_mpiio_ext_mckp_profiles },
+  { "mpiio_ext_mckp_remove", (void *)_cffi_f_mpiio_ext_mckp_remove, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_mckp_remove },
+  { "mpiio_ext_mckp_set_capacity", (void *)_cffi_f_mpiio_ext_mckp_set_capacity, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 106), (void *)_cffi_d_mpiio_ext_mckp_set_capacity },
+  { "mpiio_ext_mckp_solve", (void *)_cffi_f_mpiio_ext_mckp_solve, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 99), (void *)_cffi_d_mpiio_ext_mckp_solve },
+  { "mpiio_ext_rawtrace_begin", (void *)_cffi_f_mpiio_ext_rawtrace_begin, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 128), (void *)_cffi_d_mpiio_ext_rawtrace_begin },
+  { "mpiio_ext_rawtrace_category_events", (void *)_cffi_f_mpiio_ext_rawtrace_category_events, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 200), (void *)_cffi_d_mpiio_ext_rawtrace_category_events },
+  { "mpiio_ext_rawtrace_constant", (void *)_cffi_f_mpiio_ext_rawtrace_constant, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 139), (void *)_cffi_d_mpiio_ext_rawtrace_constant },
+  { "mpiio_ext_rawtrace_count", (void *)_cffi_f_mpiio_ext_rawtrace_count, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 190), (void *)_cffi_d_mpiio_ext_rawtrace_count },
+  { "mpiio_ext_rawtrace_create", (void *)_cffi_f_mpiio_ext_rawtrace_create, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_N, 213), (void *)_cffi_d_mpiio_ext_rawtrace_create },
+  { "mpiio_ext_rawtrace_datatype", (void *)_cffi_f_mpiio_ext_rawtrace_datatype, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 145), (void *)_cffi_d_mpiio_ext_rawtrace_datatype },
+  { "mpiio_ext_rawtrace_describe", (void *)_cffi_f_mpiio_ext_rawtrace_describe, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 132), (void *)_cffi_d_mpiio_ext_rawtrace_describe },
+  { "mpiio_ext_rawtrace_end", (void *)_cffi_f_mpiio_ext_rawtrace_end, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 125), (void *)_cffi_d_mpiio_ext_rawtrace_end },
+  { "mpiio_ext_rawtrace_feed", (void *)_cffi_f_mpiio_ext_rawtrace_feed, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 155), (void *)_cffi_d_mpiio_ext_rawtrace_feed },
+  { "mpiio_ext_rawtrace_free", (void *)_cffi_f_mpiio_ext_rawtrace_free, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 229), (void *)_cffi_d_mpiio_ext_rawtrace_free },
+  { "mpiio_ext_rawtrace_names", (void *)_cffi_f_mpiio_ext_rawtrace_names, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 194), (void *)_cffi_d_mpiio_ext_rawtrace_names },
   { "mpiio_ext_rawtrace_note", (void *)_cffi_f_mpiio_ext_rawtrace_note, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 18), (void *)_cffi_d_mpiio_ext_rawtrace_note },
   { "mpiio_ext_rawtrace_problem", (void *)_cffi_f_mpiio_ext_rawtrace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 11), (void *)_cffi_d_mpiio_ext_rawtrace_problem },
-  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 138), (void *)_cffi_d_mpiio_ext_rawtrace_records },
-  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 171), (void *)_cffi_d_mpiio_ext_rawtrace_take },
+  { "mpiio_ext_rawtrace_records", (void *)_cffi_f_mpiio_ext_rawtrace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 151), (void *)_cffi_d_mpiio_ext_rawtrace_records },
+  { "mpiio_ext_rawtrace_take", (void *)_cffi_f_mpiio_ext_rawtrace_take, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 184), (void *)_cffi_d_mpiio_ext_rawtrace_take },
   { "mpiio_ext_tools_error_name", (void *)_cffi_f_mpiio_ext_tools_error_name, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 0), (void *)_cffi_d_mpiio_ext_tools_error_name },
-  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 219), (void *)_cffi_d_mpiio_ext_trace_close },
-  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 150), (void *)_cffi_d_mpiio_ext_trace_column },
+  { "mpiio_ext_trace_close", (void *)_cffi_f_mpiio_ext_trace_close, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 232), (void *)_cffi_d_mpiio_ext_trace_close },
+  { "mpiio_ext_trace_column", (void *)_cffi_f_mpiio_ext_trace_column, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 163), (void *)_cffi_d_mpiio_ext_trace_column },
   { "mpiio_ext_trace_command", (void *)_cffi_f_mpiio_ext_trace_command, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 24), (void *)_cffi_d_mpiio_ext_trace_command },
   { "mpiio_ext_trace_extras", (void *)_cffi_f_mpiio_ext_trace_extras, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 32), (void *)_cffi_d_mpiio_ext_trace_extras },
   { "mpiio_ext_trace_file", (void *)_cffi_f_mpiio_ext_trace_file, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 36), (void *)_cffi_d_mpiio_ext_trace_file },
   { "mpiio_ext_trace_host", (void *)_cffi_f_mpiio_ext_trace_host, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 24), (void *)_cffi_d_mpiio_ext_trace_host },
-  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_lost },
-  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_missing },
-  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 191), (void *)_cffi_d_mpiio_ext_trace_next },
-  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 46), (void *)_cffi_d_mpiio_ext_trace_open },
+  { "mpiio_ext_trace_lost", (void *)_cffi_f_mpiio_ext_trace_lost, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_lost },
+  { "mpiio_ext_trace_missing", (void *)_cffi_f_mpiio_ext_trace_missing, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_missing },
+  { "mpiio_ext_trace_next", (void *)_cffi_f_mpiio_ext_trace_next, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 204), (void *)_cffi_d_mpiio_ext_trace_next },
+  { "mpiio_ext_trace_open", (void *)_cffi_f_mpiio_ext_trace_open, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 59), (void *)_cffi_d_mpiio_ext_trace_open },
   { "mpiio_ext_trace_operation", (void *)_cffi_f_mpiio_ext_trace_operation, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 36), (void *)_cffi_d_mpiio_ext_trace_operation },
-  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_pid },
+  { "mpiio_ext_trace_pid", (void *)_cffi_f_mpiio_ext_trace_pid, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_pid },
   { "mpiio_ext_trace_problem", (void *)_cffi_f_mpiio_ext_trace_problem, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_V, 27), (void *)_cffi_d_mpiio_ext_trace_problem },
-  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 147), (void *)_cffi_d_mpiio_ext_trace_rank },
-  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 147), (void *)_cffi_d_mpiio_ext_trace_ranks },
-  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_records },
-  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_started },
-  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 147), (void *)_cffi_d_mpiio_ext_trace_truncated },
-  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 195), (void *)_cffi_d_mpiio_ext_trace_unread },
+  { "mpiio_ext_trace_rank", (void *)_cffi_f_mpiio_ext_trace_rank, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_trace_rank },
+  { "mpiio_ext_trace_ranks", (void *)_cffi_f_mpiio_ext_trace_ranks, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_trace_ranks },
+  { "mpiio_ext_trace_records", (void *)_cffi_f_mpiio_ext_trace_records, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_records },
+  { "mpiio_ext_trace_started", (void *)_cffi_f_mpiio_ext_trace_started, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_started },
+  { "mpiio_ext_trace_truncated", (void *)_cffi_f_mpiio_ext_trace_truncated, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 160), (void *)_cffi_d_mpiio_ext_trace_truncated },
+  { "mpiio_ext_trace_unread", (void *)_cffi_f_mpiio_ext_trace_unread, _CFFI_OP(_CFFI_OP_CPYTHON_BLTN_O, 208), (void *)_cffi_d_mpiio_ext_trace_unread },
 };
 
 static const struct _cffi_field_s _cffi_fields[] = {
+  { "window_bytes", offsetof(mpiio_ext_lock_model_run, window_bytes),
+                    sizeof(((mpiio_ext_lock_model_run *)0)->window_bytes),
+                    _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "stripe_size_io", offsetof(mpiio_ext_lock_model_run, stripe_size_io),
+                      sizeof(((mpiio_ext_lock_model_run *)0)->stripe_size_io),
+                      _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "reads", offsetof(mpiio_ext_lock_model_run, reads),
+             sizeof(((mpiio_ext_lock_model_run *)0)->reads),
+             _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "synchronise", offsetof(mpiio_ext_lock_model_run, synchronise),
+                   sizeof(((mpiio_ext_lock_model_run *)0)->synchronise),
+                   _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "collectives", offsetof(mpiio_ext_lock_model_run, collectives),
+                   sizeof(((mpiio_ext_lock_model_run *)0)->collectives),
+                   _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "shuffle", offsetof(mpiio_ext_lock_model_run, shuffle),
+               sizeof(((mpiio_ext_lock_model_run *)0)->shuffle),
+               _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "seed", offsetof(mpiio_ext_lock_model_run, seed),
+            sizeof(((mpiio_ext_lock_model_run *)0)->seed),
+            _CFFI_OP(_CFFI_OP_NOOP, 253) },
+  { "stop", offsetof(mpiio_ext_lock_model_run, stop),
+            sizeof(((mpiio_ext_lock_model_run *)0)->stop),
+            _CFFI_OP(_CFFI_OP_NOOP, 76) },
+  { "done_bytes", offsetof(mpiio_ext_lock_model_run, done_bytes),
+                  sizeof(((mpiio_ext_lock_model_run *)0)->done_bytes),
+                  _CFFI_OP(_CFFI_OP_NOOP, 14) },
+  { "protocol", offsetof(mpiio_ext_lock_model_system, protocol),
+                sizeof(((mpiio_ext_lock_model_system *)0)->protocol),
+                _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "growth_holders", offsetof(mpiio_ext_lock_model_system, growth_holders),
+                      sizeof(((mpiio_ext_lock_model_system *)0)->growth_holders),
+                      _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "forward_holders", offsetof(mpiio_ext_lock_model_system, forward_holders),
+                       sizeof(((mpiio_ext_lock_model_system *)0)->forward_holders),
+                       _CFFI_OP(_CFFI_OP_NOOP, 45) },
+  { "granularity_bytes", offsetof(mpiio_ext_lock_model_system, granularity_bytes),
+                         sizeof(((mpiio_ext_lock_model_system *)0)->granularity_bytes),
+                         _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "growth_bytes", offsetof(mpiio_ext_lock_model_system, growth_bytes),
+                    sizeof(((mpiio_ext_lock_model_system *)0)->growth_bytes),
+                    _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "rpc_bytes", offsetof(mpiio_ext_lock_model_system, rpc_bytes),
+                 sizeof(((mpiio_ext_lock_model_system *)0)->rpc_bytes),
+                 _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "round_trip_s", offsetof(mpiio_ext_lock_model_system, round_trip_s),
+                    sizeof(((mpiio_ext_lock_model_system *)0)->round_trip_s),
+                    _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "enqueue_s", offsetof(mpiio_ext_lock_model_system, enqueue_s),
+                 sizeof(((mpiio_ext_lock_model_system *)0)->enqueue_s),
+                 _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "lock_service_s", offsetof(mpiio_ext_lock_model_system, lock_service_s),
+                      sizeof(((mpiio_ext_lock_model_system *)0)->lock_service_s),
+                      _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "request_overhead_s", offsetof(mpiio_ext_lock_model_system, request_overhead_s),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->request_overhead_s),
+                          _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "server_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, server_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_lock_model_system *)0)->server_bandwidth_bytes_s),
+                                _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "client_bandwidth_bytes_s", offsetof(mpiio_ext_lock_model_system, client_bandwidth_bytes_s),
+                                sizeof(((mpiio_ext_lock_model_system *)0)->client_bandwidth_bytes_s),
+                                _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "commit_s", offsetof(mpiio_ext_lock_model_system, commit_s),
+                sizeof(((mpiio_ext_lock_model_system *)0)->commit_s),
+                _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "dirty_server_bytes", offsetof(mpiio_ext_lock_model_system, dirty_server_bytes),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_server_bytes),
+                          _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "dirty_client_bytes", offsetof(mpiio_ext_lock_model_system, dirty_client_bytes),
+                          sizeof(((mpiio_ext_lock_model_system *)0)->dirty_client_bytes),
+                          _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "time_s", offsetof(mpiio_ext_lock_model_totals, time_s),
+              sizeof(((mpiio_ext_lock_model_totals *)0)->time_s),
+              _CFFI_OP(_CFFI_OP_NOOP, 171) },
+  { "rounds", offsetof(mpiio_ext_lock_model_totals, rounds),
+              sizeof(((mpiio_ext_lock_model_totals *)0)->rounds),
+              _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "steps", offsetof(mpiio_ext_lock_model_totals, steps),
+             sizeof(((mpiio_ext_lock_model_totals *)0)->steps),
+             _CFFI_OP(_CFFI_OP_NOOP, 13) },
+  { "aggregators_used", offsetof(mpiio_ext_lock_model_totals, aggregators_used),
+                        sizeof(((mpiio_ext_lock_model_totals *)0)->aggregators_used),
+                        _CFFI_OP(_CFFI_OP_NOOP, 45) },
   { "count", offsetof(mpiio_ext_rawtrace_columns, count),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->count),
              _CFFI_OP(_CFFI_OP_NOOP, 13) },
   { "start", offsetof(mpiio_ext_rawtrace_columns, start),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 64) },
+             _CFFI_OP(_CFFI_OP_NOOP, 77) },
   { "end", offsetof(mpiio_ext_rawtrace_columns, end),
            sizeof(((mpiio_ext_rawtrace_columns *)0)->end),
-           _CFFI_OP(_CFFI_OP_NOOP, 64) },
+           _CFFI_OP(_CFFI_OP_NOOP, 77) },
   { "rank", offsetof(mpiio_ext_rawtrace_columns, rank),
             sizeof(((mpiio_ext_rawtrace_columns *)0)->rank),
-            _CFFI_OP(_CFFI_OP_NOOP, 63) },
+            _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "thread", offsetof(mpiio_ext_rawtrace_columns, thread),
               sizeof(((mpiio_ext_rawtrace_columns *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 63) },
+              _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "numbers", offsetof(mpiio_ext_rawtrace_columns, numbers),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->numbers),
-               _CFFI_OP(_CFFI_OP_NOOP, 63) },
+               _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "texts", offsetof(mpiio_ext_rawtrace_columns, texts),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->texts),
              _CFFI_OP(_CFFI_OP_NOOP, 13) },
   { "bytes", offsetof(mpiio_ext_rawtrace_columns, bytes),
              sizeof(((mpiio_ext_rawtrace_columns *)0)->bytes),
-             _CFFI_OP(_CFFI_OP_NOOP, 222) },
+             _CFFI_OP(_CFFI_OP_NOOP, 235) },
   { "offsets", offsetof(mpiio_ext_rawtrace_columns, offsets),
                sizeof(((mpiio_ext_rawtrace_columns *)0)->offsets),
-               _CFFI_OP(_CFFI_OP_NOOP, 226) },
+               _CFFI_OP(_CFFI_OP_NOOP, 239) },
   { "timestamp", offsetof(mpiio_ext_rawtrace_row, timestamp),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->timestamp),
                  _CFFI_OP(_CFFI_OP_NOOP, 13) },
@@ -4063,76 +4344,76 @@ static const struct _cffi_field_s _cffi_fields[] = {
               _CFFI_OP(_CFFI_OP_NOOP, 13) },
   { "operation", offsetof(mpiio_ext_rawtrace_row, operation),
                  sizeof(((mpiio_ext_rawtrace_row *)0)->operation),
-                 _CFFI_OP(_CFFI_OP_NOOP, 55) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 45) },
   { "file", offsetof(mpiio_ext_rawtrace_row, file),
             sizeof(((mpiio_ext_rawtrace_row *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 55) },
+            _CFFI_OP(_CFFI_OP_NOOP, 45) },
   { "depth", offsetof(mpiio_ext_rawtrace_row, depth),
              sizeof(((mpiio_ext_rawtrace_row *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 55) },
+             _CFFI_OP(_CFFI_OP_NOOP, 45) },
   { "layer", offsetof(mpiio_ext_rawtrace_row, layer),
              sizeof(((mpiio_ext_rawtrace_row *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 55) },
+             _CFFI_OP(_CFFI_OP_NOOP, 45) },
   { "count", offsetof(mpiio_ext_rows, count),
              sizeof(((mpiio_ext_rows *)0)->count),
              _CFFI_OP(_CFFI_OP_NOOP, 13) },
   { "step", offsetof(mpiio_ext_rows, step),
             sizeof(((mpiio_ext_rows *)0)->step),
-            _CFFI_OP(_CFFI_OP_NOOP, 237) },
+            _CFFI_OP(_CFFI_OP_NOOP, 254) },
   { "layer", offsetof(mpiio_ext_rows, layer),
              sizeof(((mpiio_ext_rows *)0)->layer),
-             _CFFI_OP(_CFFI_OP_NOOP, 237) },
+             _CFFI_OP(_CFFI_OP_NOOP, 254) },
   { "depth", offsetof(mpiio_ext_rows, depth),
              sizeof(((mpiio_ext_rows *)0)->depth),
-             _CFFI_OP(_CFFI_OP_NOOP, 224) },
+             _CFFI_OP(_CFFI_OP_NOOP, 237) },
   { "file", offsetof(mpiio_ext_rows, file),
             sizeof(((mpiio_ext_rows *)0)->file),
-            _CFFI_OP(_CFFI_OP_NOOP, 51) },
+            _CFFI_OP(_CFFI_OP_NOOP, 64) },
   { "thread", offsetof(mpiio_ext_rows, thread),
               sizeof(((mpiio_ext_rows *)0)->thread),
-              _CFFI_OP(_CFFI_OP_NOOP, 51) },
+              _CFFI_OP(_CFFI_OP_NOOP, 64) },
   { "line", offsetof(mpiio_ext_rows, line),
             sizeof(((mpiio_ext_rows *)0)->line),
-            _CFFI_OP(_CFFI_OP_NOOP, 63) },
+            _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "start", offsetof(mpiio_ext_rows, start),
              sizeof(((mpiio_ext_rows *)0)->start),
-             _CFFI_OP(_CFFI_OP_NOOP, 63) },
+             _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "duration", offsetof(mpiio_ext_rows, duration),
                 sizeof(((mpiio_ext_rows *)0)->duration),
-                _CFFI_OP(_CFFI_OP_NOOP, 63) },
+                _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "handle", offsetof(mpiio_ext_rows, handle),
               sizeof(((mpiio_ext_rows *)0)->handle),
-              _CFFI_OP(_CFFI_OP_NOOP, 63) },
+              _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "result", offsetof(mpiio_ext_rows, result),
               sizeof(((mpiio_ext_rows *)0)->result),
-              _CFFI_OP(_CFFI_OP_NOOP, 63) },
+              _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "offset", offsetof(mpiio_ext_rows, offset),
               sizeof(((mpiio_ext_rows *)0)->offset),
-              _CFFI_OP(_CFFI_OP_NOOP, 63) },
+              _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "moved", offsetof(mpiio_ext_rows, moved),
              sizeof(((mpiio_ext_rows *)0)->moved),
-             _CFFI_OP(_CFFI_OP_NOOP, 63) },
+             _CFFI_OP(_CFFI_OP_NOOP, 76) },
   { "extra", offsetof(mpiio_ext_rows, extra),
              sizeof(((mpiio_ext_rows *)0)->extra),
              _CFFI_OP(_CFFI_OP_NOOP, 41) },
   { "extra_at", offsetof(mpiio_ext_rows, extra_at),
                 sizeof(((mpiio_ext_rows *)0)->extra_at),
-                _CFFI_OP(_CFFI_OP_NOOP, 51) },
+                _CFFI_OP(_CFFI_OP_NOOP, 64) },
   { "is_system", offsetof(mpiio_ext_rows, is_system),
                  sizeof(((mpiio_ext_rows *)0)->is_system),
-                 _CFFI_OP(_CFFI_OP_NOOP, 237) },
+                 _CFFI_OP(_CFFI_OP_NOOP, 254) },
   { "final", offsetof(mpiio_ext_rows, final),
              sizeof(((mpiio_ext_rows *)0)->final),
              _CFFI_OP(_CFFI_OP_NOOP, 1) },
   { "named", offsetof(mpiio_ext_rows, named),
              sizeof(((mpiio_ext_rows *)0)->named),
-             _CFFI_OP(_CFFI_OP_NOOP, 88) },
+             _CFFI_OP(_CFFI_OP_NOOP, 101) },
   { "place", offsetof(mpiio_ext_rows, place),
              sizeof(((mpiio_ext_rows *)0)->place),
              _CFFI_OP(_CFFI_OP_NOOP, 14) },
   { "mask", offsetof(mpiio_ext_rows, mask),
             sizeof(((mpiio_ext_rows *)0)->mask),
-            _CFFI_OP(_CFFI_OP_NOOP, 57) },
+            _CFFI_OP(_CFFI_OP_NOOP, 70) },
   { "parent", offsetof(mpiio_ext_rows, parent),
               sizeof(((mpiio_ext_rows *)0)->parent),
               _CFFI_OP(_CFFI_OP_NOOP, 14) },
@@ -4142,33 +4423,42 @@ static const struct _cffi_field_s _cffi_fields[] = {
 };
 
 static const struct _cffi_struct_union_s _cffi_struct_unions[] = {
-  { "mpiio_ext_darshan", 228, _CFFI_F_OPAQUE,
+  { "mpiio_ext_darshan", 241, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_handle_resolver", 229, _CFFI_F_OPAQUE,
+  { "mpiio_ext_handle_resolver", 242, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_mckp", 230, _CFFI_F_OPAQUE,
+  { "mpiio_ext_lock_model_run", 243, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_run), offsetof(struct _cffi_align__mpiio_ext_lock_model_run, y), 0, 9 },
+  { "mpiio_ext_lock_model_system", 244, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_system), offsetof(struct _cffi_align__mpiio_ext_lock_model_system, y), 9, 15 },
+  { "mpiio_ext_lock_model_totals", 245, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_lock_model_totals), offsetof(struct _cffi_align__mpiio_ext_lock_model_totals, y), 24, 4 },
+  { "mpiio_ext_mckp", 246, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace", 231, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace", 247, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
-  { "mpiio_ext_rawtrace_columns", 232, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 0, 9 },
-  { "mpiio_ext_rawtrace_row", 234, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 9, 13 },
-  { "mpiio_ext_rows", 235, _CFFI_F_CHECK_FIELDS,
-    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 22, 22 },
-  { "mpiio_ext_trace", 236, _CFFI_F_OPAQUE,
+  { "mpiio_ext_rawtrace_columns", 248, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_columns), offsetof(struct _cffi_align__mpiio_ext_rawtrace_columns, y), 28, 9 },
+  { "mpiio_ext_rawtrace_row", 250, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rawtrace_row), offsetof(struct _cffi_align__mpiio_ext_rawtrace_row, y), 37, 13 },
+  { "mpiio_ext_rows", 251, _CFFI_F_CHECK_FIELDS,
+    sizeof(mpiio_ext_rows), offsetof(struct _cffi_align__mpiio_ext_rows, y), 50, 22 },
+  { "mpiio_ext_trace", 252, _CFFI_F_OPAQUE,
     (size_t)-1, -1, -1, 0 /* opaque */ },
 };
 
 static const struct _cffi_typename_s _cffi_typenames[] = {
-  { "mpiio_ext_darshan", 228 },
-  { "mpiio_ext_handle_resolver", 229 },
-  { "mpiio_ext_mckp", 230 },
-  { "mpiio_ext_rawtrace", 231 },
-  { "mpiio_ext_rawtrace_columns", 232 },
-  { "mpiio_ext_rawtrace_row", 234 },
-  { "mpiio_ext_rows", 235 },
-  { "mpiio_ext_trace", 236 },
+  { "mpiio_ext_darshan", 241 },
+  { "mpiio_ext_handle_resolver", 242 },
+  { "mpiio_ext_lock_model_run", 243 },
+  { "mpiio_ext_lock_model_system", 244 },
+  { "mpiio_ext_lock_model_totals", 245 },
+  { "mpiio_ext_mckp", 246 },
+  { "mpiio_ext_rawtrace", 247 },
+  { "mpiio_ext_rawtrace_columns", 248 },
+  { "mpiio_ext_rawtrace_row", 250 },
+  { "mpiio_ext_rows", 251 },
+  { "mpiio_ext_trace", 252 },
 };
 
 static const struct _cffi_type_context_s _cffi_type_context = {
@@ -4178,12 +4468,12 @@ static const struct _cffi_type_context_s _cffi_type_context = {
   _cffi_struct_unions,
   NULL,  /* no enums */
   _cffi_typenames,
-  57,  /* num_globals */
-  8,  /* num_struct_unions */
+  58,  /* num_globals */
+  11,  /* num_struct_unions */
   0,  /* num_enums */
-  8,  /* num_typenames */
+  11,  /* num_typenames */
   NULL,  /* no includes */
-  240,  /* num_types */
+  257,  /* num_types */
   0,  /* flags */
 };
 
