@@ -20,17 +20,8 @@ set(MPIOX_TYPEMAP_SOURCES
     csrc/core/typemap/mpiox_typemap_struct.c
     csrc/core/typemap/mpiox_typemap_tree.c)
 
-# file systems, hints and nodes, for whoever does the I/O
-set(MPIOX_CORE_SOURCES
-    ${MPIOX_TYPEMAP_SOURCES}
-    csrc/core/abi/mpiox_other_abi.c
-    csrc/core/common/mpiox_error.c
-    csrc/core/common/mpiox_event.c
-    csrc/core/common/mpiox_segment.c
-    csrc/core/common/mpiox_testing.c
-    csrc/core/common/mpiox_text.c
-    csrc/core/common/mpiox_wait.c
-    csrc/core/common/mpiox_worker.c
+# file domains, for whoever plans or predicts
+set(MPIOX_DOMAINS_SOURCES
     csrc/core/domains/mpiox_partition_aligned.c
     csrc/core/domains/mpiox_partition_even.c
     csrc/core/domains/mpiox_partition_group_cyclic.c
@@ -39,7 +30,20 @@ set(MPIOX_CORE_SOURCES
     csrc/core/domains/mpiox_partition_transpose.c
     csrc/core/domains/mpiox_plan.c
     csrc/core/domains/mpiox_plan_arrays.c
-    csrc/core/domains/mpiox_plan_windows.c
+    csrc/core/domains/mpiox_plan_windows.c)
+
+# file systems, hints and nodes, for whoever does the I/O
+set(MPIOX_CORE_SOURCES
+    ${MPIOX_TYPEMAP_SOURCES}
+    ${MPIOX_DOMAINS_SOURCES}
+    csrc/core/abi/mpiox_other_abi.c
+    csrc/core/common/mpiox_error.c
+    csrc/core/common/mpiox_event.c
+    csrc/core/common/mpiox_segment.c
+    csrc/core/common/mpiox_testing.c
+    csrc/core/common/mpiox_text.c
+    csrc/core/common/mpiox_wait.c
+    csrc/core/common/mpiox_worker.c
     csrc/core/hints/mpiox_hints_mca.c
     csrc/core/hints/mpiox_hints_names.c
     csrc/core/hints/mpiox_hints_openmpi.c
@@ -93,15 +97,16 @@ set(MPIOX_CORE_SOURCES
 
 # collective and independent access of a file
 set(MPIOX_MPIIO_SOURCES
+    csrc/mpiio/auto_select/mpiox_auto_cost.c
+    csrc/mpiio/auto_select/mpiox_auto_explain.c
+    csrc/mpiio/auto_select/mpiox_auto_rounds.c
+    csrc/mpiio/auto_select/mpiox_auto_rules.c
+    csrc/mpiio/auto_select/mpiox_auto_select.c
+    csrc/mpiio/auto_select/mpiox_auto_systems.c
     csrc/mpiio/buffers/mpiox_buffers_memory.c
     csrc/mpiio/buffers/mpiox_slots.c
     csrc/mpiio/buffers/mpiox_window_io.c
     csrc/mpiio/buffers/mpiox_windows.c
-    csrc/mpiio/auto_select/mpiox_auto_select.c
-    csrc/mpiio/auto_select/mpiox_auto_cost.c
-    csrc/mpiio/auto_select/mpiox_auto_explain.c
-    csrc/mpiio/auto_select/mpiox_auto_rules.c
-    csrc/mpiio/auto_select/mpiox_auto_trial.c
     csrc/mpiio/collective/mpiox_aggregators.c
     csrc/mpiio/collective/mpiox_choose.c
     csrc/mpiio/collective/mpiox_collective_call.c
@@ -119,14 +124,6 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/file/mpiox_independent_methods.c
     csrc/mpiio/file/mpiox_overlap.c
     csrc/mpiio/file/mpiox_shared_pointer.c
-    csrc/mpiio/lock_model/mpiox_lock_model.c
-    csrc/mpiio/lock_model/mpiox_lock_model_cache.c
-    csrc/mpiio/lock_model/mpiox_lock_model_data.c
-    csrc/mpiio/lock_model/mpiox_lock_model_server.c
-    csrc/mpiio/lock_model/mpiox_lock_model_static.c
-    csrc/mpiio/lock_model/mpiox_lock_model_systems.c
-    csrc/mpiio/lock_model/mpiox_lock_model_token.c
-    csrc/mpiio/lock_model/mpiox_lockset.c
     csrc/mpiio/transport/mpiox_message_entries.c
     csrc/mpiio/transport/mpiox_message_inbox.c
     csrc/mpiio/transport/mpiox_message_sends.c
@@ -238,7 +235,6 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/api/mpiio_ext_hints.c
     csrc/entry/api/mpiio_ext_layout.c
     csrc/entry/api/mpiio_ext_library.c
-    csrc/entry/api/mpiio_ext_lock_model.c
     csrc/entry/api/mpiio_ext_partition.c
     csrc/entry/api/mpiio_ext_schedule.c
     csrc/entry/api/mpiio_ext_stats.c
@@ -278,6 +274,7 @@ set(MPIOX_KNAPSACK_SOURCES
 
 # what Python reads and computes with: no MPI
 set(MPIOX_TOOLS_SOURCES
+    ${MPIOX_DOMAINS_SOURCES}
     ${MPIOX_KNAPSACK_SOURCES}
     csrc/tools/analytics/mpiox_darshan_files.c
     csrc/tools/analytics/mpiox_darshan_isolated.c
@@ -289,11 +286,19 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/analytics/mpiox_critical_path.c
     csrc/tools/binding/mpiio_ext_arbitration.c
     csrc/tools/binding/mpiio_ext_darshan.c
+    csrc/tools/binding/mpiio_ext_lock_model.c
     csrc/tools/binding/mpiio_ext_pioneer.c
     csrc/tools/binding/mpiio_ext_rawtrace.c
     csrc/tools/binding/mpiio_ext_critical_path.c
     csrc/tools/binding/mpiio_ext_tools.c
     csrc/tools/binding/mpiio_ext_trace.c
+    csrc/tools/lock_model/mpiox_lock_model.c
+    csrc/tools/lock_model/mpiox_lock_model_cache.c
+    csrc/tools/lock_model/mpiox_lock_model_data.c
+    csrc/tools/lock_model/mpiox_lock_model_server.c
+    csrc/tools/lock_model/mpiox_lock_model_static.c
+    csrc/tools/lock_model/mpiox_lock_model_token.c
+    csrc/tools/lock_model/mpiox_lockset.c
     csrc/tools/pioneer/mpiox_diff.c
     csrc/tools/pioneer/mpiox_rawtrace.c
     csrc/tools/pioneer/mpiox_rawtrace_call.c

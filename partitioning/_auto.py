@@ -62,7 +62,7 @@ class Rule:
 
     Parameters
     ----------
-    topic : {"aggregators", "window", "method", "again", "estimate", "trial", "requests"}
+    topic : {"aggregators", "window", "method", "again", "estimate", "requests"}
         What it decides.
     when : str
         When it holds: S servers, A aggregators.
@@ -174,7 +174,7 @@ def choose(
     Raises
     ------
     ArgumentError, MpiioExtError
-        An argument is unknown or out of range; there is not enough memory for the lock model.
+        An argument is unknown or out of range; there is not enough memory for the estimate.
     """
     _check_words(lock, operation, method, stripe_size_io, held)
     for name, number in (("nodes", nodes), ("aggregators", aggregators)):

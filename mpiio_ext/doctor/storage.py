@@ -145,7 +145,7 @@ def _taken(auto: dict[str, Any]) -> str:
     """Return what auto takes and why, for whom."""
     ranks, nodes, many = int(auto["ranks"]), int(auto["nodes"]), int(auto["aggregators"])
     job = f"{ranks} rank{'s' if ranks > 1 else ''} on {nodes} node{'s' if nodes > 1 else ''}"
-    why = [*str(auto["reason"]).split("; "), ""][1]  # before: the numbers; behind: times of the lock model
+    why = [*str(auto["reason"]).split("; "), ""][1]  # before: the numbers; behind: estimated times
     return (
         f"auto takes {auto['method']} for {job}: {many} aggregator{'s' if many > 1 else ''}, "
         f"windows of {size_text(int(auto['window_bytes']), exact=True)}{f' ({why})' if why else ''}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext._binding import ffi, lib
+from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.partitioning._plan import (
     MAX_OFFSET_BYTES,
@@ -17,7 +17,6 @@ from mpiio_ext.partitioning._plan import (
     Plan,
     _check,
     _numbers,
-    _pointer,
     methods,
 )
 from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
@@ -111,12 +110,13 @@ def _run(
     sizes = np.zeros(_SIZES, np.int64)
     totals = ffi.new("mpiio_ext_lock_model_totals *")
     watch = np.zeros(2, np.int64)
-    system, seen = _system(file_system), ffi.cast("int64_t *", watch.ctypes.data)
+    system = _system(file_system)
+    seen, rows, histogram = (ffi.cast("int64_t *", each.ctypes.data) for each in (watch, counts, sizes))
     how = ffi.new("mpiio_ext_lock_model_run *", {**run, "stop": seen, "done_bytes": seen + 1})
     rc = _stoppable(
         lambda: int(
             lib.mpiio_ext_lock_model_simulate(
-                method.encode(), *_numbers(geometry), system, how, _pointer(counts), _pointer(sizes), totals
+                method.encode(), *_numbers(geometry), system, how, rows, histogram, totals
             )
         ),
         watch,

@@ -1,6 +1,6 @@
 """A slow, obvious lock model to compare the one in C with: a cell for every lock unit, lists for all else.
 
-Nothing is shared with csrc/mpiio/lock_model but the windows of the planners, which have a reference of their own. A
+Nothing is shared with csrc/tools/lock_model but the windows of the planners, which have a reference of their own. A
 request
 is walked through stripe by stripe, a lock grows unit by unit, and whoever stands in the way is looked for in full.
 """

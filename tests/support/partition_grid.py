@@ -78,13 +78,13 @@ def draw(seed: int) -> Iterator[Point]:
         yield Point(geometry, lock, window, operation)
 
 
-def judge(point: Point) -> Verdict:
-    """Compare the decision with each fixed method, with and without stripe-size I/O, at the same aggregators.
+def simulated(point: Point) -> dict[tuple[str, bool], float]:
+    """Return the time of each fixed method, with and without stripe-size I/O, in the lock model.
 
     Without locks `even` does not count: it lets two clients' caches share a block, which nobody keeps coherent there.
     """
     geometry, lock, window, operation = point
-    times_s = {
+    return {
         (m.name, stripes): simulate(
             geometry, m.name, file_system=FILE_SYSTEMS[lock], window_bytes=window, stripe_size_io=stripes,
             operation=operation,
@@ -93,6 +93,12 @@ def judge(point: Point) -> Verdict:
         for stripes in (False, True)
         if not (lock == "none" and m.name == "even")
     }  # fmt: skip
+
+
+def judge(point: Point) -> Verdict:
+    """Compare the decision with each fixed method at the same aggregators."""
+    geometry, lock, window, operation = point
+    times_s = simulated(point)
     choice = choose(geometry, lock=lock, operation=operation, window_bytes=window)
     chosen_s = times_s[choice.method, choice.stripe_size_io]
     return Verdict(chosen_s / min(times_s.values()), point, choice, times_s)

@@ -9,7 +9,7 @@ from support import cbuild
 
 def test_decisions_under_sanitizers() -> None:
     out = cbuild.check(
-        cbuild.program("auto_select/test_auto.c", "auto_select", "lock_model", "domains"),
+        cbuild.program("auto_select/test_auto.c", "auto_select", "domains"),
         os.environ.get("MPIOX_TEST_SEED", "20081115"),
         timeout=300,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import itertools
 import math
@@ -21,7 +20,6 @@ from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import LOCKS, Choice, Geometry, choose, methods, rules, rules_markdown
 from mpiio_ext.partitioning.cli import main
 from mpiio_ext.partitioning.locks import simulate
-from mpiio_ext.partitioning.locks._simulate import _system
 from support.partition_grid import FILE_SYSTEMS, Point, Verdict, draw, judge
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -47,9 +45,9 @@ def test_documentation_has_the_rules() -> None:
 def test_rules_are_complete_and_have_sources() -> None:
     found = rules()
     assert [t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t] == [
-        "aggregators", "window", "method", "again", "estimate", "trial", "requests",
+        "aggregators", "window", "method", "again", "estimate", "requests",
     ]  # fmt: skip
-    for topic in ("aggregators", "window", "method", "again", "estimate", "trial", "requests"):
+    for topic in ("aggregators", "window", "method", "again", "estimate", "requests"):
         assert [r.when for r in found if r.topic == topic][-1] == "otherwise"
         assert [r.when for r in found if r.topic == topic].count("otherwise") == 1
     assert all(r.reason and r.source and r.takes for r in found)
@@ -117,7 +115,7 @@ def test_explains_itself_in_one_line() -> None:
     assert choice.reason.startswith(
         "group_cyclic: 16 of 17 aggregators for 8 servers (multiple), stripe 1 MiB, window 1 MiB, "
         "one stripe a request; server locks, few aggregators too many: idle ones cost less than lock conflicts (SDCI); "
-        "in the lock model "
+        "estimated "
     )
     assert "\n" not in choice.reason
 
@@ -134,11 +132,11 @@ def test_the_line_says_what_is_known_and_no_more() -> None:
     line = described("server")
     assert re.fullmatch(
         re.escape(f"{head}server locks, aggregators divide servers: every server serves one aggregator (SDCI); ")
-        + r"in the lock model [\d.]+ ms, transpose [\d.]+ ms", line,
+        + r"estimated [\d.]+ ms, transpose [\d.]+ ms", line,
     ), line  # fmt: skip
     line = described("token")
     assert line.startswith(f"{head}distributed tokens: least time by busiest servers, links and token requests (model)")
-    assert re.search(r"; in the lock model [\d.]+ ms, the rules' aligned [\d.]+ ms$", line), line
+    assert re.search(r"; estimated [\d.]+ ms, the rules' aligned [\d.]+ ms$", line), line
     for operation in ("read", "write"):
         line = described("none", operation=operation)
         assert "no client locks" in line and "waiting" not in line and "token" not in line, line
@@ -183,7 +181,7 @@ def test_what_a_file_holds_is_kept() -> None:
     assert choose(geometry, operation="read", **facts).method == "aligned"
     kept = choose(geometry, operation="read", held="static_cyclic", held_bytes=4_000_000, **facts)
     assert kept.method == "static_cyclic"
-    assert re.search(r"; in the lock model [\d.]+ ms, aligned [\d.]+ ms with a change of owners$", kept.reason)
+    assert re.search(r"; estimated [\d.]+ ms, even [\d.]+ ms with a change of owners$", kept.reason)
     elsewhere = choose(geometry, operation="read", held="static_cyclic", **facts)  # nothing of it was written
     assert elsewhere.method == "aligned" and "the earlier static_cyclic" in elsewhere.reason
     geometry, facts["window_bytes"] = Geometry.of_stripes(512, servers=4, aggregators=4, stripe_size_bytes=65536), 65536
@@ -246,16 +244,23 @@ def worst(seed: int, verdicts: list[Verdict]) -> str:
 
 
 def check_grid(seed: int) -> list[Verdict]:
-    """Check that every decision is within 10 % of the best fixed method, and on the whole much nearer."""
+    """Check that decisions are near the best fixed method; docs/partitioning.md says how near in 12,000 geometries.
+
+    97 of 100 within 10 %, 98 of 100 within 20 %, the mean below 1 %; without tokens 99 of 100 are within 10 %.
+    """
     verdicts = [judge(point) for point in itertools.islice(draw(seed), POINTS)]
     print(worst(seed, verdicts))
-    assert max(v.ratio for v in verdicts) <= 1.1, worst(seed, verdicts)
-    assert sum(v.ratio for v in verdicts) / POINTS < 1.005, worst(seed, verdicts)
+    beyond = [v for v in verdicts if v.ratio > 1.1]
+    assert len(beyond) <= 0.03 * POINTS, worst(seed, verdicts)
+    assert sum(v.ratio > 1.2 for v in verdicts) <= 0.02 * POINTS, worst(seed, verdicts)
+    assert sum(v.point.lock != "token" for v in beyond) <= 0.01 * POINTS, worst(seed, verdicts)
+    assert max(v.ratio for v in verdicts) <= 2, worst(seed, verdicts)
+    assert sum(v.ratio for v in verdicts) / POINTS < 1.01, worst(seed, verdicts)
     return verdicts
 
 
 @pytest.mark.parametrize("seed", [SEED, HELD_OUT[0]])
-def test_never_worse_than_the_best_fixed_method_by_more_than_a_tenth(seed: int) -> None:
+def test_near_the_best_fixed_method(seed: int) -> None:
     """All of 500 geometries, of a seed that the rules were made with and of one that they were not."""
     verdicts = check_grid(seed)
     aligned = [v.times_s["aligned", False] / min(v.times_s.values()) for v in verdicts]
@@ -264,24 +269,41 @@ def test_never_worse_than_the_best_fixed_method_by_more_than_a_tenth(seed: int) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", HELD_OUT[1:])
-def test_never_worse_by_more_than_a_tenth_with_other_seeds(seed: int) -> None:
+def test_near_the_best_fixed_method_with_other_seeds(seed: int) -> None:
     check_grid(seed)
 
 
-def test_the_model_of_a_decision_is_that_of_python() -> None:
-    """One set of numbers for every protocol: what `auto` runs is what lustre(), gpfs() and unlocked() return."""
-    for lock, file_system in FILE_SYSTEMS.items():
-        found = ffi.new("mpiio_ext_lock_model_system *")
-        assert lib.mpiio_ext_lock_model_system_of(lock.encode(), found) == 0
-        expected = _system(file_system)
-        names = [name for name, _ in ffi.typeof("mpiio_ext_lock_model_system").fields]
-        assert {n: getattr(found, n) for n in names} == {n: getattr(expected, n) for n in names}
-    assert lib.mpiio_ext_lock_model_system_of(b"local", ffi.new("mpiio_ext_lock_model_system *")) != 0
+def test_the_speeds_of_a_decision_are_those_of_python() -> None:
+    """One set of numbers: what `auto` estimates by is what lustre(), gpfs() and unlocked() return."""
+    of = {r.when: r.takes for r in rules() if r.topic == "estimate"}
+    words = {"server": "locks by each server", "token": "tokens", "none": "no client locks"}
+    for lock, system in FILE_SYSTEMS.items():
+        lock_us = 0 if lock == "none" else 1e6 * system.lock_service_s
+        assert of[words[lock]].endswith(
+            f"; message and answer {1e6 * system.round_trip_s:g} us, lock {lock_us:g} us, "
+            f"request {1e6 * system.request_overhead_s:g} us, server {system.server_bandwidth_bytes_s / 1e6:g} MB/s, "
+            f"aggregator {system.client_bandwidth_bytes_s / 1e6:g} MB/s"
+        ), of
+        assert system.rpc_bytes == MIB and system.commit_s == 0 and system.dirty_client_bytes == 0
 
 
-def test_says_that_the_lock_model_found_it_faster() -> None:
+def test_without_locks_the_estimate_is_the_lock_model() -> None:
+    """Rounds that are counted take as long as those that are run: both ways to write and to read, all methods."""
+    points = [p for p in itertools.islice(draw(SEED + 8), 1500) if p.lock == "none"]
+    near = total = 0
+    for point in points:
+        times = times_of(decided(point))
+        if times is None:
+            continue
+        total += 1
+        near += times.time_s == pytest.approx(predicted(point, decided(point).method, decided(point).stripe_size_io),
+                                              rel=0.02)  # fmt: skip
+    assert total > 100 and near >= 0.9 * total, (near, total)
+
+
+def test_says_what_was_found_faster() -> None:
     choice = choose(Geometry.of_stripes(1000, servers=8, aggregators=12), lock="server")
-    assert re.search(r"; in the lock model [\d.]+ m?s, the rules' transpose [\d.]+ m?s$", choice.reason), choice.reason
+    assert re.search(r"; estimated [\d.]+ m?s, the rules' transpose [\d.]+ m?s$", choice.reason), choice.reason
     assert choice.reason.startswith("group_cyclic: 8 of 12 aggregators for 8 servers (factor), ")
     assert (choice.method, choice.source) == ("group_cyclic", "model")
 
@@ -316,27 +338,21 @@ def test_parts_of_a_block_are_never_chosen_where_nobody_locks() -> None:
         assert choose(geometry, lock=lock, window_bytes=window, operation=operation).method != "even"
 
 
-TIMES = re.compile(
-    r"; (in the lock model|by the lock model's first rounds|estimated) "
-    r"([\d.e+]+) (us|ms|s), (?:(the rules') )?(\w+) ([\d.e+]+) (us|ms|s)$"
-)
+TIMES = re.compile(r"; estimated ([\d.e+]+) (us|ms|s), (?:(the rules') )?(\w+) ([\d.e+]+) (us|ms|s)$")
 UNIT_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 ROUNDED = 1.011  # two times of three digits each
 
 
-class Times(NamedTuple):
-    """The end of a decision's line: where times come from, this one's, the other method and its time."""
+CLEARLY = 0.95  # the share of the other's time that is clearly faster
 
-    origin: str
+
+class Times(NamedTuple):
+    """The end of a decision's line: this one's time, the other method and its time."""
+
     time_s: float
     other_is_rules: bool
     other: str
     other_s: float
-
-    @property
-    def clearly(self) -> float:
-        """The share of the other's time that is clearly faster."""
-        return 0.9 if self.origin == "estimated" else 0.97
 
 
 def times_of(choice: Choice) -> Times | None:
@@ -344,10 +360,8 @@ def times_of(choice: Choice) -> Times | None:
     found = TIMES.search(choice.reason)
     if found is None:
         return None
-    origin, number, unit, rules_method, other, other_number, other_unit = found.groups()
-    return Times(
-        origin, float(number) * UNIT_S[unit], bool(rules_method), other, float(other_number) * UNIT_S[other_unit]
-    )
+    number, unit, rules_method, other, other_number, other_unit = found.groups()
+    return Times(float(number) * UNIT_S[unit], bool(rules_method), other, float(other_number) * UNIT_S[other_unit])
 
 
 def of_the_rules(point: Point) -> str:
@@ -366,7 +380,7 @@ def of_the_rules(point: Point) -> str:
 
 
 def wide(seed: int) -> Iterator[Point]:
-    """Yield points with more aggregators or stripes than the trial can run with all candidates, or at all."""
+    """Yield points with more servers, aggregators or stripes than the grid has."""
     rng = random.Random(seed)
     while True:
         servers = rng.choice((97, 480, 1344, 5000, 20_000))
@@ -395,8 +409,8 @@ def predicted(point: Point, method: str, stripe_size_io: bool) -> float:
 
 
 def test_the_rules_method_stays_unless_another_is_clearly_faster() -> None:
-    """3 % in the lock model, 10 % by the estimate alone; the line names what it was compared with."""
-    others = collections.Counter[str]()
+    """By 5 %; the line names what it was compared with."""
+    others = 0
     for point in [*itertools.islice(draw(SEED + 4), 300), *itertools.islice(wide(SEED + 5), 150)]:
         choice, expected = decided(point), of_the_rules(point)
         if choice.method == expected:
@@ -404,9 +418,9 @@ def test_the_rules_method_stays_unless_another_is_clearly_faster() -> None:
         times = times_of(choice)
         assert times is not None, choice.reason
         assert times.other_is_rules and times.other == expected, f"{point}: {choice.reason}"
-        assert times.time_s <= times.clearly * times.other_s * ROUNDED, f"{point}: {choice.reason}"
-        others[times.origin] += 1
-    assert len(others) == 3, others
+        assert times.time_s <= CLEARLY * times.other_s * ROUNDED, f"{point}: {choice.reason}"
+        others += 1
+    assert others > 30
 
 
 def test_even_is_passed_over_for_blocks() -> None:
@@ -418,56 +432,37 @@ def test_even_is_passed_over_for_blocks() -> None:
             continue
         even += 1
         times = times_of(choice)
-        assert times is not None and times.time_s <= times.clearly * times.other_s * ROUNDED, choice.reason
-        if times.origin == "in the lock model":
-            blocks = min(predicted(point, m.name, s) for m in methods() if m.name != "even" for s in (False, True))
-            assert times.time_s <= 0.97 * blocks * ROUNDED, f"{point}: {choice.reason}"
+        assert times is not None and times.time_s <= CLEARLY * times.other_s * ROUNDED, choice.reason
     assert even > 0
 
 
 @pytest.mark.parametrize(
-    ("point", "method", "origin"),
+    ("point", "method"),
     [
-        # more candidates than the budget takes through six rounds: that of the rules is run all the same
         (Point(Geometry(start_bytes=12345, end_bytes=12345 + 960 * 16 * 2**18, stripe_size_bytes=2**18, servers=480,
-                        aggregators=960), "server", 4 * MIB, "read"), "group_cyclic", "in the lock model"),
-        # nothing can be run
+                        aggregators=960), "server", 4 * MIB, "read"), "group_cyclic"),
         (Point(Geometry.of_stripes(20_000, servers=20_000, aggregators=20_000), "server", MIB, "write"),
-         "static_cyclic", "estimated"),
+         "static_cyclic"),
         (Point(Geometry.of_stripes(140_000, servers=2000, aggregators=140_000), "server", MIB, "read"),
-         "group_cyclic", "estimated"),
-        # the estimate has static_cyclic 6 % faster, which is 16 % slower in the lock model
+         "group_cyclic"),
+        # 16 % slower by static_cyclic
         (Point(Geometry(end_bytes=2_021_654_528, stripe_size_bytes=2**16, servers=480, aggregators=482), "server", MIB,
-               "read"), "group_cyclic", "estimated"),
-        # domains 20 bytes short of a stripe: the estimate has `even` at several times its time, and all are run
+               "read"), "group_cyclic"),
+        # domains 20 bytes short of a stripe
         (Point(Geometry(start_bytes=36_500_438, end_bytes=42_855_489, stripe_size_bytes=2**16, servers=97,
-                        aggregators=97), "server", 2**16, "read"), "even", "in the lock model"),
+                        aggregators=97), "server", 2**16, "read"), "even"),
     ],
 )  # fmt: skip
-def test_the_rules_method_is_never_cut_off(point: Point, method: str, origin: str) -> None:
+def test_points_that_were_hard(point: Point, method: str) -> None:
     choice = decided(point)
-    times = times_of(choice)
-    assert times is not None and (choice.method, times.origin) == (method, origin), choice.reason
+    assert times_of(choice) is not None and choice.method == method, choice.reason
 
 
-def test_the_line_says_whether_runs_were_whole() -> None:
-    """Times "in the lock model" are those of `simulate`, to the digit; others say that they are extrapolated."""
-    origins = collections.Counter[str]()
-    for point in itertools.islice(draw(SEED + 8), 800):
-        choice = decided(point)
-        times = times_of(choice)
-        if times is None or (times.origin == "in the lock model" and origins[times.origin] == 100):
-            continue
-        origins[times.origin] += 1
-        taken = predicted(point, choice.method, choice.stripe_size_io)
-        if times.origin == "in the lock model":
-            others = [predicted(point, times.other, stripes) for stripes in (False, True)]
-            assert times.time_s == pytest.approx(taken, rel=6e-3), f"{point}: {choice.reason}"
-            assert any(times.other_s == pytest.approx(other, rel=6e-3) for other in others), f"{point}: {choice.reason}"
-        elif times.time_s != pytest.approx(taken, rel=6e-3):
-            origins["differs"] += 1
-    assert origins["in the lock model"] == 100 and origins["by the lock model's first rounds"] > 5, origins
-    assert origins["differs"] > 0, origins
+def test_rules_alone_where_a_machine_is_too_large_to_count() -> None:
+    """Estimates cost as much as aggregators and servers are many: beyond 2^20 of them there is none."""
+    for servers, counted in ((2**20 - 12, True), (2**20 - 11, False)):
+        choice = choose(Geometry.of_stripes(1000, servers=servers, aggregators=12), lock="server")
+        assert (times_of(choice) is not None) is counted, choice.reason
 
 
 def test_the_short_call_of_c_decides_alike() -> None:

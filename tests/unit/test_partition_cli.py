@@ -61,7 +61,7 @@ def test_all_methods_side_by_side() -> None:
 def test_auto_says_why() -> None:
     first = run("--servers", "3", "--aggregators", "5", "--stripes", "12", "--method", "auto").output.splitlines()[0]
     assert first.startswith("auto takes group_cyclic: 3 of 5 aggregators for 3 servers (factor), stripe 1 MiB, window ")
-    assert "; server locks: least time by busiest servers, links and lock requests (model); in the lock model " in first
+    assert "; server locks: least time by busiest servers, links and lock requests (model); estimated " in first
     first = run("--servers", "3", "--aggregators", "6", "--stripes", "36", "--method", "auto").output.splitlines()[0]
     assert first.startswith("auto takes group_cyclic: 6 of 6 aggregators for 3 servers (multiple), ")
     assert "; server locks, servers divide aggregators: " in first

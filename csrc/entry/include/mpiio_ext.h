@@ -126,48 +126,6 @@ const char *mpiio_ext_layout_component_text(const mpiio_ext_layout *layout, int 
 /* Name of the target that has stripe `stripe` of part `index`, e.g. an OST's number; NULL: not told. */
 const char *mpiio_ext_layout_target(const mpiio_ext_layout *layout, int index, int stripe);
 
-/* ---- lock model ---- */
-
-/* A file system and how it locks: docs/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens (GPFS). */
-typedef struct mpiio_ext_lock_model_system {
-    int32_t protocol, growth_holders, forward_holders;
-    int64_t granularity_bytes; /* of a lock unit; 0: the stripe size */
-    int64_t growth_bytes, rpc_bytes;
-    double round_trip_s, enqueue_s, lock_service_s, request_overhead_s;
-    double server_bandwidth_bytes_s, client_bandwidth_bytes_s;
-    double commit_s;                                /* of a server: from a write's transfer to its answer */
-    int64_t dirty_server_bytes, dirty_client_bytes; /* limits of a client's cache; 0: none, both 0: no cache */
-} mpiio_ext_lock_model_system;
-
-/* How the collectives are carried out. Switches are 0 or 1; shuffle: aggregators in a random order by seed. */
-typedef struct mpiio_ext_lock_model_run {
-    int64_t window_bytes;
-    int32_t stripe_size_io, reads, synchronise, collectives, shuffle;
-    uint64_t seed;
-    const int64_t *stop; /* NULL; or another thread sets it to end the run early */
-    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
-} mpiio_ext_lock_model_run;
-
-typedef struct mpiio_ext_lock_model_totals {
-    double time_s;
-    int64_t rounds, steps;
-    int32_t aggregators_used;
-} mpiio_ext_lock_model_totals;
-
-/* The file system that "auto" reckons with for a lock protocol ("server", "token", "none"). 0, or MPIOX_E_ARG (-2): it
- * has none for another one. */
-int mpiio_ext_lock_model_system_of(const char *protocol, mpiio_ext_lock_model_system *system);
-
-/* Run the model. counts: one row for each server of twelve numbers: lock requests, grants, matches, conflicts,
- * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators, bytes of the smallest
- * and of the largest data request (0: none). sizes: 64 numbers, file-system requests of [2^i, 2^(i+1)) bytes.
- * MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1); MPIOX_E_STOPPED (-8): run->stop was set, the numbers
- * are of no use. Not collective; may take seconds to years: about 0.2 us for each stripe of each collective. */
-int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
-                                  int32_t aggregators, const mpiio_ext_lock_model_system *system,
-                                  const mpiio_ext_lock_model_run *run, int64_t *counts, int64_t *sizes,
-                                  mpiio_ext_lock_model_totals *totals);
-
 /* ---- hints ---- */
 
 /* Number of hints; then, of hint `index`, its name, type ("boolean", "integer", "bytes", "choice", "text"), allowed

@@ -63,10 +63,7 @@ static void put_times(mpiox_text *out, const mpiox_auto_decision *d)
 {
     if (d->time <= 0 || d->other == NULL)
         return;
-    mpiox_text_put(out, "; %s ",
-                   !d->tried  ? "estimated"
-                   : d->whole ? "in the lock model"
-                              : "by the lock model's first rounds");
+    mpiox_text_put(out, "; estimated ");
     put_time(out, d->time);
     const char *whose = d->other != d->instead_of ? "" : d->instead_of_held ? "the earlier " : "the rules' ";
     mpiox_text_put(out, ", %s%s ", whose, d->other->name);

@@ -25,12 +25,7 @@
 #define REQUESTS(when, what, why, from) {RULE(REQUESTS, when, MPIOX_TAKE_##what, why, from)}
 #define AGAIN(when, what, why, from) {RULE(AGAIN, when, MPIOX_TAKE_##what, why, from)}
 #define METHOD(when, what, why, from) {RULE(METHOD, when, MPIOX_TAKES, why, from), .method = &mpiox_partition_##what}
-#define ESTIMATE(when, what, why, from, locks)                                                                         \
-    {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = MPIOX_LOCK_MODEL_##locks}
-#define TRIAL(when, what, why, from, ...)                                                                              \
-    {                                                                                                                  \
-        RULE(TRIAL, when, MPIOX_TAKE_##what, why, from), .budget = {__VA_ARGS__}                                       \
-    }
+#define ESTIMATE(when, what, why, from, locks) {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = locks}
 
 static const mpiox_auto_rule rules[] = {
     AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
@@ -69,21 +64,16 @@ static const mpiox_auto_rule rules[] = {
           "SC08"),
     AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
 
-    ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NONE),
-    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", NONE),
+    ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NULL),
+    ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", &mpiox_auto_unlocked),
     ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",
-             SERVER),
+             &mpiox_auto_lustre),
     ESTIMATE(BIT(TOKEN), FASTEST, "distributed tokens: least time by busiest servers, links and token requests",
-             "model", TOKEN),
+             "model", &mpiox_auto_gpfs),
     ESTIMATE(BIT(UNLOCKED), FASTEST,
-             "no client locks: least time by busiest servers and links, but no parts of a block", "model", NONE),
-    ESTIMATE(0, RULE, "nothing is known of servers", "measured", NONE),
-
-    TRIAL(BIT(HASHED), ESTIMATED, "nobody can say which server has which stripe", "CephFS", .within = 1),
-    TRIAL(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), TRIED,
-          "the estimate errs where ends cut stripes, rounds are few and tokens move", "model", .within = 3,
-          .requests = 2048, .each_aggregator = 10, .share = 0.025, .rate = 10e6, .requests_max = 500000, .times = 4),
-    TRIAL(0, ESTIMATED, "nothing is known of servers", "measured", .within = 1),
+             "no client locks: least time by busiest servers and links, but no parts of a block", "model",
+             &mpiox_auto_unlocked),
+    ESTIMATE(0, RULE, "nothing is known of servers", "measured", NULL),
 
     REQUESTS(BIT(HASHED), WHOLE, "nobody can say which server has which stripe", "CephFS"),
     REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
@@ -93,8 +83,8 @@ static const mpiox_auto_rule rules[] = {
 
 #define RULES ((int)(sizeof rules / sizeof rules[0]))
 
-static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window", "method",  "again",
-                                                      "estimate",    "trial",  "requests"};
+static const char *const topic_names[MPIOX_TOPICS] = {"aggregators", "window",   "method",
+                                                      "again",       "estimate", "requests"};
 static const char *const take_names[MPIOX_TAKES] = {
     "two a node",
     "S, doubled as often as the nodes carry it",
@@ -103,15 +93,13 @@ static const char *const take_names[MPIOX_TAKES] = {
     "1 MiB",
     "a stripe, 16 MiB at most",
     "whole windows",
-    "writes: stripe-size I/O, if 3 % faster; 10 % where nothing is tried",
+    "writes: stripe-size I/O, if 5 % faster",
     "the rule's method",
     ("the method of the collective before in place of the rule's; charged to others: message and answer and a lock "
      "for each aggregator that one server or the token manager calls back, and writing what of the region that method "
      "wrote"),
     "the rule's method, at no charge",
-    "the method of the lowest estimated time, if 10 % below that of the rule's",
-    "the method that is fastest in the lock model, if 3 % below the rule's",
-    "what is estimated",
+    "the method of the lowest estimated time, if 5 % below that of the rule's",
 };
 
 #define CASE_QUESTION(name, question, text) MPIOX_QUESTION_##question,
@@ -167,22 +155,12 @@ static void describe_when(uint32_t when, char *text, size_t text_bytes)
 /* The numbers of a rule that has some. */
 static void describe_numbers(const mpiox_auto_rule *rule, char *text, size_t text_bytes)
 {
-    if (rule->take == MPIOX_TAKE_FASTEST) {
-        const mpiox_lock_model_system *system = mpiox_lock_model_system_of(rule->system);
+    const mpiox_auto_system *system = rule->system;
+    if (rule->take == MPIOX_TAKE_FASTEST)
         snprintf(text, text_bytes,
                  "; message and answer %g us, lock %g us, request %g us, server %g MB/s, aggregator %g MB/s",
-                 1e6 * system->round_trip, rule->system == MPIOX_LOCK_MODEL_NONE ? 0 : 1e6 * system->lock_service,
-                 1e6 * system->request_overhead, system->server_bandwidth / 1e6, system->client_bandwidth / 1e6);
-    } else if (rule->take == MPIOX_TAKE_TRIED) {
-        const mpiox_auto_budget *budget = &rule->budget;
-        snprintf(
-            text, text_bytes,
-            "; of all methods where the region is small, else of those estimated at up to %g times the lowest; it runs "
-            "%lld requests, or %lld for each aggregator, or as many as take %g %% of the lowest estimate at %g million "
-            "a second, %lld at most; %lld times as many for six rounds of each or the whole region",
-            budget->within, (long long)budget->requests, (long long)budget->each_aggregator, 100 * budget->share,
-            budget->rate / 1e6, (long long)budget->requests_max, (long long)budget->times);
-    }
+                 1e6 * system->round_trip, 1e6 * system->lock, 1e6 * system->request, system->server / 1e6,
+                 system->aggregator / 1e6);
 }
 
 int mpiox_auto_rule_describe(int index, mpiox_auto_rule_text *out)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "mpiox_lock_model_systems.h"
+#include "mpiox_auto_systems.h"
 #include "mpiox_partition.h"
 
 typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it is decided */
@@ -19,7 +19,6 @@ typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it
                                 MPIOX_TOPIC_METHOD,
                                 MPIOX_TOPIC_AGAIN,
                                 MPIOX_TOPIC_ESTIMATE,
-                                MPIOX_TOPIC_TRIAL,
                                 MPIOX_TOPIC_REQUESTS,
                                 MPIOX_TOPICS
 } mpiox_auto_topic;
@@ -75,22 +74,8 @@ typedef enum mpiox_auto_take {
     MPIOX_TAKE_KEPT,
     MPIOX_TAKE_ANEW,
     MPIOX_TAKE_FASTEST,
-    MPIOX_TAKE_TRIED,
-    MPIOX_TAKE_ESTIMATED,
     MPIOX_TAKES
 } mpiox_auto_take;
-
-/* How much of the lock model a decision may run. Requests are data requests of all candidates together, the measure
- * of its work that is the same everywhere: a decision must never depend on a clock. */
-typedef struct mpiox_auto_budget {
-    double within;           /* candidates, where not all of them fit: estimated at so many times the lowest, or less */
-    int64_t requests;        /* so many, or */
-    int64_t each_aggregator; /* so many for each aggregator, or */
-    double share;            /* as many as the model gets through in this share of the lowest estimate, */
-    double rate;             /* at so many a second, */
-    int64_t requests_max;    /* these at most; */
-    int64_t times;           /* so many times that where it takes the model through six rounds or the whole region */
-} mpiox_auto_budget;
 
 typedef struct mpiox_auto_rule {
     mpiox_auto_topic topic;
@@ -98,8 +83,7 @@ typedef struct mpiox_auto_rule {
     const mpiox_partition_method *method; /* topic "method" */
     mpiox_auto_take take;                 /* other topics */
     const char *reason, *source;
-    mpiox_lock_model_protocol system; /* "estimate": speeds are those of mpiox_lock_model_system_of() */
-    mpiox_auto_budget budget;         /* TRIED */
+    const mpiox_auto_system *system; /* "estimate": whose speeds; NULL: nothing is estimated */
 } mpiox_auto_rule;
 
 /* The first rule of a topic that holds for the cases; the last rule of a topic always does. */

@@ -6,26 +6,26 @@
  *             collective.
  * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that holds, in an order in
  *             which a decision only needs those before it. What a hint says is never decided. Method and requests of a
- *             collective are decided together: of all ways the closed-form estimate leaves those that it cannot tell
- *             apart from the fastest, and the lock model is run on these, as far as a budget allows.
- * Guarantee.  Pure: the same facts, the same decision, on every rank. The budget is counted in requests, never in time.
+ *             collective are decided together, by the lowest estimate (mpiox_auto_cost.h). The lock model itself is not
+ *             run: docs/partitioning.md says what that would bring, and what it costs.
+ * Guarantee.  Pure: the same facts, the same decision, on every rank.
  *             A region and the same one further on, by as much as everything repeats after, are decided alike.
  */
-#include <math.h>
 #include <stddef.h>
 
 #include "mpiox_auto_select.h"
 #include "mpiox_partition_methods.h"
+#include "mpiox_auto_cost.h"
 #include "mpiox_auto_rules.h"
-#include "mpiox_auto_trial.h"
 
 /* One in so many aggregators may idle for the sake of a number that matches the servers. */
 #define IDLE_TOLERATED 8
 
-/* What is clearly faster takes at most this share of the other's time: in the lock model, and by the estimate alone,
- * which errs by more. */
-#define CLEARLY 0.97
-#define CLEARLY_ESTIMATED 0.9
+/* What is clearly faster takes at most this share of the other's time. */
+#define CLEARLY 0.95
+
+/* With more servers and aggregators than these an estimate would take milliseconds: the rules alone decide. */
+#define MOST_PARTIES (INT64_C(1) << 20)
 
 #define COUNT(name) +1
 enum { MOST_CANDIDATES = 2 * (MPIOX_PARTITION_METHODS(COUNT)) }; /* each method, with stripe-size I/O and without */
@@ -156,16 +156,23 @@ static void move_down(mpiox_geometry *geometry, int64_t window_bytes)
     geometry->end -= by;
 }
 
+typedef struct candidate {
+    const mpiox_partition_method *method;
+    bool stripe_size_io;
+    bool keep;   /* the rules' way, which the others are compared with */
+    double time; /* seconds, with what a change of owners costs */
+} candidate;
+
 typedef struct choice { /* of a collective's file domains and requests */
     const mpiox_auto_facts *facts;
     mpiox_geometry geometry;
-    const mpiox_auto_rule *rule, *again, *estimate, *trial, *requests;
+    const mpiox_auto_rule *rule, *again, *estimate, *requests;
     const mpiox_partition_method *preferred;
-    double change; /* from the owners before to others */
+    bool comparable; /* other ways have times to compare */
+    double change;   /* from the owners before to others */
     mpiox_auto_cost_case cost;
-    mpiox_auto_candidate candidates[MOST_CANDIDATES];
-    int n, found; /* those whose times have one origin, and at first */
-    bool tried;
+    candidate candidates[MOST_CANDIDATES];
+    int n;
 } choice;
 
 /* May this method be taken, and does it differ from those that may? Parts of a block belong to several clients' caches,
@@ -175,7 +182,7 @@ static bool is_open(const choice *c, const mpiox_partition_method *method)
     const mpiox_geometry *g = &c->geometry;
     if (method == c->preferred)
         return true;
-    if (c->facts->method != NULL || c->estimate->take != MPIOX_TAKE_FASTEST || g->aggregators == 1)
+    if (c->facts->method != NULL || !c->comparable || c->estimate->take != MPIOX_TAKE_FASTEST || g->aggregators == 1)
         return false;
     if (method == &mpiox_partition_group_cyclic) /* with all of no more aggregators than servers: static-cyclic */
         return g->aggregators > g->servers || method->adjust(g) < g->aggregators;
@@ -186,24 +193,16 @@ static bool is_open(const choice *c, const mpiox_partition_method *method)
  * more than once, so that its stripes there are one request of several. */
 static bool stripes_are_open(const choice *c, const mpiox_partition_method *method)
 {
-    return c->facts->stripe_size_io == MPIOX_AUTO_OPEN && c->requests->take == MPIOX_TAKE_STRIPES && c->facts->write &&
-           c->facts->layout.stripe_known && mpiox_auto_is_contiguous(method, &c->geometry) &&
+    return c->comparable && c->facts->stripe_size_io == MPIOX_AUTO_OPEN && c->requests->take == MPIOX_TAKE_STRIPES &&
+           c->facts->write && c->facts->layout.stripe_known && mpiox_auto_is_contiguous(method, &c->geometry) &&
            c->cost.window_bytes / c->geometry.stripe_size > c->geometry.servers;
 }
 
 static void add_candidate(choice *c, const mpiox_partition_method *method, bool stripe_size_io)
 {
-    const double change = method == c->preferred ? 0 : c->change;
     const bool whole = !stripe_size_io || c->facts->stripe_size_io == MPIOX_AUTO_YES;
-    const mpiox_auto_candidate new = {.method = method,
-                                      .stripe_size_io = stripe_size_io,
-                                      .keep = method == c->preferred && whole,
-                                      .time = mpiox_auto_cost(&c->cost, method, stripe_size_io) + change,
-                                      .change = change};
-    int at = c->n++;
-    for (; at > 0 && c->candidates[at - 1].time > new.time; at--) /* ascending, equal ones as they come */
-        c->candidates[at] = c->candidates[at - 1];
-    c->candidates[at] = new;
+    c->candidates[c->n++] = (candidate){
+        .method = method, .stripe_size_io = stripe_size_io, .keep = method == c->preferred && whole};
 }
 
 static void find_candidates(choice *c)
@@ -218,94 +217,67 @@ static void find_candidates(choice *c)
     }
 }
 
-/* Leave out candidates that take longer by the estimate, but for the one that the others are compared with. */
-static void leave_out(choice *c, double longest)
+/* Times, where there is something to compare. 0 or MPIOX_E_NOMEM. */
+static int estimate(choice *c)
 {
-    int n = 0;
-    for (int i = 0; i < c->n; i++) {
-        const mpiox_auto_candidate candidate = c->candidates[i];
-        if (!candidate.keep && candidate.time > longest)
-            continue;
-        c->candidates[i] = c->candidates[n]; /* none is lost: where nothing is tried, all count */
-        c->candidates[n++] = candidate;
+    int rc = MPIOX_OK;
+    for (int i = 0; rc == MPIOX_OK && c->n > 1 && i < c->n; i++) {
+        candidate *this = &c->candidates[i];
+        rc = mpiox_auto_cost(&c->cost, this->method, this->stripe_size_io, &this->time);
+        this->time += this->method == c->preferred ? 0 : c->change;
     }
-    c->n = n;
-}
-
-/* Run the lock model on the candidates that the estimate cannot tell from the fastest. 0 or MPIOX_E_NOMEM. */
-static int try_candidates(choice *c)
-{
-    const mpiox_auto_budget *budget = &c->trial->budget;
-    const double lowest = c->candidates[0].time, most = (double)budget->requests_max;
-    if (c->trial->take != MPIOX_TAKE_TRIED)
-        return MPIOX_OK;
-    const double asked = fmax((double)budget->requests, (double)budget->each_aggregator * c->geometry.aggregators);
-    const double requests = fmin(most, fmax(asked, budget->share * lowest * budget->rate));
-    /* Of a small region all are run: there the estimate errs most, by several times where ends cut stripes. */
-    if (mpiox_auto_first_rounds(&c->cost, c->candidates, c->n) > (int64_t)requests)
-        leave_out(c, budget->within * lowest);
-    const int64_t few_rounds = budget->times * (int64_t)requests;
-    const int n = mpiox_auto_try(&c->cost, (int64_t)requests, few_rounds, c->candidates, c->n);
-    if (n < 0)
-        return n;
-    c->tried = n > 1;
-    c->n = c->tried ? n : c->found;
-    return MPIOX_OK;
+    return rc;
 }
 
 /* The fastest candidate; but whole blocks unless they are clearly slower than that; but the rule's method, with whole
  * requests or else of one stripe each, unless it is clearly slower than these: what is slightly slower by a model of
  * another machine may well be faster here. */
-static const mpiox_auto_candidate *best_of(const choice *c)
+static const candidate *best_of(const choice *c)
 {
-    const double clearly = c->tried ? CLEARLY : CLEARLY_ESTIMATED;
-    const mpiox_auto_candidate *best = &c->candidates[0], *blocks = NULL;
+    const candidate *best = &c->candidates[0], *blocks = NULL;
     for (int i = 0; i < c->n; i++) {
-        const mpiox_auto_candidate *candidate = &c->candidates[i];
-        best = candidate->time < best->time ? candidate : best;
-        if (candidate->method != &mpiox_partition_even && (blocks == NULL || candidate->time < blocks->time))
-            blocks = candidate;
+        const candidate *this = &c->candidates[i];
+        best = this->time < best->time ? this : best;
+        if (this->method != &mpiox_partition_even && (blocks == NULL || this->time < blocks->time))
+            blocks = this;
     }
-    if (blocks != NULL && clearly * blocks->time <= best->time)
+    if (blocks != NULL && CLEARLY * blocks->time <= best->time)
         best = blocks;
     for (int i = 0; i < c->n; i++)
-        if (c->candidates[i].keep && clearly * c->candidates[i].time <= best->time)
+        if (c->candidates[i].keep && CLEARLY * c->candidates[i].time <= best->time)
             return &c->candidates[i];
     for (int i = 0; i < c->n; i++)
-        if (c->candidates[i].method == c->preferred && clearly * c->candidates[i].time <= best->time)
+        if (c->candidates[i].method == c->preferred && CLEARLY * c->candidates[i].time <= best->time)
             return &c->candidates[i];
     return best;
 }
 
 /* What the best one is compared with: what the rules say, or else the fastest other method of those whose times have
  * one origin; NULL: there is none. */
-static const mpiox_auto_candidate *other_of(const choice *c, const mpiox_auto_candidate *best)
+static const candidate *other_of(const choice *c, const candidate *best)
 {
-    const mpiox_auto_candidate *other = NULL;
+    const candidate *other = NULL;
     for (int i = 0; i < c->n; i++) {
-        const mpiox_auto_candidate *candidate = &c->candidates[i];
-        if (candidate->method == best->method)
+        const candidate *this = &c->candidates[i];
+        if (this->method == best->method)
             continue;
-        if (candidate->method == c->preferred)
-            return candidate;
-        other = other == NULL || candidate->time < other->time ? candidate : other;
+        if (this->method == c->preferred)
+            return this;
+        other = other == NULL || this->time < other->time ? this : other;
     }
     return other;
 }
 
-static void take(const choice *c, const mpiox_auto_candidate *best, mpiox_auto_decision *out)
+static void take(const choice *c, const candidate *best, mpiox_auto_decision *out)
 {
-    const mpiox_auto_candidate *other = other_of(c, best);
+    const candidate *other = other_of(c, best);
     out->method = best->method;
     out->stripe_size_io = best->stripe_size_io;
-    out->tried = c->tried;
     out->changes = c->change > 0;
-    if (c->found > 1 || c->estimate->take == MPIOX_TAKE_FASTEST)
-        out->time = best->time;
+    out->time = best->time;
     if (other != NULL) {
         out->other = other->method;
         out->other_time = other->time;
-        out->whole = best->whole && other->whole;
     }
     if (best->method != c->preferred) {
         out->instead_of = c->preferred;
@@ -314,7 +286,7 @@ static void take(const choice *c, const mpiox_auto_candidate *best, mpiox_auto_d
     if (c->facts->method != NULL || best->method == c->rule->method)
         return;
     out->reason = out->instead_of == NULL ? c->again->reason : c->estimate->reason;
-    out->source = out->instead_of == NULL ? c->again->source : c->tried ? c->trial->source : c->estimate->source;
+    out->source = out->instead_of == NULL ? c->again->source : c->estimate->source;
 }
 
 /* Domains and requests of a collective: the rules' method, or one that is found clearly faster. */
@@ -326,11 +298,10 @@ static int choose(const mpiox_auto_facts *facts, const mpiox_geometry *geometry,
                 .rule = mpiox_auto_rule_find(MPIOX_TOPIC_METHOD, cases),
                 .again = mpiox_auto_rule_find(MPIOX_TOPIC_AGAIN, cases),
                 .estimate = mpiox_auto_rule_find(MPIOX_TOPIC_ESTIMATE, cases),
-                .trial = mpiox_auto_rule_find(MPIOX_TOPIC_TRIAL, cases),
                 .requests = mpiox_auto_rule_find(MPIOX_TOPIC_REQUESTS, cases)};
     const bool kept = facts->method == NULL && c.again->take == MPIOX_TAKE_KEPT && geometry->start < geometry->end;
     c.cost = (mpiox_auto_cost_case){.geometry = &c.geometry,
-                                    .system = mpiox_lock_model_system_of(c.estimate->system),
+                                    .system = c.estimate->system,
                                     .window_bytes = out->window_bytes,
                                     .write = facts->write};
     c.preferred = facts->method != NULL ? facts->method : kept ? facts->held : c.rule->method;
@@ -343,11 +314,11 @@ static int choose(const mpiox_auto_facts *facts, const mpiox_geometry *geometry,
     if (geometry->start == geometry->end)
         return MPIOX_OK;
     move_down(&c.geometry, out->window_bytes);
-    if (kept)
+    c.comparable = c.cost.system != NULL && (int64_t)geometry->aggregators + geometry->servers <= MOST_PARTIES;
+    if (kept && c.cost.system != NULL)
         c.change = mpiox_auto_cost_of_change(&c.cost, facts->held, facts->held_bytes);
     find_candidates(&c);
-    c.found = c.n;
-    if (c.n > 1 && try_candidates(&c) != MPIOX_OK)
+    if (estimate(&c) != MPIOX_OK)
         return MPIOX_E_NOMEM;
     take(&c, best_of(&c), out);
     return MPIOX_OK;

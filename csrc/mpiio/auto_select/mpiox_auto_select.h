@@ -41,9 +41,7 @@ typedef struct mpiox_auto_decision {
     const char *reason;                       /* of the method; static text */
     const char *source;                       /* where the rule comes from; static text */
     /* to explain it */
-    bool tried;                          /* times are the lock model's, not the estimate's */
-    bool whole;                          /* ... of all of the region, not extrapolated from first rounds */
-    double time;                         /* of the method, seconds; 0: none was looked for */
+    double time;                         /* of the method, seconds, estimated; 0: none was looked for */
     const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: there was none */
     double other_time;                   /* with what a change of owners costs, if there were other ones */
     bool changes;                        /* ... there were */
@@ -63,8 +61,8 @@ void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const
 /* Tell the facts, whose region is set, what is held. */
 void mpiox_auto_tell_held(const mpiox_auto_held *held, mpiox_auto_facts *facts);
 
-/* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window; MPIOX_E_NOMEM. Microseconds, or
- * what the rules of topic "trial" allow; the latter not for start == end. */
+/* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window; MPIOX_E_NOMEM. Where
+ * methods are compared it takes as long as planning a few rounds by each of them does. */
 int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
 #define MPIOX_AUTO_KEPT 4

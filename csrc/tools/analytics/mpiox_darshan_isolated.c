@@ -5,6 +5,9 @@
  * prints to standard error, and could take memory or time without end. Starting a process for each log would cost
  * more than reading it.
  *
+ * PyDarshan in worker processes takes 7 times as long: 26 real logs, each five times, take two warm workers 2.0 to
+ * 2.3 s, which only read the records of some modules, and 0.27 to 0.31 s here, from the log to the tables (load 6).
+ *
  * Algorithm. One fork for all logs. The child reads log after log and sends the rows of each through a pipe: the sizes
  * of the buffers, then their bytes, which the parent reads straight behind those it has. A page that both share says
  * which log, and which part of it, the child is at, and a count that moves while anything goes on. When the child is

@@ -1,6 +1,6 @@
 /*
  * mpiio_ext_tools.h - the C part of the tools that read and compute, and call no MPI: raw traces, sanitization, trace
- * files, Darshan logs, the critical files of a job, the knapsack of the arbitration.
+ * files, Darshan logs, the critical files of a job, the knapsack of the arbitration, the lock model.
  *
  * It is the declaration file of the Python module mpiio_ext._tools, which holds all of this code: nothing of it is in
  * libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that part
@@ -224,6 +224,44 @@ int mpiio_ext_mckp_solve(mpiio_ext_mckp *solver, int32_t *choices, int64_t room,
  * members[set * n + k] of the classes above; weights ascend within a class. best: sets * (capacity + 1) numbers. */
 int mpiio_ext_mckp_profiles(int64_t classes, const int64_t *first, const int32_t *weights, const double *values,
                             int64_t sets, int64_t n, const int32_t *members, int64_t capacity, double *best);
+
+/* ---- lock model ---- */
+
+/* A file system and how it locks: docs/locks.md. protocol: 0 none, 1 each server (Lustre), 2 tokens (GPFS). */
+typedef struct mpiio_ext_lock_model_system {
+    int32_t protocol, growth_holders, forward_holders;
+    int64_t granularity_bytes; /* of a lock unit; 0: the stripe size */
+    int64_t growth_bytes, rpc_bytes;
+    double round_trip_s, enqueue_s, lock_service_s, request_overhead_s;
+    double server_bandwidth_bytes_s, client_bandwidth_bytes_s;
+    double commit_s;                                /* of a server: from a write's transfer to its answer */
+    int64_t dirty_server_bytes, dirty_client_bytes; /* limits of a client's cache; 0: none, both 0: no cache */
+} mpiio_ext_lock_model_system;
+
+/* How the collectives are carried out. Switches are 0 or 1; shuffle: aggregators in a random order by seed. */
+typedef struct mpiio_ext_lock_model_run {
+    int64_t window_bytes;
+    int32_t stripe_size_io, reads, synchronise, collectives, shuffle;
+    uint64_t seed;
+    const int64_t *stop; /* NULL; or another thread sets it to end the run early */
+    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
+} mpiio_ext_lock_model_run;
+
+typedef struct mpiio_ext_lock_model_totals {
+    double time_s;
+    int64_t rounds, steps;
+    int32_t aggregators_used;
+} mpiio_ext_lock_model_totals;
+
+/* Run the model. counts: one row for each server of twelve numbers: lock requests, grants, matches, conflicts,
+ * revocations, shared lock units, data requests, data bytes, owner changes, distinct aggregators, bytes of the smallest
+ * and of the largest data request (0: none). sizes: 64 numbers, file-system requests of [2^i, 2^(i+1)) bytes.
+ * MPIOX_E_ARG (-2): something is out of range; MPIOX_E_NOMEM (-1); MPIOX_E_STOPPED (-8): run->stop was set, the numbers
+ * are of no use. Not collective; may take seconds to years: about 0.2 us for each stripe of each collective. */
+int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
+                                  int32_t aggregators, const mpiio_ext_lock_model_system *system,
+                                  const mpiio_ext_lock_model_run *run, int64_t *counts, int64_t *sizes,
+                                  mpiio_ext_lock_model_totals *totals);
 
 /* cffi: end */
 

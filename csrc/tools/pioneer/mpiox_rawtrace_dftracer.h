@@ -11,7 +11,9 @@
  *            2023 there are no hashes, and numbers that are no int in C stand in quotes (the last example).
  * Algorithm. The reader goes through the files twice: first for the tables alone, then for the events, in which a table
  *            entry counts from its line on. A scanner that knows this one form; values that have no column go to
- *            `extra` as they are.
+ *            `extra` as they are. yyjson would scan faster (1.4 against 0.8 GB/s, one line a document), but scanning is
+ *            a quarter of what a row costs (0.21 GB/s in all), it refuses names that are not escaped, and its 18,000
+ *            lines would replace 170.
  *            Categories and names of functions are read in any case of letters ("Fread"); a function of streams belongs
  *            to their layer whatever its category.
  * Guarantee. An event of a call is a row or a problem: so is one whose result, handle, size or offset is no number.

@@ -1,16 +1,14 @@
 /*
- * test_auto.c - decisions under sanitizers: facts up to the limits, repeated ones, a model that is cut off.
+ * test_auto.c - decisions under sanitizers: facts up to the limits, and repeated ones.
  *
  * The Python tests judge decisions; this program looks for what they cannot see: overflow, reads out of bounds, leaks,
- * a decision that is remembered wrongly, a cut-off run of the model that is not the beginning of a whole one.
+ * a decision that is remembered wrongly.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
-#include "mpiox_lock_model.h"
-#include "mpiox_lock_model_systems.h"
 #include "mpiox_auto_select.h"
 #include "mpiox_partition_methods.h"
 
@@ -135,41 +133,12 @@ static void test_held(int rounds)
     }
 }
 
-/* A run with a budget is the beginning of the whole run: it ends behind the round that exceeds it. */
-static void test_budget(int rounds)
-{
-    for (int i = 0; i < rounds; i++) {
-        const mpiox_geometry geometry = {.end = 1 + random_below(60000),
-                                         .stripe_size = 1 + random_below(100),
-                                         .servers = 1 + (int32_t)random_below(20),
-                                         .aggregators = 1 + (int32_t)random_below(30)};
-        const mpiox_partition_method *method = mpiox_partition_get((int)random_below(mpiox_partition_count()));
-        const mpiox_lock_model_system *system = mpiox_lock_model_system_of((mpiox_lock_model_protocol)random_below(3));
-        mpiox_lock_model_counts *counts = calloc(20, sizeof *counts);
-        mpiox_lock_model_outcome whole = {.servers = counts}, part = {.servers = counts};
-        mpiox_lock_model_run run = {.window_bytes = 1 + random_below(500), .synchronise = true, .collectives = 1};
-        CHECK_EQUAL(mpiox_lock_model_simulate(method, &geometry, system, &run, &whole), MPIOX_OK);
-        CHECK_EQUAL(whole.bytes, geometry.end);
-        CHECK_EQUAL(whole.rounds, whole.rounds_wanted);
-        run.requests_max = 1 + random_below(2 * whole.data_requests);
-        CHECK_EQUAL(mpiox_lock_model_simulate(method, &geometry, system, &run, &part), MPIOX_OK);
-        CHECK_EQUAL(part.rounds_wanted, whole.rounds);
-        CHECK((part.data_requests >= run.requests_max) || part.rounds == whole.rounds);
-        CHECK(part.time <= whole.time && part.bytes <= whole.bytes);
-        CHECK((part.bytes == whole.bytes) == (part.rounds == whole.rounds));
-        CHECK(part.rounds < whole.rounds || (part.time == whole.time));
-        CHECK(part.half.rounds < part.rounds && part.half.bytes <= part.bytes && part.half.time <= part.time);
-        free(counts);
-    }
-}
-
 int main(int argc, char **argv)
 {
     random_state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     printf("seed %" PRIu64 "\n", random_state);
     test_decisions(1000);
     test_hashed(300);
-    test_budget(500);
     test_held(1000);
     return check_exit();
 }

@@ -1,39 +1,10 @@
 /*
- * mpiio_ext_lock_model.c - the lock model for callers outside the library: named plain structs in, rows of numbers out.
+ * mpiio_ext_lock_model.c - the lock model for Python: named plain structs in, rows of numbers out.
  */
-#include <string.h>
-
-#include "mpiio_ext.h"
+#include "mpiio_ext_tools.h"
 #include "mpiox_lock_model.h"
-#include "mpiox_lock_model_systems.h"
 
 _Static_assert(sizeof(mpiox_lock_model_counts) == 12 * sizeof(int64_t), "a row of numbers");
-
-int mpiio_ext_lock_model_system_of(const char *protocol, mpiio_ext_lock_model_system *system)
-{
-    static const char *const names[] = {"none", "server", "token"}; /* as mpiox_lock_model_protocol counts */
-    for (int i = 0; protocol != NULL && i < (int)(sizeof names / sizeof *names); i++)
-        if (strcmp(names[i], protocol) == 0) {
-            const mpiox_lock_model_system *found = mpiox_lock_model_system_of((mpiox_lock_model_protocol)i);
-            *system = (mpiio_ext_lock_model_system){.protocol = found->protocol,
-                                                    .granularity_bytes = found->granularity,
-                                                    .growth_bytes = found->growth_bytes,
-                                                    .growth_holders = found->growth_holders,
-                                                    .forward_holders = found->forward_holders,
-                                                    .rpc_bytes = found->rpc_bytes,
-                                                    .round_trip_s = found->round_trip,
-                                                    .enqueue_s = found->enqueue,
-                                                    .lock_service_s = found->lock_service,
-                                                    .request_overhead_s = found->request_overhead,
-                                                    .server_bandwidth_bytes_s = found->server_bandwidth,
-                                                    .client_bandwidth_bytes_s = found->client_bandwidth,
-                                                    .commit_s = found->commit,
-                                                    .dirty_server_bytes = found->dirty_server,
-                                                    .dirty_client_bytes = found->dirty_client};
-            return MPIOX_OK;
-        }
-    return MPIOX_E_ARG;
-}
 
 int mpiio_ext_lock_model_simulate(const char *method, int64_t start, int64_t end, int64_t stripe_size, int32_t servers,
                                   int32_t aggregators, const mpiio_ext_lock_model_system *system,

@@ -44,7 +44,6 @@ static bool run_is_valid(const mpiox_lock_model_run *run, const mpiox_geometry *
 {
     const int64_t length = geometry->end - geometry->start;
     return run->window_bytes >= 1 && run->window_bytes <= MPIOX_PARTITION_MAX_OFFSET && run->collectives >= 1 &&
-           run->requests_max >= 0 &&
            (length == 0 || run->collectives - 1 <= (MPIOX_PARTITION_MAX_OFFSET - geometry->end) / length);
 }
 
@@ -241,7 +240,6 @@ static int step(locks_state *state)
     for (int32_t i = 0; i < state->n_touched; i++)
         state->heads[state->touched[i]] = -1;
     state->n_touched = 0;
-    state->outcome->data_requests += state->n_pieces;
     state->n_pieces = 0;
     state->outcome->steps++;
     if (state->run->done_bytes != NULL)
@@ -326,23 +324,6 @@ static int run_round(locks_state *state, collective *call, int64_t round)
     return rc;
 }
 
-/* Is the budget used up? Notes how far the run was behind the first round, and then where half of it was. */
-static bool budget_is_spent(locks_state *state)
-{
-    const int64_t most = state->run->requests_max;
-    mpiox_lock_model_outcome *outcome = state->outcome;
-    if (most == 0 || outcome->rounds == 0)
-        return false;
-    if (outcome->data_requests >= most)
-        return true;
-    if (outcome->half.rounds == 0 || (outcome->data_requests >= most / 2 && outcome->half.requests < most / 2))
-        outcome->half = (mpiox_lock_model_half){.rounds = outcome->rounds,
-                                                .requests = outcome->data_requests,
-                                                .bytes = outcome->bytes,
-                                                .time = outcome->time};
-    return false;
-}
-
 static int run_collective(locks_state *state, const mpiox_partition_method *method, collective *call)
 {
     const int64_t window_bytes = state->run->window_bytes;
@@ -360,10 +341,8 @@ static int run_collective(locks_state *state, const mpiox_partition_method *meth
         call->windows[a] = mpiox_plan_windows(call->plan, a, window_bytes);
         call->rounds = call->windows[a] > call->rounds ? call->windows[a] : call->rounds;
     }
-    state->outcome->rounds_wanted += call->rounds;
-    if (state->run->requests_max == 0)
-        rc = mpiox_lock_model_owner_changes(state, call->plan);
-    for (int64_t round = 0; rc == MPIOX_OK && round < call->rounds && !budget_is_spent(state); round++)
+    rc = mpiox_lock_model_owner_changes(state, call->plan);
+    for (int64_t round = 0; rc == MPIOX_OK && round < call->rounds; round++)
         rc = run_round(state, call, round);
     return rc;
 }

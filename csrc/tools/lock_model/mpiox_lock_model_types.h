@@ -42,11 +42,8 @@ typedef struct mpiox_lock_model_run {
     int32_t collectives;  /* >= 1; each accesses the region behind the one before; locks stay */
     bool shuffle;         /* random order of the aggregators, another one in each step */
     uint64_t seed;        /* ... by this */
-    /* 0: all. Else each collective ends behind the round in which so many data requests have been made in all, and
-     * owner changes are not counted. */
-    int64_t requests_max;
-    const int64_t *stop; /* NULL; or another thread sets it to end the run early, with MPIOX_E_STOPPED */
-    int64_t *done_bytes; /* NULL; or what has been accessed so far, for other threads to read */
+    const int64_t *stop;  /* NULL; or another thread sets it to end the run early, with MPIOX_E_STOPPED */
+    int64_t *done_bytes;  /* NULL; or what has been accessed so far, for other threads to read */
 } mpiox_lock_model_run;
 
 typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests and tokens that begin there */
@@ -65,23 +62,13 @@ typedef struct mpiox_lock_model_counts { /* of one server; TOKEN: of requests an
 
 #define MPIOX_LOCK_MODEL_SIZES 64
 
-/* How far a run was behind the first round in which half of requests_max was reached, unless it ended there: then
- * behind its first round; zeros: that was the only one. */
-typedef struct mpiox_lock_model_half {
-    int64_t rounds, requests, bytes;
-    double time;
-} mpiox_lock_model_half;
-
 typedef struct mpiox_lock_model_outcome {
     mpiox_lock_model_counts *servers;      /* the caller's: geometry.servers of them, set by the simulation */
     int64_t sizes[MPIOX_LOCK_MODEL_SIZES]; /* file-system requests of [2^i, 2^(i+1)) bytes */
     int64_t rounds, steps;
     int32_t aggregators_used;
-    double time;                /* when the last aggregator has finished */
-    int64_t rounds_wanted;      /* of whole collectives: more than `rounds` where requests_max cut them off */
-    int64_t data_requests;      /* of all servers */
-    int64_t bytes;              /* accessed */
-    mpiox_lock_model_half half; /* with requests_max */
+    double time;   /* when the last aggregator has finished */
+    int64_t bytes; /* accessed */
 } mpiox_lock_model_outcome;
 
 #endif

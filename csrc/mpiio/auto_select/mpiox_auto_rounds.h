@@ -1,0 +1,31 @@
+/*
+ * mpiox_auto_rounds.h - how long the rounds of a collective take under a method where nobody waits for locks.
+ *
+ * Pure: no MPI, no I/O, no clock; the same numbers, the same time, on every rank. It allocates.
+ */
+#ifndef MPIOX_AUTO_ROUNDS_H
+#define MPIOX_AUTO_ROUNDS_H
+
+#include <stdint.h>
+
+#include "mpiox_auto_systems.h"
+#include "mpiox_partition.h"
+
+typedef struct mpiox_auto_cost_case {
+    const mpiox_geometry *geometry;  /* of a region that is not empty */
+    const mpiox_auto_system *system; /* who locks, and how fast all is */
+    int64_t window_bytes;
+    bool write;
+} mpiox_auto_cost_case;
+
+typedef struct mpiox_auto_rounds {
+    double time;    /* seconds, of all rounds */
+    int64_t rounds; /* of the busiest aggregator */
+    int64_t meet;   /* requests at the busiest server, in the round in which they are most */
+} mpiox_auto_rounds;
+
+/* 0 or MPIOX_E_NOMEM. O(aggregators + servers + requests of a round), however long the region. */
+int mpiox_auto_rounds_count(const mpiox_auto_cost_case *c, const mpiox_partition_method *method, bool stripe_size_io,
+                            mpiox_auto_rounds *out);
+
+#endif
