@@ -2,8 +2,7 @@
 
 Random concave values and random weights, all numbers of I/O nodes as options, and the worst case, values proportional
 to weights; then one job that goes and comes again, beside many that stay; then decisions of the policy MCKP, from jobs
-with curves to grants, as the arbiter makes them. Prints the best and the median of the
-repetitions in microseconds.
+with curves to grants, as the arbiter makes them. Prints the best and the median of the repetitions in microseconds.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def say(what: str, found: list[float]) -> None:
     print(f"{what:48} best {min(found):10.1f} µs   median {statistics.median(found):10.1f} µs")
 
 
-def come_and_go(jobs: int, pool: int, options: int, kind: str) -> None:
+def come_and_go(jobs: int, pool: int, options: int, kind: str, repeat: int) -> None:
     """Measure solutions after one job has gone, and after it has come again."""
     _, weights, values = instance(jobs, pool, options, kind)
     weights, values = weights.reshape(jobs, options), values.reshape(jobs, options)
@@ -58,7 +57,7 @@ def come_and_go(jobs: int, pool: int, options: int, kind: str) -> None:
         solver.add(job, weights[job], values[job])
     solver.solve()
     going, coming = [], []
-    for job in range(512):
+    for job in range(repeat):
         going += times(lambda k=job: (solver.remove(k), solver.solve()), 1)
         coming += times(lambda k=job: (solver.add(k, weights[k], values[k]), solver.solve()), 1)
     say(f"one of {jobs} goes, {pool} I/O nodes, {options} options", going)
@@ -94,8 +93,8 @@ def main() -> None:
         first, weights, values = instance(jobs, pool, options, kind)
         say(f"{jobs} jobs, {pool} I/O nodes, {options} options, {kind}",
             times(lambda f=first, w=weights, v=values, p=pool: solve_arrays(f, w, v, p), repeat))
-    for jobs, pool, options, kind in ((512, 256, 10, "random"), (512, 256, 257, "all"), (4096, 2048, 10, "random")):
-        come_and_go(jobs, pool, options, kind)
+    for jobs, pool, options, kind in (cases[1], cases[4], cases[2], cases[3]):
+        come_and_go(jobs, pool, options, kind, repeat)
     decisions(512, 256, 10, repeat)
 
 

@@ -265,17 +265,9 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_tools.c
     csrc/entry/route/mpiox_route.c)
 
-# the exact knapsack of the arbitration
-set(MPIOX_KNAPSACK_SOURCES
-    csrc/tools/arbitration/mpiox_mckp.c
-    csrc/tools/arbitration/mpiox_mckp_dp.c
-    csrc/tools/arbitration/mpiox_mckp_relax.c
-    csrc/tools/arbitration/mpiox_mckp_table.c)
-
 # what Python reads and computes with: no MPI
 set(MPIOX_TOOLS_SOURCES
     ${MPIOX_DOMAINS_SOURCES}
-    ${MPIOX_KNAPSACK_SOURCES}
     csrc/tools/analytics/mpiox_darshan_files.c
     csrc/tools/analytics/mpiox_darshan_isolated.c
     csrc/tools/analytics/mpiox_darshan_layout.c
@@ -284,7 +276,6 @@ set(MPIOX_TOOLS_SOURCES
     csrc/tools/analytics/mpiox_darshan_rows.c
     csrc/tools/analytics/mpiox_darshan_summary.c
     csrc/tools/analytics/mpiox_critical_path.c
-    csrc/tools/binding/mpiio_ext_arbitration.c
     csrc/tools/binding/mpiio_ext_darshan.c
     csrc/tools/binding/mpiio_ext_lock_model.c
     csrc/tools/binding/mpiio_ext_pioneer.c

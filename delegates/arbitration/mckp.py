@@ -2,8 +2,8 @@
 
 Problem.    Equation 1 of the arbitration paper: one option of each job, I/O nodes within the pool, the largest sum of
             bandwidths. Taken literally it starves jobs, trusts single measurements and moves jobs for nothing.
-Algorithm.  Each setting changes options or values of the knapsack (csrc/tools/arbitration/mpiox_mckp.h), which stays
-exact:
+Algorithm.  Each setting changes options or values of the knapsack (mpiio_ext.delegates.arbitration.knapsack), which
+            stays exact:
             weights       a job's values are multiplied by its weight;
             confidence    values are lower confidence bounds of the means instead of the means;
             floor         options below `floor` x the best that the job could have alone in this pool are left out.

@@ -1,31 +1,35 @@
-"""The exact multiple-choice knapsack of csrc/tools/arbitration, seen from Python.
+"""The exact multiple-choice knapsack: jobs that come and go, validation, errors.
 
 One class is a job, one option a number of I/O nodes (`weight`) and what it is worth (`value`); exactly one option of
 each class is chosen, weights stay within the capacity, and the sum of values is the largest. The algorithm and its
-guarantees stand in csrc/tools/arbitration/mpiox_mckp.h: among the best choices it takes one of least total weight;
+guarantees stand in mpiio_ext.delegates.arbitration.knapsack: among the best choices it takes one of least total weight;
 among those, going through the classes from the last to the first, each takes its lightest option that leaves a best
 choice to the classes before it. The result therefore depends on the classes and the order of their keys only.
 """
 
 from __future__ import annotations
 
-import threading
+import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext._tools import ffi, lib
+from mpiio_ext.delegates.arbitration import knapsack
 from mpiio_ext.delegates.arbitration.errors import InfeasibleError
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["MAX_CAPACITY", "Solution", "Solver", "profiles", "solve", "solve_arrays"]
 
-#: Largest capacity, as in csrc/tools/arbitration/mpiox_mckp_table.h.
+#: Largest capacity, number of classes and of options of all classes: a row of the table fits in memory.
 MAX_CAPACITY = 2**24
+_MAX_CLASSES = 2**20
+_MAX_OPTIONS = 2**28
+_MAX_VALUE = 1e300
 
-_E_NOMEM, _E_ARG, _E_FULL, _INFEASIBLE = -1, -2, -7, 1
+_BAD_CLASS = ("give at least one option, weights that are >= 0, finite values up to 1e300 and a key that is not there "
+              "yet")
 
 
 class Solution(NamedTuple):
@@ -38,7 +42,6 @@ class Solution(NamedTuple):
     weight : sum of the weights of the chosen options
     choices : (classes,) int32, the chosen option of each class, in the order of keys
     core : classes that the dynamic programming decided; the others were proven beforehand
-    operations : of the dynamic programming, one option at one capacity each
     """
 
     value: float
@@ -46,7 +49,6 @@ class Solution(NamedTuple):
     weight: int
     choices: npt.NDArray[np.int32]
     core: int
-    operations: int
 
 
 def _capacity(capacity: int) -> int:
@@ -55,20 +57,31 @@ def _capacity(capacity: int) -> int:
     return int(capacity)
 
 
-def _failed(rc: int, what: str) -> MpiioExtError:
-    if rc == _INFEASIBLE:
-        return InfeasibleError("the lightest options of all classes together exceed the capacity, or a class has none "
-                               "that fits: raise the capacity, or offer options of weight 0")
-    if rc == _E_NOMEM:
-        return MpiioExtError("not enough memory for the tables of the knapsack")
-    if rc == _E_FULL:
-        return ArgumentError(f"{what}: more than 2^20 classes or 2^28 options")
-    return ArgumentError(f"{what}: give at least one option, weights that are >= 0, finite values up to 1e300 and a "
-                         "key that is not there yet")
+def _check_room(classes: int, options: int, what: str) -> None:
+    if classes > _MAX_CLASSES or options > _MAX_OPTIONS:
+        raise ArgumentError(f"{what}: more than 2^20 classes or 2^28 options")
+
+
+def _is_bad(weights: npt.NDArray[np.int32], values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    return ~((weights >= 0) & (np.abs(values) <= _MAX_VALUE))  # not a number: neither
+
+
+def _solution(
+    first: npt.NDArray[np.int64], weights: npt.NDArray[np.int32], values: npt.NDArray[np.float64], capacity: int
+) -> Solution:
+    """Return the best choice of options that have been checked; see :func:`solve_arrays`."""
+    try:
+        best = knapsack.best_choice(first, weights.astype(np.int64), values, capacity)
+    except MemoryError:
+        raise MpiioExtError("not enough memory for the tables of the knapsack") from None
+    if best is None:
+        raise InfeasibleError("the lightest options of all classes together exceed the capacity, or a class has none "
+                              "that fits: raise the capacity, or offer options of weight 0")
+    return Solution(*best)
 
 
 class Solver:
-    """Classes that come and go; a solution after a change costs a fraction of a new one.
+    """Classes that come and go; every solution is a new one.
 
     Parameters
     ----------
@@ -77,55 +90,47 @@ class Solver:
     Not for use by several threads at once.
     """
 
-    __slots__ = ("_choices", "_counts", "_handle", "_n", "_pointer", "_reals")
+    __slots__ = ("_capacity", "_classes", "_options")
 
     def __init__(self, capacity: int) -> None:
-        out = ffi.new("mpiio_ext_mckp **")
-        rc = lib.mpiio_ext_mckp_create(_capacity(capacity), out)
-        if rc != 0:
-            raise _failed(rc, "capacity")
-        self._handle: Any = ffi.gc(out[0], lib.mpiio_ext_mckp_free)
-        self._n = 0
-        self._reals = ffi.new("double[2]")
-        self._counts = ffi.new("int64_t[4]")
-        self._room(16)
-
-    def _room(self, n: int) -> None:
-        self._choices = np.empty(n, np.int32)
-        self._pointer = ffi.from_buffer("int32_t[]", self._choices)
+        self._capacity = _capacity(capacity)
+        self._classes: dict[int, tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]] = {}
+        self._options = 0
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._classes)
 
     @property
     def keys(self) -> npt.NDArray[np.int64]:
         """The keys of the classes, ascending."""
-        keys = np.empty(self._n, np.int64)
-        lib.mpiio_ext_mckp_keys(self._handle, ffi.from_buffer("int64_t[]", keys), self._n)
-        return keys
+        return np.array(sorted(self._classes), np.int64)
 
     def set_capacity(self, capacity: int) -> None:
-        """Change the capacity; the next solution is a new one."""
-        lib.mpiio_ext_mckp_set_capacity(self._handle, _capacity(capacity))
+        """Change the capacity."""
+        self._capacity = _capacity(capacity)
 
     def add(self, key: int, weights: npt.ArrayLike, values: npt.ArrayLike) -> None:
         """Add a class.
+
+        Parameters
+        ----------
+        key : from -2^63 to 2^63 - 1
+        weights, values : (options,); they are copied
 
         Raises
         ------
         ArgumentError
             No option, a negative weight, a value that is not finite, or a key that is there.
         """
-        w, p = np.ascontiguousarray(weights, np.int32), np.ascontiguousarray(values, np.float64)
+        key = int(np.int64(operator.index(key)))
+        w, p = np.array(weights, np.int32), np.array(values, np.float64)
         if w.shape != p.shape or w.ndim != 1:
             raise ArgumentError(f"class {key}: one weight and one value an option, not {w.shape} and {p.shape}")
-        rc = lib.mpiio_ext_mckp_add(self._handle, key, w.size, ffi.from_buffer("int32_t[]", w),
-                                    ffi.from_buffer("double[]", p))
-        if rc != 0:
-            raise _failed(rc, f"class {key}")
-        self._n += 1
-        if self._n > self._choices.size:
-            self._room(2 * self._n)
+        if key in self._classes or w.size == 0 or _is_bad(w, p).any():
+            raise ArgumentError(f"class {key}: {_BAD_CLASS}")
+        _check_room(len(self) + 1, self._options + w.size, f"class {key}")
+        self._classes[key] = w, p
+        self._options += w.size
 
     def remove(self, key: int) -> None:
         """Take a class out.
@@ -135,29 +140,9 @@ class Solver:
         ArgumentError
             There is no class of that key.
         """
-        if lib.mpiio_ext_mckp_remove(self._handle, key) != 0:
+        if key not in self._classes:
             raise ArgumentError(f"there is no class {key}")
-        self._n -= 1
-
-    def _empty(self) -> None:
-        """Take all classes out; the memory stays."""
-        lib.mpiio_ext_mckp_empty(self._handle)
-        self._n = 0
-
-    def _add_arrays(
-        self, first: npt.NDArray[np.int64], weights: npt.NDArray[np.int32], values: npt.NDArray[np.float64]
-    ) -> None:
-        """Add classes 0.. to an empty solver."""
-        n = first.size - 1
-        refused = ffi.new("int64_t *")
-        rc = lib.mpiio_ext_mckp_add_all(self._handle, n, ffi.from_buffer("int64_t[]", first),
-                                        ffi.from_buffer("int32_t[]", weights), ffi.from_buffer("double[]", values),
-                                        refused)
-        if rc != 0:
-            raise _failed(rc, f"class {refused[0]}")
-        self._n = n
-        if n > self._choices.size:
-            self._room(n)
+        self._options -= self._classes.pop(key)[0].size
 
     def solve(self) -> Solution:
         """Return the best choice for the classes that are there.
@@ -166,36 +151,14 @@ class Solver:
         ------
         InfeasibleError
             There is no choice within the capacity.
+        MpiioExtError
+            There is not enough memory.
         """
-        rc = lib.mpiio_ext_mckp_solve(self._handle, self._pointer, self._choices.size, self._reals, self._counts)
-        if rc != 0:
-            raise _failed(rc, "the knapsack")
-        value, bound = self._reals
-        weight, n, core, operations = self._counts
-        return Solution(value=value, bound=bound, weight=weight, choices=self._choices[:n].copy(), core=core,
-                        operations=operations)
-
-
-class _Kept(threading.local):
-    """The solver of a thread: fresh memory for many options takes the kernel longer than the solution takes."""
-
-    solver: Solver | None = None
-
-
-_kept = _Kept()
-#: Options up to which the memory of a solver is kept: some 80 bytes each.
-_MOST_KEPT = 2**19
-
-
-def _solver_for(capacity: int, options: int) -> Solver:
-    """Return a solver without classes; one that is kept where the options are not too many."""
-    if options > _MOST_KEPT:
-        return Solver(capacity)
-    if _kept.solver is None:
-        _kept.solver = Solver(capacity)
-    _kept.solver._empty()
-    _kept.solver.set_capacity(capacity)
-    return _kept.solver
+        classes = [self._classes[key] for key in sorted(self._classes)]
+        first = np.cumsum([0, *(w.size for w, _ in classes)])
+        none = np.empty(0, np.int32), np.empty(0)
+        weights, values = (np.concatenate(each) for each in zip(*(classes or [none]), strict=True))
+        return _solution(first, weights, values, self._capacity)
 
 
 def solve_arrays(first: npt.ArrayLike, weights: npt.ArrayLike, values: npt.ArrayLike, capacity: int) -> Solution:
@@ -213,6 +176,8 @@ def solve_arrays(first: npt.ArrayLike, weights: npt.ArrayLike, values: npt.Array
         Arrays that do not fit together, or bad options: see :meth:`Solver.add`.
     InfeasibleError
         There is no choice within the capacity.
+    MpiioExtError
+        There is not enough memory.
     """
     f = np.ascontiguousarray(first, np.int64)
     w, p = np.ascontiguousarray(weights, np.int32), np.ascontiguousarray(values, np.float64)
@@ -220,9 +185,13 @@ def solve_arrays(first: npt.ArrayLike, weights: npt.ArrayLike, values: npt.Array
         raise ArgumentError("first, weights and values must be lists of numbers, the last two of one length")
     if f[0] != 0 or f[-1] != w.size or (f.size > 2 and (f[1:] < f[:-1]).any()):
         raise ArgumentError(f"first must ascend from 0 to the number of options, {w.size}")
-    solver = _solver_for(capacity, w.size)
-    solver._add_arrays(f, w, p)
-    return solver.solve()
+    capacity = _capacity(capacity)
+    _check_room(f.size - 1, w.size, "the knapsack")
+    bad = np.flatnonzero(_is_bad(w, p))
+    refused = np.flatnonzero(np.diff(f) == 0)[:1].tolist() + (np.searchsorted(f, bad[:1], side="right") - 1).tolist()
+    if refused:
+        raise ArgumentError(f"class {min(refused)}: {_BAD_CLASS}")
+    return _solution(f, w, p, capacity)
 
 
 def solve(classes: Sequence[Sequence[tuple[int, float]]], capacity: int) -> Solution:
@@ -257,14 +226,14 @@ def profiles(
     w, p = np.ascontiguousarray(weights, np.int32), np.ascontiguousarray(values, np.float64)
     if m.ndim != 2 or f.ndim != 1 or f.size < 1 or w.shape != p.shape or f[0] != 0 or f[-1] != w.size:
         raise ArgumentError("members must be a matrix, and first must ascend from 0 to the number of options")
-    best = np.empty((m.shape[0], _capacity(capacity) + 1))
-    rc = lib.mpiio_ext_mckp_profiles(
-        f.size - 1, ffi.from_buffer("int64_t[]", f), ffi.from_buffer("int32_t[]", w), ffi.from_buffer("double[]", p),
-        m.shape[0], m.shape[1], ffi.from_buffer("int32_t[]", m), capacity, ffi.from_buffer("double[]", best),
-    )  # fmt: skip
-    if rc == _E_NOMEM:
-        raise _failed(rc, "profiles")
-    if rc != 0:
+    capacity = _capacity(capacity)
+    same_class = np.ones(max(w.size - 1, 0), np.bool_)
+    same_class[f[1:-1] - 1] = False
+    if ((np.diff(f) <= 0).any() or (w < 0).any() or (np.diff(w)[same_class] < 0).any()
+            or (m < 0).any() or (m >= f.size - 1).any()):  # fmt: skip
         raise ArgumentError("classes must not be empty, their weights must ascend from 0 or more, and members must be "
                             f"from 0 to {f.size - 2}")
-    return best
+    try:
+        return knapsack.profile_table(f, w.astype(np.int64), p, m.astype(np.int64), capacity)
+    except MemoryError:
+        raise MpiioExtError("not enough memory for the profiles of the knapsack") from None

@@ -1,4 +1,4 @@
-"""The exact knapsack: against every combination, against OR-Tools, and properties that any instance must have."""
+"""The exact knapsack: against every combination, HiGHS and OR-Tools, and properties that any instance must have."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import random
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.delegates import arbitration as arb
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.delegates.arbitration import knapsack
+from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 Classes = list[list[tuple[int, float]]]
 
@@ -62,6 +64,34 @@ def test_monotone_in_capacity_and_order_does_not_matter(
     assert solver.solve().choices.tolist() == small.choices.tolist()
 
 
+#: Values of the second kind are the same only after rounding: 2^-50 is less than a unit of five classes.
+TIED = st.tuples(st.integers(0, 5), st.integers(-1, 3).map(float) | st.integers(0, 2).map(lambda k: 1 + k * 2.0**-50))
+
+
+def units(value: float) -> int:
+    """Return a value up to 4 as a number of units; a sum of up to 31 values is exact in them."""
+    return round(value * 2.0 ** (52 - 2 - 5))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.lists(TIED, min_size=1, max_size=5), min_size=1, max_size=5), st.integers(0, 16))
+def test_ties_take_the_least_weight_then_the_lightest_options_of_the_last_classes(
+    classes: Classes, capacity: int
+) -> None:
+    classes = [[*each, (0, 2.5)] for each in classes]  # the largest value is from 2 to below 4: the unit of units()
+
+    def rank(choice: tuple[int, ...]) -> tuple[object, ...]:
+        taken = [each[k] for each, k in zip(classes, choice, strict=True)]
+        # of options of one weight the best as given, of those the first; from the last class on
+        of_class = [(w, -p, k) for (w, p), k in zip(taken, choice, strict=True)]
+        return (-sum(units(p) for _, p in taken), sum(w for w, _ in taken),
+                [w for w, _ in reversed(taken)], of_class[::-1])
+
+    fitting = [choice for choice in itertools.product(*(range(len(each)) for each in classes))
+               if sum(each[k][0] for each, k in zip(classes, choice, strict=True)) <= capacity]
+    assert tuple(arb.solve(classes, capacity).choices.tolist()) == min(fitting, key=rank)
+
+
 def draw(rng: np.random.Generator) -> tuple[Classes, int]:
     capacity = int(rng.integers(1, 200))
     classes: Classes = []
@@ -71,6 +101,26 @@ def draw(rng: np.random.Generator) -> tuple[Classes, int]:
         noise = rng.random(len(counts))
         classes.append([(w, float(round(scale * w**0.7 * n))) for w, n in zip(counts, noise.tolist(), strict=True)])
     return classes, capacity
+
+
+def test_agrees_with_highs_on_60_random_instances() -> None:
+    rng = np.random.default_rng(20261123)
+    for _ in range(60):
+        classes, capacity = draw(rng)
+        of = np.repeat(np.arange(len(classes)), [len(each) for each in classes])
+        weights, values = np.array([option for each in classes for option in each]).T
+        found = scipy.optimize.milp(
+            -values, integrality=np.ones(of.size), bounds=scipy.optimize.Bounds(0, 1), options={"mip_rel_gap": 0},
+            constraints=[scipy.optimize.LinearConstraint(weights[None, :], -np.inf, capacity),
+                         scipy.optimize.LinearConstraint(of == np.arange(len(classes))[:, None], 1, 1)],
+        )  # fmt: skip
+        assert found.success
+        most = np.column_stack([np.zeros(of.size), weights <= capacity])  # what does not fit alone is no option
+        relaxed = scipy.optimize.linprog(-values, weights[None, :], capacity, of == np.arange(len(classes))[:, None],
+                                         np.ones(len(classes)), bounds=most)
+        solution = arb.solve(classes, capacity)
+        assert solution.value == round(-found.fun)
+        assert solution.bound == pytest.approx(-relaxed.fun, rel=1e-9)
 
 
 def test_agrees_with_cp_sat_on_500_random_instances() -> None:
@@ -145,6 +195,47 @@ def test_large_instance_equals_its_profile() -> None:
     table = arb.profiles(first, weights, values, np.arange(800)[None, :], 700)
     assert solution.value == table[0, 700]
     assert solution.core < 800  # most classes are decided without the tables
+
+
+def test_rows_in_blocks_and_options_in_parts_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little memory: only some rows of the table are kept, and few options are compared at once."""
+    rng = np.random.default_rng(17)
+    for count in (1, 2, 23, 64, 101):
+        first = np.arange(count + 1) * 9
+        weights = rng.integers(0, 30, (count, 9))
+        weights[:, 0] = 0
+        values = np.where(rng.random((count, 9)) < 0.9, 3.0 * weights, 2.0 * weights)  # nothing can be left out
+        with monkeypatch.context() as patch:
+            whole = arb.solve_arrays(first, weights.ravel(), values.ravel(), 150)
+            patch.setattr(knapsack, "_MOST_ROWS", 1)
+            patch.setattr(knapsack, "_AT_ONCE", 400)
+            parts = arb.solve_arrays(first, weights.ravel(), values.ravel(), 150)
+        assert parts.choices.tolist() == whole.choices.tolist()
+        assert parts[:3] == whole[:3]
+
+
+def test_large_capacities_and_weights() -> None:
+    classes = [[(0, 1.0), (1, 2.0), (7, 8.0)], [(2, 0.0), (2**20, 9.0)]]
+    for capacity, expected in ((2**20, (10.0, 2**20, [0, 1])), (2**24, (17.0, 2**20 + 7, [2, 1]))):
+        solution = arb.solve(classes, capacity)
+        assert (solution.value, solution.weight, solution.choices.tolist()) == expected
+    assert arb.solve([[(0, 0.0), (2**31 - 1, 1.0)]], 5).choices.tolist() == [0]
+
+
+def test_values_of_any_size() -> None:
+    for scale in (2.0**-900, 1.0, 2.0**990):
+        solution = arb.solve([[(0, scale), (1, 3 * scale)], [(0, -scale), (1, 0.0)]], 1)
+        assert (solution.value, solution.choices.tolist()) == (2 * scale, [1, 0])
+    assert arb.solve([], 3)[:3] == (0.0, 0.0, 0)
+
+
+def test_too_little_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(knapsack, "_rows", full)
+    with pytest.raises(MpiioExtError, match="memory"):
+        arb.solve([[(0, 1.0), (1, 2.0)], [(0, 1.0), (1, 2.0)]], 1)
 
 
 def test_refusals_name_the_class() -> None:

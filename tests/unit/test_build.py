@@ -140,16 +140,15 @@ def test_modules_have_every_declared_function(build: ModuleType) -> None:
 @pytest.mark.mpi
 def test_nothing_of_the_tools_is_in_the_library() -> None:
     """What a simulation maps serves its I/O: no function of csrc/tools."""
-    tools = {path.name for part in ("pioneer", "analytics", "arbitration", "binding", "lock_model")
+    tools = {path.name for part in ("pioneer", "analytics", "binding", "lock_model")
              for path in (ROOT / "csrc" / "tools" / part).glob("*.c")}  # fmt: skip
     text = (ROOT / "csrc" / "sources.cmake").read_text(encoding="utf-8")
     lists = dict(re.findall(r"set\(MPIOX_(\w+)_SOURCES\n(.*?)\)", text, re.DOTALL))
     loaded = " ".join(lists[name] for name in ("CORE", "TYPEMAP", "DOMAINS", "MPIIO", "IOD", "ENTRY"))
-    assert "csrc/tools" not in loaded and "TOOLS" not in loaded and "KNAPSACK" not in loaded
-    assert {name for name in tools if f"/{name}" not in lists["TOOLS"] + lists["KNAPSACK"]} == set()
+    assert "csrc/tools" not in loaded and "TOOLS" not in loaded
+    assert {name for name in tools if f"/{name}" not in lists["TOOLS"]} == set()
     symbols = mpiio_ext.get_library().read_bytes()
-    for name in (b"mpiox_mckp", b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_handle_resolution", b"mpiio_ext_mckp",
-                 b"mpiox_lock_model"):  # fmt: skip
+    for name in (b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_handle_resolution", b"mpiox_lock_model"):
         assert name not in symbols
 
 

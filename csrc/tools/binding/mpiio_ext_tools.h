@@ -1,6 +1,6 @@
 /*
  * mpiio_ext_tools.h - the C part of the tools that read and compute, and call no MPI: raw traces, sanitization, trace
- * files, Darshan logs, the critical files of a job, the knapsack of the arbitration, the lock model.
+ * files, Darshan logs, the critical files of a job, the lock model.
  *
  * It is the declaration file of the Python module mpiio_ext._tools, which holds all of this code: nothing of it is in
  * libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that part
@@ -189,41 +189,6 @@ const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index,
  * csrc/tools/analytics/mpiox_critical_path.h. */
 int mpiio_ext_critical_path(const int64_t *group, const double *start, const double *end, int64_t n, double *exclusive,
                             double *since, int8_t *state);
-
-/* ---- arbitration ---- */
-
-/* Exact multiple-choice knapsack: one class a job, one option a number of I/O nodes (weight) and what it is worth
- * (value). Classes come and go by key, and are taken in ascending order of keys. See docs/arbitration.md for how ties
- * are decided. Pure: no MPI, no I/O. One thread at a time for each solver. */
-typedef struct mpiio_ext_mckp mpiio_ext_mckp;
-
-/* A solver for a capacity from 0 to 2^24. MPIOX_E_ARG (-2) for another one. Free with mpiio_ext_mckp_free()
- * (NULL-safe). */
-int mpiio_ext_mckp_create(int64_t capacity, mpiio_ext_mckp **solver);
-void mpiio_ext_mckp_free(mpiio_ext_mckp *solver);
-int mpiio_ext_mckp_set_capacity(mpiio_ext_mckp *solver, int64_t capacity);
-/* All classes go; the memory stays for others. */
-void mpiio_ext_mckp_empty(mpiio_ext_mckp *solver);
-/* A class of n options comes. MPIOX_E_ARG: no option, a negative weight, a value that is not finite, a key that is
- * there; MPIOX_E_FULL (-7): beyond 2^20 classes or 2^28 options. */
-int mpiio_ext_mckp_add(mpiio_ext_mckp *solver, int64_t key, int64_t n, const int32_t *weights, const double *values);
-/* Classes 0..classes-1 come: class i has the options [first[i], first[i + 1]). The first that is refused is stored in
- * *refused, and those before it are there. */
-int mpiio_ext_mckp_add_all(mpiio_ext_mckp *solver, int64_t classes, const int64_t *first, const int32_t *weights,
-                           const double *values, int64_t *refused);
-/* A class goes. MPIOX_E_ARG: there is none of that key. */
-int mpiio_ext_mckp_remove(mpiio_ext_mckp *solver, int64_t key);
-/* Number of classes; up to `room` of their keys, ascending, are stored. */
-int64_t mpiio_ext_mckp_keys(const mpiio_ext_mckp *solver, int64_t *keys, int64_t room);
-/* Solve: choices[i] is the option of the i-th class by key. reals gets two numbers: the value of the choice and the
- * bound of the linear relaxation; counts four: its weight, classes, classes that the dynamic programming decided, its
- * operations. 1: the lightest options do not fit together, or no option of a class does; MPIOX_E_FULL: `room` is too
-  * small. */
-int mpiio_ext_mckp_solve(mpiio_ext_mckp *solver, int32_t *choices, int64_t room, double *reals, int64_t *counts);
-/* The best value at every capacity 0..capacity (-infinity where no choice fits) of each of `sets` sets of n classes,
- * members[set * n + k] of the classes above; weights ascend within a class. best: sets * (capacity + 1) numbers. */
-int mpiio_ext_mckp_profiles(int64_t classes, const int64_t *first, const int32_t *weights, const double *values,
-                            int64_t sets, int64_t n, const int32_t *members, int64_t capacity, double *best);
 
 /* ---- lock model ---- */
 
