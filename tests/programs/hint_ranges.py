@@ -10,9 +10,9 @@ import pathlib
 import sys
 
 import numpy as np
-from mpi4py import MPI
 
-from mpiio_ext import hints
+from mpiio_ext import hints  # isort: skip  # before MPI
+from mpi4py import MPI
 
 COMM, FOLDER, COUNT = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]), 9000
 WAYS = ("all", "at", "runs")
