@@ -46,10 +46,10 @@ USUAL = {
     "mpiox_delegate_weight": ("3", f"{DELEGATES}:mpiox_delegate_scheduler=wfq"),
     "mpiox_delegate_owners": ("1", DELEGATES),
 }
-#: Texts that are numbers: values and surroundings.
+#: Texts that are numbers: values and surroundings. (Of ``*:0`` ROMIO itself says at open that no aggregator matches.)
 COUNTS = {
     "mpiox_delegates": (("0", "1", "50%", "100%", "per_node=1", "per_node=576", "576"), "mpiox_delegate_mode=thread"),
-    "cb_config_list": (("*:0", "*:1", "*:2147483647", "*:*"), ROUNDS),
+    "cb_config_list": (("*:1", "*:2147483647", "*:*"), ROUNDS),
 }
 #: The most that is tried: a slice of a second in which a server is not served is waited for at every request.
 TRIED = {"mpiox_delegate_time_slice": "100000"}
