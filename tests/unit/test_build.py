@@ -60,9 +60,10 @@ def test_cmake_asks_for_every_generated_file(build: ModuleType) -> None:
     lines = re.findall(r"^(?:set|generate)\((?:(?!DEPENDS).)*", text, re.MULTILINE)
     asked = re.findall(r"\b\w+\.[ch]\b", " ".join(lines))
     assert sorted(asked) == sorted(build.outputs())
-    listed = dict(re.findall(r"^set\((names|entry|tracer) (.*?)\)", text, re.MULTILINE))
-    assert set(listed["entry"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[0]).outputs()) - {listed["names"]}
-    assert set(listed["tracer"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[1]).outputs())
+    listed = dict(re.findall(r"^set\((names|entry|tracer|api) (.*?)\)", text, re.MULTILINE))
+    entry, tracer, api = (set(build.load(ROOT / path).outputs()) for path in build.GENERATORS)
+    assert set(listed["entry"].split()) == entry - {listed["names"]}
+    assert [set(listed["tracer"].split()), set(listed["api"].split())] == [tracer, api]
 
 
 def test_the_same_sources_give_the_same_bytes(build: ModuleType, tmp_path: Path) -> None:

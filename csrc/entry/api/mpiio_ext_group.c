@@ -30,11 +30,6 @@ const char *mpiio_ext_group_mode(void)
     return mpiox_group_mode_name(group != NULL ? group->mode : MPIOX_GROUP_NONE);
 }
 
-const char *mpiio_ext_group_reason(void)
-{
-    return mpiox_group_reason();
-}
-
 const char *mpiio_ext_group_id(void)
 {
     const mpiox_group *group = mpiox_group_current();
