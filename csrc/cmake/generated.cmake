@@ -26,7 +26,7 @@ if(SKBUILD_STATE STREQUAL "sdist")
 endif()
 
 set(names mpiox_any_mpi_names.h) # included by the compiler's command line
-set(entry mpiox_calls.c mpiox_calls_impl.h mpiox_fortran.c mpiox_wrappers.c)
+set(entry mpiox_calls.c mpiox_calls_impl.h mpiox_fortran.c mpiox_handlers.h mpiox_wrappers.c)
 set(api mpiio_ext_passed_on.c)
 set(tracer mpiox_trace_fortran.c mpiox_trace_mpi_calls.c mpiox_trace_mpi_operations.h)
 set(MPIOX_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
