@@ -227,7 +227,6 @@ set(MPIOX_IOD_SOURCES
 
 # the functions of MPI and of the public header
 set(MPIOX_ENTRY_SOURCES
-    csrc/entry/api/mpiio_ext_delegate_main.c
     csrc/entry/api/mpiio_ext_delegates.c
     csrc/entry/api/mpiio_ext_delegates_own.c
     csrc/entry/api/mpiio_ext_delegates_ping.c
