@@ -60,7 +60,7 @@ static void make_empty(mpiox_server *server)
         server->files[i].tree = MPIOX_CACHE_NO_FRAME;
     for (uint32_t i = (uint32_t)server->cache.frame_count; i-- > 0;) { /* the first frames are taken first */
         random = random * 1664525 + 1013904223;
-        server->info[i].priority = random;
+        server->info[i].node.priority = random;
         server->info[i].ordered[false] = server->info[i].ordered[true] = MPIOX_SCHEDULE_NONE;
         mpiox_server_list_append(server, &server->lists[MPIOX_FREE], i);
     }
