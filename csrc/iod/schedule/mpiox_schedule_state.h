@@ -95,8 +95,8 @@ struct mpiox_schedule {
     int32_t since_overdue;                      /* batches since an overdue request was served */
     int64_t allowance;                          /* bytes of the batch that is being made */
     int64_t window;                             /* twins: number of the last one in which something was to be served */
-    int32_t known;                              /* twins: servers that have turns in it: */
-    int32_t server_order[MPIOX_SCHEDULE_LANES]; /* their lanes, by rising key */
+    int32_t known;                              /* twins: targets that have turns in it: */
+    int32_t target_order[MPIOX_SCHEDULE_LANES]; /* their lanes, by rising key */
     double virtual_time;                        /* wfq */
     int64_t waits_since;                        /* the policy waits since; -1: it does not */
     mpiox_schedule_counters counters;

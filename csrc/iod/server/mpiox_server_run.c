@@ -110,7 +110,7 @@ static int create_schedule(mpiox_server *server, mpiox_error *error)
         .patience_ns = 1000000 * (int64_t)options->order_patience_ms,
         .batch_bytes = most_batch_bytes,
         .batch_requests = MPIOX_RUN_FRAMES,
-        .first_server = options->delegate,
+        .first_target = options->delegate,
         .clock_offset_ns = clock_offset(),
     };
     server->order_until = MPIOX_SCHEDULE_NEVER;

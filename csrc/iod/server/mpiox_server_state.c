@@ -217,7 +217,7 @@ static void order_request(mpiox_server *server, uint32_t frame, bool write)
         .length = server->cache.page_bytes,
         .flow = (int64_t)client * MPIOX_CACHE_MAX_FILES + file,
         .weight = at->weight,
-        .server = mpiox_server_target_of(&at->targets, offset, unit_bytes, at->servers),
+        .target = mpiox_server_target_of(&at->targets, offset, unit_bytes, at->servers),
         .write = write,
         .tag = frame};
     (void)mpiox_schedule_add(server->schedule, &request, now_ns(), &server->info[frame].ordered[write]);
