@@ -210,6 +210,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/schedule/mpiox_schedule_tree.c
     csrc/iod/schedule/mpiox_schedule_twins.c
     csrc/iod/schedule/mpiox_schedule_wfq.c
+    csrc/iod/schedule/mpiox_treap.c
     csrc/iod/server/mpiox_server_alone.c
     csrc/iod/server/mpiox_server_evict.c
     csrc/iod/server/mpiox_server_files.c

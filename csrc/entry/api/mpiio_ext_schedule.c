@@ -20,7 +20,7 @@ int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_
                                                                           .patience_ns = options[3],
                                                                           .batch_bytes = options[4],
                                                                           .batch_requests = (int32_t)options[5],
-                                                                          .first_server = (int32_t)options[6],
+                                                                          .first_target = (int32_t)options[6],
                                                                           .clock_offset_ns = options[7]},
                                                 &created)
                         : MPIOX_E_ARG;
@@ -39,7 +39,7 @@ int mpiio_ext_schedule_add(mpiio_ext_schedule *schedule, const int64_t *request,
                                                         .length = request[2],
                                                         .flow = request[3],
                                                         .weight = (int32_t)request[4],
-                                                        .server = (int32_t)request[5],
+                                                        .target = (int32_t)request[5],
                                                         .write = request[6] != 0},
                               now, id);
 }
