@@ -21,15 +21,15 @@ HANDLES = {
 #: Header -> functions of it that are public: as mpiio_ext_NAME where it is mpiox_NAME, else as NAME=its name.
 PASSED_ON = {
     "mpiox_calls.h": "call_count=mpiox_calls_count call_name=mpiox_calls_name calls=mpiox_calls_value",
-    "mpiox_service_main.h": "delegate_main",
+    "mpiox_service_main.h": "delegate_main=mpiox_service_main",
     "mpiox_error.h": "error_name",
-    "mpiox_service.h": "group_reason",
+    "mpiox_service.h": "group_reason=mpiox_service_reason",
     "mpiox_hints.h": "hint_count=mpiox_hints_count hint_check=mpiox_hints_check",
     "mpiox_layout_facts.h": "layout_fact_name=mpiox_fact_name layout_fact_unit=mpiox_fact_unit "
     "layout_fact_meaning=mpiox_fact_meaning layout_free=mpiox_layout_facts_free",
     "mpiox_partition.h": "partition_count plan_free plan_totals plan_window_count=mpiox_plan_windows "
     "plan_window_extents_max",
-    "mpiox_auto_rules.h": "partition_rule_count",
+    "mpiox_auto_rules.h": "partition_rule_count=mpiox_auto_rule_count",
     "mpiox_schedule.h": "schedule_policy_name schedule_policy_source schedule_free schedule_next schedule_done "
     "schedule_cancel schedule_depth",
     "mpiox_typemap.h": "typemap_from_blob typemap_block typemap_vector typemap_indexed typemap_struct "
