@@ -7,7 +7,7 @@
 
 They are in no commit: ``_binding.c`` and ``_tools.c``, the sources of the Python modules, made by cffi from the
 declarations between the two cffi markers of ``mpiio_ext.h`` (the library) and ``mpiio_ext_tools.h`` (the tools), and
-the MPI entry points that ``csrc/entry/mpi/generate.py`` and ``csrc/tools/trace/generate.py`` make from a table. The
+what the GENERATORS make from a table or from the header: MPI entry points, functions that are only passed on. The
 same sources give the same bytes, and a file whose text is unchanged is not written, so that nothing is compiled again.
 
 ``--diff`` lets the generators of REV run on the sources of REV, those of the working tree on the working tree, and
@@ -37,8 +37,8 @@ BINDINGS = {
     "_binding.c": Path("csrc/entry/include/mpiio_ext.h"),
     "_tools.c": Path("csrc/tools/binding/mpiio_ext_tools.h"),
 }
-#: Generators of MPI entry points: the library's, the tracer's.
-MPI_ENTRIES = (Path("csrc/entry/mpi/generate.py"), Path("csrc/tools/trace/generate.py"))
+#: Scripts beside what they belong to: MPI entry points of library and tracer, functions of the public header.
+GENERATORS = tuple(Path(f"csrc/{folder}/generate.py") for folder in ("entry/mpi", "tools/trace", "entry/api"))
 NO_CFFI = (
     "{name} is made by cffi, which {python} does not have: `pip install cffi`, or build from a source distribution, "
     "which carries what is generated"
@@ -92,7 +92,7 @@ def outputs(names: Iterable[str] = ()) -> dict[str, str]:
     wanted = set(names)
     found: dict[str, str] = {}
     if not wanted or wanted - BINDINGS.keys():
-        for path in MPI_ENTRIES:
+        for path in GENERATORS:
             found |= load(ROOT / path).outputs()
     found |= {name: binding_source(name) for name in BINDINGS if not wanted or name in wanted}
     if wanted - found.keys():

@@ -210,6 +210,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/schedule/mpiox_schedule_tree.c
     csrc/iod/schedule/mpiox_schedule_twins.c
     csrc/iod/schedule/mpiox_schedule_wfq.c
+    csrc/iod/schedule/mpiox_treap.c
     csrc/iod/server/mpiox_server_alone.c
     csrc/iod/server/mpiox_server_evict.c
     csrc/iod/server/mpiox_server_files.c
@@ -227,7 +228,6 @@ set(MPIOX_IOD_SOURCES
 
 # the functions of MPI and of the public header
 set(MPIOX_ENTRY_SOURCES
-    csrc/entry/api/mpiio_ext_delegate_main.c
     csrc/entry/api/mpiio_ext_delegates.c
     csrc/entry/api/mpiio_ext_delegates_own.c
     csrc/entry/api/mpiio_ext_delegates_ping.c

@@ -313,4 +313,4 @@ def test_a_stranger_listens_first(cluster: hosts.Cluster, ears: list[pathlib.Pat
     assert "who answers does not know the job's secret" in launch.stderr, launch.describe()
     heard = [bytes.fromhex(line) for path in ears for line in path.read_text().splitlines()[1:]]
     assert len(heard) >= HOSTS - 1, launch.describe()
-    assert {(len(text), text[:5]) for text in heard} == {(40, b"MXHS\1")}, heard
+    assert {(len(text), text[:5]) for text in heard} == {(40, b"MXHS\2")}, heard

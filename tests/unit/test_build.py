@@ -60,9 +60,10 @@ def test_cmake_asks_for_every_generated_file(build: ModuleType) -> None:
     lines = re.findall(r"^(?:set|generate)\((?:(?!DEPENDS).)*", text, re.MULTILINE)
     asked = re.findall(r"\b\w+\.[ch]\b", " ".join(lines))
     assert sorted(asked) == sorted(build.outputs())
-    listed = dict(re.findall(r"^set\((names|entry|tracer) (.*?)\)", text, re.MULTILINE))
-    assert set(listed["entry"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[0]).outputs()) - {listed["names"]}
-    assert set(listed["tracer"].split()) == set(build.load(ROOT / build.MPI_ENTRIES[1]).outputs())
+    listed = dict(re.findall(r"^set\((names|entry|tracer|api) (.*?)\)", text, re.MULTILINE))
+    entry, tracer, api = (set(build.load(ROOT / path).outputs()) for path in build.GENERATORS)
+    assert set(listed["entry"].split()) == entry - {listed["names"]}
+    assert [set(listed["tracer"].split()), set(listed["api"].split())] == [tracer, api]
 
 
 def test_the_same_sources_give_the_same_bytes(build: ModuleType, tmp_path: Path) -> None:
@@ -125,6 +126,51 @@ def test_without_cffi(tmp_path: Path) -> None:
     assert done.returncode == 0 and (tmp_path / "made" / "mpiox_wrappers.c").is_file()
     done = generate(ROOT, "--output", str(tmp_path / "made"), "_binding.c", PYTHONPATH=str(tmp_path))
     assert done.returncode == 2 and "pip install cffi" in done.stderr and "Traceback" not in done.stderr
+
+
+PACK = """
+import sys
+from scikit_build_core.build import build_sdist, get_requires_for_build_wheel
+print(*get_requires_for_build_wheel())
+if len(sys.argv) > 1:
+    build_sdist(sys.argv[1])
+"""
+
+
+def configure(root: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Let CMake look at the sources with the Python of these tests."""
+    words = [shutil.which("cmake", path=f"{sys.prefix}/bin:{os.environ['PATH']}"), "-S", root, "-B", folder]
+    words += [f"-DMPI_C_COMPILER={compiler()}", f"-DPython_EXECUTABLE={sys.executable}", "-DMPIOX_BUILD_TESTS=OFF"]
+    return subprocess.run(words, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.mpi
+def test_source_distribution_carries_what_is_generated(build: ModuleType, tmp_path: Path) -> None:
+    """It asks for no cffi and is configured without one; a checkout is not, and says so."""
+    root = copy_of_the_sources(tmp_path / "checkout")
+    for name in (".gitignore", "CMakeLists.txt", "LICENSE", "README.md", "pyproject.toml", "mpiio_ext/__init__.py"):
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    shutil.copytree(ROOT / "benchmarks", root / "benchmarks")
+    (root / "generated").mkdir()
+    (root / "generated" / "old.c").write_text("what an earlier packing has left")
+    words = [sys.executable, "-B", "-c", PACK]
+    done = subprocess.run([*words, tmp_path / "dist"], cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cffi" in done.stdout.splitlines()[0]
+
+    shutil.unpack_archive(next((tmp_path / "dist").glob("*.tar.gz")), tmp_path)
+    unpacked = tmp_path / f"mpiio_ext-{mpiio_ext.__version__}"
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (unpacked / "generated").iterdir()}
+    assert texts == build.outputs()
+    done = subprocess.run(words, cwd=unpacked, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "cffi" not in done.stdout
+
+    (tmp_path / "cffi.py").write_text("raise ImportError('no cffi here')\n")
+    done = configure(unpacked, tmp_path / "b", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    done = configure(root, tmp_path / "c", PYTHONPATH=str(tmp_path))
+    assert done.returncode != 0 and "pip install cffi" in " ".join(done.stderr.split())
 
 
 @pytest.mark.mpi

@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "mpiox_integer.h"
 #include "mpiox_plan_build.h"
 
 int64_t mpiox_plan_flat(const mpiox_plan *plan, const mpiox_stripe_set **sets)
@@ -23,16 +24,6 @@ static int64_t set_bytes(const mpiox_geometry *geometry, const mpiox_stripe_set 
     const int64_t end = set->offset + (set->count - 1) * set->stride + set->length;
     const int64_t before = geometry->start - set->offset, behind = end - geometry->end;
     return set->count * set->length - (before > 0 ? before : 0) - (behind > 0 ? behind : 0);
-}
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 /* A set's stripes as the residues first, first + step, ... modulo the number of servers: how many, each once. */
@@ -51,7 +42,7 @@ static residues residues_of(const mpiox_geometry *geometry, const mpiox_stripe_s
     }
     const int64_t step = set->stride / geometry->stripe_size % servers;
     /* As a rule all sets of a plan have one stride: its divisor is known from the last set. */
-    const int64_t round = step == last.step ? last.count : servers / common_divisor(servers, step);
+    const int64_t round = step == last.step ? last.count : servers / mpiox_common_divisor(servers, step);
     return (residues){.first = first % servers, .step = step, .count = round};
 }
 

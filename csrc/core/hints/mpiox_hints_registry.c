@@ -87,50 +87,20 @@ static bool is_partition(const char *text)
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-#define FIELD(member) .offset = offsetof(mpiox_hints, member), .bytes = sizeof(((mpiox_hints *)0)->member)
+#define FIELD(member) offsetof(mpiox_hints, member), sizeof(((mpiox_hints *)0)->member)
 #define FLAG(hint, member, value, what)                                                                                \
-    {.name = hint,                                                                                                     \
-     .type = "boolean",                                                                                                \
-     .values = "true | false",                                                                                         \
-     .default_value = value,                                                                                           \
-     .description = what,                                                                                              \
-     FIELD(member),                                                                                                    \
-     .words = boolean_words}
+    {hint, "boolean", "true | false", value, what, FIELD(member), boolean_words, 0, 0, NULL}
 #define CHOICE(hint, member, list, texts, value, what)                                                                 \
-    {.name = hint,                                                                                                     \
-     .type = "choice",                                                                                                 \
-     .values = texts,                                                                                                  \
-     .default_value = value,                                                                                           \
-     .description = what,                                                                                              \
-     FIELD(member),                                                                                                    \
-     .words = list}
+    {hint, "choice", texts, value, what, FIELD(member), list, 0, 0, NULL}
 #define INTEGER(hint, member, lowest, highest, value, what)                                                            \
-    {.name = hint,                                                                                                     \
-     .type = "integer",                                                                                                \
-     .values = #lowest " .. " #highest,                                                                                \
-     .default_value = value,                                                                                           \
-     .description = what,                                                                                              \
-     FIELD(member),                                                                                                    \
-     .least = lowest,                                                                                                  \
-     .most = highest}
+    {hint, "integer", #lowest " .. " #highest, value, what, FIELD(member), NULL, lowest, highest, NULL}
+#define SIZES(number) "bytes up to " number ", with k, m, g, t for powers of 1024"
 /* Up to `number` MiB (m), GiB (g) or TiB (t). */
 #define SIZE(hint, member, lowest, from, number, unit, value, what)                                                    \
-    {.name = hint,                                                                                                     \
-     .type = "bytes",                                                                                                  \
-     .values = from "bytes up to " #number #unit ", with k, m, g, t for powers of 1024",                               \
-     .default_value = value,                                                                                           \
-     .description = what,                                                                                              \
-     FIELD(member),                                                                                                    \
-     .least = lowest,                                                                                                  \
-     .most = INT64_C(number) * UNIT_##unit}
+    {hint, "bytes", from SIZES(#number #unit),     value, what, FIELD(member),                                         \
+     NULL, lowest,  INT64_C(number) * UNIT_##unit, NULL}
 #define TEXT(hint, member, kind, texts, check, value, what)                                                            \
-    {.name = hint,                                                                                                     \
-     .type = kind,                                                                                                     \
-     .values = texts,                                                                                                  \
-     .default_value = value,                                                                                           \
-     .description = what,                                                                                              \
-     FIELD(member),                                                                                                    \
-     .accepts = check}
+    {hint, kind, texts, value, what, FIELD(member), NULL, 0, 0, check}
 #define UNIT_m (INT64_C(1) << 20)
 #define UNIT_g (INT64_C(1) << 30)
 #define UNIT_t (INT64_C(1) << 40)
@@ -142,8 +112,8 @@ static const mpiox_hint_spec specs[] = {
     TEXT("mpiox_partition", partition, "choice", partition_values, is_partition, "auto",
          "file-domain method: which aggregator owns which stripes"),
     CHOICE("mpiox_stripe_size_io", stripe_size_io, stripe_size_io_words, "enable | disable | automatic", "automatic",
-           "at most one stripe per file-system request, never across a stripe boundary; automatic: "
-           "in collectives, where the rules of auto say so"),
+           "at most one stripe per file-system request, never across a stripe boundary; automatic: in collectives, "
+           "where the rules of auto say so"),
     CHOICE("mpiox_exchange", exchange, exchange_words, "auto | two_phase | direct", "auto",
            "two_phase collects data in the aggregators' buffers; direct lets every rank access its own pieces"),
     CHOICE("mpiox_io_rank", io_rank, io_rank_words, "any | owner", "any",

@@ -5,6 +5,7 @@
  * offset divides by sizes; offset -> position divides by strides, which is meaningful for monotonic descriptions only
  * (there every copy, member, item and tile lies wholly behind the one before it).
  */
+#include "mpiox_integer.h"
 #include "mpiox_typemap_impl.h"
 
 _Static_assert(sizeof(mpiox_typemap) % sizeof(int64_t) == 0 && sizeof(mpiox_node) % sizeof(int64_t) == 0,
@@ -97,15 +98,10 @@ int64_t mpiox_typemap_offset(const mpiox_typemap *typemap, int64_t position)
 
 /* ---- offset -> position ------------------------------------------------------------------------------------------ */
 
-static int64_t clamp(int64_t value, int64_t low, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 /* Last of n copies, `stride` apart from 0 on, that starts at or before `at` (0 when none does). */
 static int64_t copy_before(int64_t at, int64_t stride, int64_t n)
 {
-    return at <= 0 || n <= 1 ? 0 : clamp(at / stride, 0, n - 1);
+    return at <= 0 || n <= 1 ? 0 : mpiox_clamp(at / stride, 0, n - 1);
 }
 
 /* Last member that starts at or before `at`. */
@@ -157,7 +153,7 @@ static int64_t bytes_below(const mpiox_typemap *typemap, int64_t at)
             }
         }
     }
-    return below + clamp(at, 0, length);
+    return below + mpiox_clamp(at, 0, length);
 }
 
 int64_t mpiox_typemap_position(const mpiox_typemap *typemap, int64_t offset)

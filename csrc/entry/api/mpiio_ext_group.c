@@ -30,11 +30,6 @@ const char *mpiio_ext_group_mode(void)
     return mpiox_service_mode_name(service != NULL ? service->mode : MPIOX_SERVICE_NONE);
 }
 
-const char *mpiio_ext_group_reason(void)
-{
-    return mpiox_service_reason();
-}
-
 const char *mpiio_ext_group_id(void)
 {
     const mpiox_service *service = mpiox_service_current();

@@ -28,21 +28,11 @@ struct mpiio_ext_hints {
         return spec != NULL ? spec->field : NULL;                                                                      \
     }
 
-int mpiio_ext_hint_count(void)
-{
-    return mpiox_hints_count();
-}
-
 ACCESSOR(name, name)
 ACCESSOR(type, type)
 ACCESSOR(values, values)
 ACCESSOR(default, default_value)
 ACCESSOR(description, description)
-
-int mpiio_ext_hint_check(const char *name, const char *value, char *message, int64_t message_bytes)
-{
-    return mpiox_hints_check(name, value, message, message_bytes);
-}
 
 int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, int64_t text_bytes)
 {

@@ -24,21 +24,6 @@ int mpiio_ext_layout_fact_count(void)
     return MPIOX_FACTS;
 }
 
-const char *mpiio_ext_layout_fact_name(int index)
-{
-    return mpiox_fact_name(index);
-}
-
-const char *mpiio_ext_layout_fact_unit(int index)
-{
-    return mpiox_fact_unit(index);
-}
-
-const char *mpiio_ext_layout_fact_meaning(int index)
-{
-    return mpiox_fact_meaning(index);
-}
-
 int mpiio_ext_layout_inspect(const char *path, int64_t striping_unit, int32_t striping_factor, int32_t start_iodevice,
                              mpiio_ext_layout **layout, int *sys_errno)
 {
@@ -48,11 +33,6 @@ int mpiio_ext_layout_inspect(const char *path, int64_t striping_unit, int32_t st
     *sys_errno = rc == MPIOX_E_IO ? errno : 0;
     *layout = (mpiio_ext_layout *)facts;
     return rc;
-}
-
-void mpiio_ext_layout_free(mpiio_ext_layout *layout)
-{
-    mpiox_layout_facts_free((mpiox_layout_facts *)layout);
 }
 
 int mpiio_ext_layout_is_folder(const mpiio_ext_layout *layout)

@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "mpiox_error.h"
 #include "mpiox_event.h"
 
 const char *mpiio_ext_version(void)
@@ -44,9 +43,4 @@ int mpiio_ext_interposed(void)
     if (dladdr((const void *)&mpiio_ext_version, &ours) == 0)
         return 0;
     return ours.dli_fbase == theirs.dli_fbase;
-}
-
-const char *mpiio_ext_error_name(int code)
-{
-    return mpiox_error_name(code);
 }

@@ -27,11 +27,6 @@ static const mpiox_domain *domain_of(const mpiio_ext_plan *plan, int32_t aggrega
     return aggregator >= 0 && aggregator < p->geometry.aggregators ? &p->domains[aggregator] : NULL;
 }
 
-int mpiio_ext_partition_count(void)
-{
-    return mpiox_partition_count();
-}
-
 const char *mpiio_ext_partition_name(int index)
 {
     const mpiox_partition_method *method = mpiox_partition_get(index);
@@ -98,11 +93,6 @@ int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known,
     return MPIOX_OK;
 }
 
-int mpiio_ext_partition_rule_count(void)
-{
-    return mpiox_auto_rule_count();
-}
-
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source)
 {
     mpiox_auto_rule_text rule;
@@ -123,11 +113,6 @@ int mpiio_ext_plan_create(const char *method, int64_t start, int64_t end, int64_
     int rc = mpiox_plan_create(mpiox_partition_find(method), &geometry, &created);
     *plan = (mpiio_ext_plan *)created;
     return rc;
-}
-
-void mpiio_ext_plan_free(mpiio_ext_plan *plan)
-{
-    mpiox_plan_free((mpiox_plan *)plan);
 }
 
 int32_t mpiio_ext_plan_aggregators_used(const mpiio_ext_plan *plan)
@@ -164,11 +149,6 @@ void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *fir
         first[a + 1] = first[a] + p->domains[a].n_sets;
 }
 
-int mpiio_ext_plan_totals(const mpiio_ext_plan *plan, int64_t *bytes, int32_t *servers)
-{
-    return mpiox_plan_totals(plan_of(plan), bytes, servers);
-}
-
 void mpiio_ext_plan_owners(const mpiio_ext_plan *plan, const int64_t *offsets, int64_t n, int32_t *owners)
 {
     for (int64_t i = 0; i < n; i++)
@@ -194,16 +174,6 @@ int64_t mpiio_ext_plan_extents(const mpiio_ext_plan *plan, int32_t aggregator, i
         total += set->count;
     }
     return total;
-}
-
-int64_t mpiio_ext_plan_window_count(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes)
-{
-    return mpiox_plan_windows(plan_of(plan), aggregator, window_bytes);
-}
-
-int64_t mpiio_ext_plan_window_extents_max(const mpiio_ext_plan *plan, int64_t window_bytes)
-{
-    return mpiox_plan_window_extents_max(plan_of(plan), window_bytes);
 }
 
 int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, int64_t window_bytes, int64_t index,

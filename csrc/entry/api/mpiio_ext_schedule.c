@@ -1,4 +1,4 @@
-/* mpiio_ext_schedule.c - the request queue of the delegates, for Python; it only passes on. */
+/* mpiio_ext_schedule.c - the request queue of the delegates, for Python: arrays of numbers as structs, and back. */
 #include <stddef.h>
 
 #include "mpiio_ext.h"
@@ -7,16 +7,6 @@
 static mpiox_schedule *queue_of(mpiio_ext_schedule *schedule)
 {
     return (mpiox_schedule *)schedule;
-}
-
-const char *mpiio_ext_schedule_policy_name(int index)
-{
-    return mpiox_schedule_policy_name(index);
-}
-
-const char *mpiio_ext_schedule_policy_source(int index)
-{
-    return mpiox_schedule_policy_source(index);
 }
 
 int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_ext_schedule **schedule)
@@ -30,17 +20,12 @@ int mpiio_ext_schedule_create(const char *policy, const int64_t *options, mpiio_
                                                                           .patience_ns = options[3],
                                                                           .batch_bytes = options[4],
                                                                           .batch_requests = (int32_t)options[5],
-                                                                          .first_server = (int32_t)options[6],
+                                                                          .first_target = (int32_t)options[6],
                                                                           .clock_offset_ns = options[7]},
                                                 &created)
                         : MPIOX_E_ARG;
     *schedule = (mpiio_ext_schedule *)created;
     return rc;
-}
-
-void mpiio_ext_schedule_free(mpiio_ext_schedule *schedule)
-{
-    mpiox_schedule_free(queue_of(schedule));
 }
 
 int mpiio_ext_schedule_add(mpiio_ext_schedule *schedule, const int64_t *request, int64_t now, uint32_t *id)
@@ -54,29 +39,9 @@ int mpiio_ext_schedule_add(mpiio_ext_schedule *schedule, const int64_t *request,
                                                         .length = request[2],
                                                         .flow = request[3],
                                                         .weight = (int32_t)request[4],
-                                                        .server = (int32_t)request[5],
+                                                        .target = (int32_t)request[5],
                                                         .write = request[6] != 0},
                               now, id);
-}
-
-int32_t mpiio_ext_schedule_next(mpiio_ext_schedule *schedule, int64_t now, int hurry, uint32_t *ids, int64_t *until)
-{
-    return mpiox_schedule_next(queue_of(schedule), now, hurry != 0, ids, until);
-}
-
-int mpiio_ext_schedule_done(mpiio_ext_schedule *schedule, uint32_t id)
-{
-    return mpiox_schedule_done(queue_of(schedule), id);
-}
-
-int mpiio_ext_schedule_cancel(mpiio_ext_schedule *schedule, uint32_t id)
-{
-    return mpiox_schedule_cancel(queue_of(schedule), id);
-}
-
-int64_t mpiio_ext_schedule_depth(const mpiio_ext_schedule *schedule)
-{
-    return mpiox_schedule_depth((const mpiox_schedule *)schedule);
 }
 
 static const char *const names[] = {

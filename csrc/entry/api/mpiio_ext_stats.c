@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_calls.h"
 #include "mpiox_mpi_report.h"
 #include "mpiox_stats.h"
 
@@ -151,19 +150,4 @@ const char *mpiio_ext_stats_path(const mpiio_ext_stats *stats)
 void mpiio_ext_stats_free(mpiio_ext_stats *stats)
 {
     free(stats);
-}
-
-int mpiio_ext_call_count(void)
-{
-    return mpiox_calls_count();
-}
-
-const char *mpiio_ext_call_name(int index)
-{
-    return mpiox_calls_name(index);
-}
-
-int64_t mpiio_ext_calls(int index)
-{
-    return mpiox_calls_value(index);
 }

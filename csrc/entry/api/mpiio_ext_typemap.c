@@ -1,25 +1,20 @@
 /*
  * mpiio_ext_typemap.c - typemaps for programs and for Python.
  *
- * mpiio_ext_typemap is mpiox_typemap under its public name; everything here only passes on.
+ * mpiio_ext_typemap is mpiox_typemap under its public name. What is only passed on is generated (generate.py); here is
+ * what takes something apart or puts it together.
  */
 #include <mpi.h>
 #include <string.h>
 
 #include "mpiio_ext.h"
 #include "mpiox_typemap.h"
-#include "mpiox_typemap_array.h"
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_copy.h"
 
 static const mpiox_typemap *inner(const mpiio_ext_typemap *typemap)
 {
     return (const mpiox_typemap *)(const void *)typemap;
-}
-
-static mpiox_typemap **result(mpiio_ext_typemap **typemap)
-{
-    return (mpiox_typemap **)(void *)typemap;
 }
 
 int mpiio_ext_typemap_from_datatype(const void *datatype, mpiio_ext_typemap **typemap)
@@ -32,51 +27,7 @@ int mpiio_ext_typemap_from_datatype(const void *datatype, mpiio_ext_typemap **ty
         return MPIOX_E_ARG;
     }
     memcpy(&handle, datatype, sizeof handle);
-    return mpiox_typemap_from_datatype(handle, result(typemap));
-}
-
-int mpiio_ext_typemap_from_blob(const void *blob, int64_t blob_bytes, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_from_blob(blob, blob_bytes, result(typemap));
-}
-
-int mpiio_ext_typemap_block(int64_t length, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_block(length, result(typemap));
-}
-
-int mpiio_ext_typemap_vector(int64_t count, int64_t stride, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_vector(count, stride, inner(part), result(typemap));
-}
-
-int mpiio_ext_typemap_indexed(int64_t n, const int64_t *counts, const int64_t *displacements,
-                              const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_indexed(n, counts, displacements, inner(part), result(typemap));
-}
-
-int mpiio_ext_typemap_struct(int64_t n, const int64_t *counts, const int64_t *displacements,
-                             const mpiio_ext_typemap *const *parts, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_struct(n, counts, displacements, (const mpiox_typemap *const *)(const void *)parts,
-                                result(typemap));
-}
-
-int mpiio_ext_typemap_resized(int64_t lb, int64_t extent, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_resized(lb, extent, inner(part), result(typemap));
-}
-
-int mpiio_ext_typemap_subarray(int32_t ndims, const int64_t *sizes, const int64_t *subsizes, const int64_t *starts,
-                               int fortran_order, const mpiio_ext_typemap *part, mpiio_ext_typemap **typemap)
-{
-    return mpiox_typemap_subarray(ndims, sizes, subsizes, starts, fortran_order != 0, inner(part), result(typemap));
-}
-
-void mpiio_ext_typemap_free(mpiio_ext_typemap *typemap)
-{
-    mpiox_typemap_free((mpiox_typemap *)(void *)typemap);
+    return mpiox_typemap_from_datatype(handle, (mpiox_typemap **)(void *)typemap);
 }
 
 void mpiio_ext_typemap_summary(const mpiio_ext_typemap *typemap, int64_t *numbers)
@@ -92,16 +43,6 @@ void mpiio_ext_typemap_summary(const mpiio_ext_typemap *typemap, int64_t *number
     numbers[7] = mpiox_typemap_granule(a);
     numbers[8] = mpiox_typemap_is_contiguous(a);
     numbers[9] = mpiox_typemap_is_monotonic(a);
-}
-
-int64_t mpiio_ext_typemap_offset(const mpiio_ext_typemap *typemap, int64_t position)
-{
-    return mpiox_typemap_offset(inner(typemap), position);
-}
-
-int64_t mpiio_ext_typemap_position(const mpiio_ext_typemap *typemap, int64_t offset)
-{
-    return mpiox_typemap_position(inner(typemap), offset);
 }
 
 int64_t mpiio_ext_typemap_pieces(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi, int64_t max_pieces,
@@ -167,21 +108,6 @@ void mpiio_ext_typemap_mark(const mpiio_ext_typemap *typemap, int64_t lo, int64_
 {
     const mpiox_memory_layout covered = memory_layout(typemap, NULL, lo);
     mpiox_copy_mark(map, map_start, granule, &covered, hi - lo);
-}
-
-int64_t mpiio_ext_typemap_blob_bytes(const mpiio_ext_typemap *typemap)
-{
-    return mpiox_typemap_blob_bytes(inner(typemap));
-}
-
-int mpiio_ext_typemap_to_blob(const mpiio_ext_typemap *typemap, void *blob, int64_t blob_bytes)
-{
-    return mpiox_typemap_to_blob(inner(typemap), blob, blob_bytes);
-}
-
-int mpiio_ext_typemap_equal(const mpiio_ext_typemap *a, const mpiio_ext_typemap *b)
-{
-    return mpiox_typemap_equal(inner(a), inner(b));
 }
 
 int mpiio_ext_typemap_disjoint(const mpiio_ext_typemap *a, int64_t origin_a, int64_t position_a, int64_t length_a,

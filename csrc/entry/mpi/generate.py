@@ -2,9 +2,9 @@
 
 ``outputs()`` maps the names of the files to their texts; ``build.py`` writes them for the build.
 
-``mpiox_calls.c`` and ``mpiox_calls_impl.h`` hold the counters of calls. ``mpiox_wrappers.c`` holds one hidden function
-``mpiox_wrap_NAME`` for every MPI function of the table, which counts the call and passes it to the library or to PMPI,
-and the exported ``MPI_NAME`` that calls it.
+``mpiox_handlers.h`` declares what carries the "handled" functions out. ``mpiox_calls.c`` and ``mpiox_calls_impl.h``
+hold the counters of calls. ``mpiox_wrappers.c`` holds one hidden function ``mpiox_wrap_NAME`` for every MPI function of
+the table, which counts the call and passes it to the library or to PMPI, and the exported ``MPI_NAME`` that calls it.
 ``mpiox_fortran.c`` holds, for Open MPI alone, the Fortran entry points: Open MPI's own go straight to ``PMPI_*``, so
 that wrapping the C names would miss every Fortran program. MPICH's Fortran library calls the C names.
 ``mpiox_any_mpi_names.h`` turns every name of the MPI library that the sources use into a look-up at run time, for
@@ -289,13 +289,8 @@ WRAPPERS_HEAD = """\
 #include <stdint.h>
 
 #include "mpiox_calls_impl.h"
-#include "mpiox_completion.h"
-#include "mpiox_mpi_info.h"
-#include "mpiox_mpi_open.h"
+#include "mpiox_handlers.h"
 #include "mpiox_mpi_access.h"
-#include "mpiox_mpi_seek.h"
-#include "mpiox_mpi_size.h"
-#include "mpiox_mpi_view.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -331,6 +326,17 @@ def calls(functions: list[Function]) -> str:
     )
 
 
+def handlers(functions: list[Function]) -> str:
+    """Text of mpiox_handlers.h: what carries a call out, declared like its MPI namesake; what an mpi.h leaves out."""
+    handled = [function for function in functions if function.kind == "handled"]
+    new = [function for function in functions if "mpi5" in function.flags]
+    lines = [f"{NOTE}#ifndef MPIOX_HANDLERS_H\n#define MPIOX_HANDLERS_H\n\n#include <mpi.h>\n"]
+    lines += [f"int {_handler(each.name)}({each.declaration(large=False)});" for each in handled]
+    lines.append("\n#if MPI_VERSION >= 5 && !defined(MPIOX_ANY_MPI) /* MPICH has them, but not in its mpi.h */")
+    lines += [f"extern {each.returns} PMPI_{each.name}({each.declaration(large=False)});" for each in new]
+    return "\n".join([*lines, "#endif\n\n#endif\n"])
+
+
 def wrappers(functions: list[Function]) -> str:
     """Text of mpiox_wrappers.c."""
     wrapped = [function for function in functions if function.kind != "outside"]
@@ -346,10 +352,8 @@ def wrappers(functions: list[Function]) -> str:
     )
     for function in wrapped:
         if "mpi5" in function.flags:
-            signature = f"{function.name}({function.declaration(large=False)});\n"
-            prototypes = f"extern {function.returns} MPI_{signature}"
-            prototypes = f"#ifndef MPIOX_ANY_MPI\nextern {function.returns} PMPI_{signature}#endif\n{prototypes}"
-            parts.append(prototypes + _prototype(function, large=False) + "\n" + _wrapper(function, large=False))
+            prototype = f"extern {function.returns} MPI_{function.name}({function.declaration(large=False)});\n"
+            parts.append(prototype + _prototype(function, large=False) + "\n" + _wrapper(function, large=False))
     parts.append("#endif\n")
     return "\n".join(parts)
 
@@ -532,6 +536,7 @@ def outputs() -> dict[str, str]:
     return {
         "mpiox_calls.c": calls(functions),
         "mpiox_calls_impl.h": calls_header(functions),
+        "mpiox_handlers.h": fold(handlers(functions)),
         "mpiox_wrappers.c": fold(wrappers(functions)),
         "mpiox_fortran.c": fold(fortran(functions)),
         "mpiox_any_mpi_names.h": any_mpi(functions),

@@ -1,17 +1,17 @@
 /*
- * mpiox_completion.c - see mpiox_completion.h.
+ * mpiox_completion.c - MPI_Wait, MPI_Test and their kin, as their MPI namesakes. They go straight to PMPI while no
+ * nonblocking data access of this library exists; that costs one load.
  *
  * Each wrapper first completes the requests whose access is done. A wrapper that waits also waits for the accesses of
  * this library, asleep on a futex, so PMPI never spins on a request that only this library can complete. Then PMPI
  * does the rest. Errors are returned as MPI says: for a single request by the call, for several in the statuses and
  * as MPI_ERR_IN_STATUS. Each error has been through its file's error handler.
  */
-#include "mpiox_completion.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_handlers.h"
 #include "mpiox_nonblocking.h"
 #include "mpiox_wait.h"
 
@@ -68,14 +68,6 @@ int mpiox_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 }
 
 #if MPI_VERSION >= 5
-#ifndef MPIOX_ANY_MPI
-extern int PMPI_Request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses);
-extern int PMPI_Request_get_status_any(int count, const MPI_Request *requests, int *index, int *flag,
-                                       MPI_Status *status);
-extern int PMPI_Request_get_status_some(int incount, const MPI_Request *requests, int *outcount, int *indices,
-                                        MPI_Status *statuses);
-#endif
-
 int mpiox_request_get_status_all(int count, const MPI_Request *requests, int *flag, MPI_Status *statuses)
 {
     begin(true);

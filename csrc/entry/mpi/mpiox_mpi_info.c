@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_info.c - see mpiox_mpi_info.h.
+ * mpiox_mpi_info.c - MPI_File_get_info, and what it tells as text.
  */
 #include "mpiox_mpi_info.h"
 
@@ -14,6 +14,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_service_settings.h"
 #include "mpiox_handle.h"
+#include "mpiox_handlers.h"
 #include "mpiox_hints.h"
 
 enum { VALUE_BYTES = 1024, KEY_BYTES = MPI_MAX_INFO_KEY + 1 };

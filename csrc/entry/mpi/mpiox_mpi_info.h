@@ -1,12 +1,10 @@
 /*
- * mpiox_mpi_info.h - what is in force for an open file, as MPI_File_get_info tells it and as text.
+ * mpiox_mpi_info.h - what is in force for an open file, as text.
  */
 #ifndef MPIOX_MPI_INFO_H
 #define MPIOX_MPI_INFO_H
 
 #include <mpi.h>
-
-int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used);
 
 /* Print the hints of a file that has just been opened, as Cray's MPI and ROMIO do: rank 0, on standard error, where
  * MPICH_MPIIO_HINTS_DISPLAY or ROMIO_PRINT_HINTS asks for it. Local. */

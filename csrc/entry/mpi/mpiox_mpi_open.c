@@ -4,7 +4,7 @@
  * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
  * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
  */
-#include "mpiox_mpi_open.h"
+#include "mpiox_handlers.h"
 
 #include <stdatomic.h>
 #include <errno.h>

@@ -1,11 +1,10 @@
 /*
- * mpiox_mpi_size.c - see mpiox_mpi_size.h.
+ * mpiox_mpi_size.c - the size of a file, as the MPI functions of these names.
  *
  * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there
  * count as well, and a new size must not be undone by a page that is written later.
  */
-#include "mpiox_mpi_size.h"
-
+#include "mpiox_handlers.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_handle.h"
 #include "mpiox_nonblocking.h"

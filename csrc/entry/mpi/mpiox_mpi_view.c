@@ -10,7 +10,7 @@
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_mpi_error.h"
-#include "mpiox_mpi_size.h"
+#include "mpiox_handlers.h"
 #include "mpiox_mpi_pointer.h"
 #include "mpiox_mpi_view_judge.h"
 #include "mpiox_nonblocking.h"

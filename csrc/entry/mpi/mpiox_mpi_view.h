@@ -19,10 +19,4 @@ void mpiox_mpi_view_release(mpiox_handle *handle);
 /* Stream position -> etypes at the end of the file, rounded up; -1 with *result set when the size is not to be had. */
 MPI_Offset mpiox_mpi_view_end(mpiox_handle *handle, int *result);
 
-/* As their MPI namesakes. */
-int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, const char *datarep,
-                       MPI_Info info);
-int mpiox_mpi_get_view(MPI_File fh, MPI_Offset *disp, MPI_Datatype *etype, MPI_Datatype *filetype, char *datarep);
-int mpiox_mpi_get_byte_offset(MPI_File fh, MPI_Offset offset, MPI_Offset *disp);
-
 #endif

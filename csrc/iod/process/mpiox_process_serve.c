@@ -31,45 +31,45 @@ static void sign(const mpiox_server *server, const mpiox_process_orders *orders,
     snprintf(header->mode, sizeof header->mode, "%s", orders->mode);
 }
 
-static int take_connections(const mpiox_process_orders *orders, mpiox_process_instance *service,
+static int take_connections(const mpiox_process_orders *orders, mpiox_process_instance *instance,
                             mpiox_announcement *out)
 {
     uint64_t secret[2] = {orders->secret[0], orders->secret[1]};
 
     if ((secret[0] | secret[1]) == 0 && mpiox_handshake_secret(secret) != MPIOX_OK)
         return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom");
-    return mpiox_remote_start(mpiox_server_cache(service->server), &orders->place, secret, &service->remote, &out->link,
-                              &out->error);
+    return mpiox_remote_start(mpiox_server_cache(instance->server), &orders->place, secret, &instance->remote,
+                              &out->link, &out->error);
 }
 
-int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *service, mpiox_announcement *out)
+int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out)
 {
-    *service = (mpiox_process_instance){.server = NULL};
+    *instance = (mpiox_process_instance){.server = NULL};
     memset(out, 0, sizeof *out);
     out->index = orders->server.delegate;
     out->node = orders->node;
     out->pid = getpid();
     gethostname(out->host, sizeof out->host - 1);
     use_any_core();
-    out->code = mpiox_server_create(&orders->server, &service->server, &out->segment, &out->error);
+    out->code = mpiox_server_create(&orders->server, &instance->server, &out->segment, &out->error);
     if (out->code != MPIOX_OK)
         return out->code;
-    sign(service->server, orders, out);
+    sign(instance->server, orders, out);
     if (orders->listens) {
-        out->code = take_connections(orders, service, out);
+        out->code = take_connections(orders, instance, out);
         out->listens = out->code == MPIOX_OK;
     }
     if (out->code != MPIOX_OK)
-        mpiox_process_end(service);
+        mpiox_process_end(instance);
     return out->code;
 }
 
-int mpiox_process_serve(mpiox_process_instance *service)
+int mpiox_process_serve(mpiox_process_instance *instance)
 {
     mpiox_server_lost lost[LOST_SHOWN];
     char text[TEXT_BYTES];
     int count = 0;
-    const int code = mpiox_server_run(service->server, lost, LOST_SHOWN, &count);
+    const int code = mpiox_server_run(instance->server, lost, LOST_SHOWN, &count);
 
     for (int i = 0; i < count && i < LOST_SHOWN; i++)
         mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s",
@@ -79,20 +79,20 @@ int mpiox_process_serve(mpiox_process_instance *service)
     return code;
 }
 
-void mpiox_process_seal(mpiox_process_instance *service, const mpiox_announcement *said)
+void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *said)
 {
     if (strncmp(said->segment.name, "/proc/", 6) != 0)
-        mpiox_server_seal(service->server);
+        mpiox_server_seal(instance->server);
 }
 
-void mpiox_process_stop(mpiox_process_instance *service)
+void mpiox_process_stop(mpiox_process_instance *instance)
 {
-    mpiox_server_stop(service->server);
+    mpiox_server_stop(instance->server);
 }
 
-void mpiox_process_end(mpiox_process_instance *service)
+void mpiox_process_end(mpiox_process_instance *instance)
 {
-    mpiox_remote_stop(service->remote);
-    mpiox_server_free(service->server);
-    *service = (mpiox_process_instance){.server = NULL};
+    mpiox_remote_stop(instance->remote);
+    mpiox_server_free(instance->server);
+    *instance = (mpiox_process_instance){.server = NULL};
 }

@@ -16,14 +16,14 @@ typedef struct mpiox_process_instance { /* start from {0} */
 
 /* Make its memory and take connections; *out says so, or why not. Binds the calling thread to nothing; the same thread
  * should serve. Local. Returns out->code. */
-int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *service, mpiox_announcement *out);
+int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out);
 /* Serve until all clients have left or mpiox_process_stop(). Bytes that could not be brought to their file when no
  * client was left to be told are reported (mpiox_process_notify). Blocking. 0 or MPIOX_E_IO. */
-int mpiox_process_serve(mpiox_process_instance *service);
+int mpiox_process_serve(mpiox_process_instance *instance);
 /* Everybody has attached: what has a name in a file system loses it. What has none keeps its descriptor, by which the
  * status finds it. */
-void mpiox_process_seal(mpiox_process_instance *service, const mpiox_announcement *said);
-void mpiox_process_stop(mpiox_process_instance *service); /* any thread, while it serves or before */
-void mpiox_process_end(mpiox_process_instance *service);  /* free; not while it serves */
+void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *said);
+void mpiox_process_stop(mpiox_process_instance *instance); /* any thread, while it serves or before */
+void mpiox_process_end(mpiox_process_instance *instance);  /* free; not while it serves */
 
 #endif

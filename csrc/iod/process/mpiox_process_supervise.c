@@ -61,7 +61,7 @@ static void ignore_warnings(void)
 /* ---- the delegate ------------------------------------------------------------------------------------------------ */
 
 typedef struct server_process {
-    mpiox_process_instance service;
+    mpiox_process_instance instance;
     mpiox_announcement said;
     int socket; /* to the supervisor */
 } server_process;
@@ -75,14 +75,14 @@ static void *obey(void *context)
     ssize_t got = 0;
 
     if (mpiox_process_socket_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
-        mpiox_process_seal(&s->service, &s->said);
+        mpiox_process_seal(&s->instance, &s->said);
         do
             got = read(s->socket, &word, 1);
         while (got < 0 && errno == EINTR);
         if (got != 1 || word != 'S')
             return NULL;
     }
-    mpiox_process_stop(&s->service);
+    mpiox_process_stop(&s->instance);
     return NULL;
 }
 
@@ -93,15 +93,15 @@ static int serve(const mpiox_process_orders *orders, int socket)
     pthread_t thread;
     int code;
 
-    code = mpiox_process_begin(orders, &s.service, said);
+    code = mpiox_process_begin(orders, &s.instance, said);
     if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
         said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
     if (!mpiox_process_socket_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
         _exit(EXIT_FAILED);
-    code = mpiox_process_serve(&s.service);
+    code = mpiox_process_serve(&s.instance);
     shutdown(socket, SHUT_RD); /* ends the thread */
     pthread_join(thread, NULL);
-    mpiox_process_end(&s.service);
+    mpiox_process_end(&s.instance);
     return code == MPIOX_OK ? EXIT_FINE : EXIT_LOST;
 }
 

@@ -53,7 +53,7 @@ static bool is_legal(const mpiox_schedule_options *options)
     return options->policy != NULL && find(options->policy) != NULL && options->capacity >= 1 &&
            options->capacity <= most_requests && options->quantum > 0 && options->window_ns >= 0 &&
            options->patience_ns >= 0 && options->batch_bytes > 0 && options->batch_requests >= 1 &&
-           options->first_server >= 0 && options->clock_offset_ns >= 0 && options->clock_offset_ns <= INT64_MAX / 2;
+           options->first_target >= 0 && options->clock_offset_ns >= 0 && options->clock_offset_ns <= INT64_MAX / 2;
 }
 
 int mpiox_schedule_create(const mpiox_schedule_options *options, mpiox_schedule **out)

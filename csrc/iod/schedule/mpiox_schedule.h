@@ -3,13 +3,13 @@
  *
  * Problem.    Requests of many clients wait for one file system. Which is served next decides how large the requests
  *             are that reach it, how long each client waits, and which share of the file system it gets.
- * Form.       A queue of requests (file, byte range, direction, flow, server, time of arrival) with interchangeable
+ * Form.       A queue of requests (file, byte range, direction, flow, target, time of arrival) with interchangeable
  *             policies behind one vtable. mpiox_schedule_next() takes out a batch: one request, and those that continue
  *             it in the file, so that the caller makes one request of them.
  *
  *   mpiox_schedule.c         the queue: what all policies have in common
  *   mpiox_schedule_tree.c    requests by their place in the file: overlaps, neighbours
- *   mpiox_schedule_lane.c    requests that a policy keeps together: of a file, a flow, a server
+ *   mpiox_schedule_lane.c    requests that a policy keeps together: of a file, a flow, a target
  *   mpiox_schedule_POLICY.c  one policy each, with its source
  *
  * Guarantees, whatever the policy:

@@ -1,7 +1,7 @@
 /*
  * mpiox_schedule_lane.c - READY requests in order of arrival: all of them, and those of each lane.
  *
- * Problem.    A policy chooses among files, flows or servers. Their number is not known, and comes and goes.
+ * Problem.    A policy chooses among files, flows or targets. Their number is not known, and comes and goes.
  * Algorithm.  Lanes in order of their first request, found by a hash table. When there are too many, one that is empty
  *             is taken for a new key; if there is none, keys share a lane, so that the choice is coarser, and no more.
  */
@@ -22,7 +22,7 @@ static int64_t key_of(const mpiox_schedule *schedule, const mpiox_schedule_reque
     case MPIOX_LANES_FLOW:
         return request->flow;
     case MPIOX_LANES_TARGET:
-        return request->server;
+        return request->target;
     default:
         return 0;
     }

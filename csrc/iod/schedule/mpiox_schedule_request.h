@@ -16,11 +16,11 @@ typedef struct mpiox_schedule_options {
     const char *policy;      /* a name of mpiox_schedule_policy_name() */
     int64_t capacity;        /* requests that wait or are being served, at most: 1 .. 2^30 */
     int64_t quantum;         /* bytes that a file or flow is served before another has its turn; > 0 */
-    int64_t window_ns;       /* twins: time in which one server is served; aioli: time to wait for missing requests */
+    int64_t window_ns;       /* twins: time in which one target is served; aioli: time to wait for missing requests */
     int64_t patience_ns;     /* a request that has waited so long is overdue, see mpiox_schedule.h; 0: never */
     int64_t batch_bytes;     /* of a batch of several requests, at most; > 0 */
     int32_t batch_requests;  /* the same in requests; >= 1 */
-    int32_t first_server;    /* twins: at which server to begin: not the same in all delegates */
+    int32_t first_target;    /* twins: at which target to begin: not the same in all delegates */
     int64_t clock_offset_ns; /* twins: what to add to a time to get one that is the same for all delegates; >= 0 */
 } mpiox_schedule_options;
 
@@ -28,7 +28,7 @@ typedef struct mpiox_schedule_request {
     int64_t file, offset, length; /* length > 0 */
     int64_t flow;                 /* who is charged: wfq */
     int32_t weight;               /* of the flow, >= 1: wfq */
-    int32_t server;               /* that has the bytes; -1: not known: twins */
+    int32_t target;               /* that has the bytes; -1: not known: twins */
     bool write;
     uint64_t tag; /* the caller's */
 } mpiox_schedule_request;

@@ -9,6 +9,7 @@
 #define MPIOX_SCHEDULE_STATE_H
 
 #include "mpiox_schedule_request.h"
+#include "mpiox_treap.h"
 
 enum {
     MPIOX_SCHEDULE_LANES = 1024,     /* more keys than that share lanes */
@@ -21,15 +22,14 @@ enum mpiox_entry_list { MPIOX_ENTRY_ALL, MPIOX_ENTRY_LANE, MPIOX_ENTRY_LISTS };
 
 typedef struct mpiox_schedule_entry { /* a request */
     mpiox_schedule_request what;
-    int64_t arrival;      /* ns */
-    uint64_t number;      /* in order of arrival */
-    uint64_t passes;      /* of its lane when it came: mlf, aioli */
-    double finish;        /* virtual time: wfq */
-    int32_t lane;         /* index */
-    uint32_t left, right; /* in the tree */
-    uint32_t priority;    /* of the treap */
-    uint32_t ready;       /* READY ones in its subtree */
-    uint32_t furthest;    /* of its subtree, the one with the last end of the last stream */
+    int64_t arrival;       /* ns */
+    uint64_t number;       /* in order of arrival */
+    uint64_t passes;       /* of its lane when it came: mlf, aioli */
+    double finish;         /* virtual time: wfq */
+    int32_t lane;          /* index */
+    mpiox_treap_node node; /* in the tree */
+    uint32_t ready;        /* READY ones in its subtree */
+    uint32_t furthest;     /* of its subtree, the one with the last end of the last stream */
     enum mpiox_entry_state state;
     struct {
         uint32_t previous, next;
@@ -95,8 +95,8 @@ struct mpiox_schedule {
     int32_t since_overdue;                      /* batches since an overdue request was served */
     int64_t allowance;                          /* bytes of the batch that is being made */
     int64_t window;                             /* twins: number of the last one in which something was to be served */
-    int32_t known;                              /* twins: servers that have turns in it: */
-    int32_t server_order[MPIOX_SCHEDULE_LANES]; /* their lanes, by rising key */
+    int32_t known;                              /* twins: targets that have turns in it: */
+    int32_t target_order[MPIOX_SCHEDULE_LANES]; /* their lanes, by rising key */
     double virtual_time;                        /* wfq */
     int64_t waits_since;                        /* the policy waits since; -1: it does not */
     mpiox_schedule_counters counters;

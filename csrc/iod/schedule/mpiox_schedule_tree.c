@@ -3,12 +3,11 @@
  *
  * Problem.    Which requests overlap this one, which continue it, which is the first of a file: for thousands of
  *             requests.
- * Algorithm.  A treap ordered by (file, direction, offset, number). Each node knows how many READY requests are below
- *             it, so that those that are not are skipped at once, and which request below it reaches furthest, in the
- *             order (file, direction, end): an interval tree over all streams at once.
+ * Algorithm.  A treap (mpiox_treap.h) ordered by (file, direction, offset, number). Each node knows how many READY
+ *             requests are below it, so that those that are not are skipped at once, and which request below it reaches
+ *             furthest, in the order (file, direction, end): an interval tree over all streams at once.
  * Guarantees. Logarithmic time, expected, and the number of overlaps that are found.
- * Source.     R. Seidel and C. Aragon, "Randomized search trees", Algorithmica 16, 1996; T. Cormen et al.,
- *             "Introduction to Algorithms", chapter on augmenting data structures (interval trees).
+ * Source.     T. Cormen et al., "Introduction to Algorithms", chapter on augmenting data structures (interval trees).
  */
 #include "mpiox_schedule_tree.h"
 
@@ -61,12 +60,13 @@ static uint32_t further(const mpiox_schedule *schedule, uint32_t one, uint32_t o
 }
 
 /* What a node knows of its subtree. */
-static void renew(mpiox_schedule *schedule, uint32_t node)
+static void renew(void *owner, uint32_t node)
 {
+    mpiox_schedule *schedule = owner;
     mpiox_schedule_entry *at = &schedule->entries[node];
     at->ready = at->state == MPIOX_ENTRY_READY;
     at->furthest = node;
-    const uint32_t children[2] = {at->left, at->right};
+    const uint32_t children[2] = {at->node.left, at->node.right};
     for (int i = 0; i < 2; i++) {
         if (children[i] == none)
             continue;
@@ -75,59 +75,32 @@ static void renew(mpiox_schedule *schedule, uint32_t node)
     }
 }
 
-/* Cut a tree into what is before a place and the rest. */
-static void split(mpiox_schedule *schedule, uint32_t tree, const place *at, uint32_t *less, uint32_t *rest)
+static bool is_element_before(const void *owner, uint32_t element, const void *at)
 {
-    if (tree == none) {
-        *less = *rest = none;
-        return;
-    }
-    if (is_before(&schedule->entries[tree], at)) {
-        split(schedule, schedule->entries[tree].right, at, &schedule->entries[tree].right, rest);
-        *less = tree;
-    } else {
-        split(schedule, schedule->entries[tree].left, at, less, &schedule->entries[tree].left);
-        *rest = tree;
-    }
-    renew(schedule, tree);
+    return is_before(&((const mpiox_schedule *)owner)->entries[element], at);
 }
 
-static uint32_t join(mpiox_schedule *schedule, uint32_t low, uint32_t high)
+static mpiox_treap treap_of(mpiox_schedule *schedule)
 {
-    if (low == none || high == none)
-        return low == none ? high : low;
-    if (schedule->entries[low].priority > schedule->entries[high].priority) {
-        schedule->entries[low].right = join(schedule, schedule->entries[low].right, high);
-        renew(schedule, low);
-        return low;
-    }
-    schedule->entries[high].left = join(schedule, low, schedule->entries[high].left);
-    renew(schedule, high);
-    return high;
+    return (mpiox_treap){schedule, &schedule->entries[0].node, sizeof schedule->entries[0], is_element_before, renew};
 }
 
 void mpiox_schedule_tree_insert(mpiox_schedule *schedule, uint32_t entry)
 {
-    mpiox_schedule_entry *at = &schedule->entries[entry];
-    const place here = place_of(at);
-    uint32_t less, rest;
+    const mpiox_treap treap = treap_of(schedule);
+    const place here = place_of(&schedule->entries[entry]);
     schedule->random = schedule->random * 1664525 + 1013904223;
-    at->priority = schedule->random;
-    at->left = at->right = none;
-    renew(schedule, entry);
-    split(schedule, schedule->tree, &here, &less, &rest);
-    schedule->tree = join(schedule, join(schedule, less, entry), rest);
+    schedule->entries[entry].node.priority = schedule->random;
+    mpiox_treap_insert(&treap, &schedule->tree, entry, &here);
 }
 
 void mpiox_schedule_tree_remove(mpiox_schedule *schedule, uint32_t entry)
 {
+    const mpiox_treap treap = treap_of(schedule);
     const place here = place_of(&schedule->entries[entry]);
     place behind = here;
-    uint32_t less, rest, self;
     behind.number++;
-    split(schedule, schedule->tree, &here, &less, &rest);
-    split(schedule, rest, &behind, &self, &rest);
-    schedule->tree = join(schedule, less, rest);
+    mpiox_treap_remove(&treap, &schedule->tree, &here, &behind);
 }
 
 /* Renew the nodes from the root to an entry. */
@@ -135,8 +108,8 @@ static void renew_path(mpiox_schedule *schedule, uint32_t tree, uint32_t entry, 
 {
     if (tree != entry)
         renew_path(schedule,
-                   is_before(&schedule->entries[tree], at) ? schedule->entries[tree].right
-                                                           : schedule->entries[tree].left,
+                   is_before(&schedule->entries[tree], at) ? schedule->entries[tree].node.right
+                                                           : schedule->entries[tree].node.left,
                    entry, at);
     renew(schedule, tree);
 }
@@ -156,11 +129,11 @@ static uint32_t first_ready(const mpiox_schedule *schedule, uint32_t tree, const
         return none;
     const mpiox_schedule_entry *at = &schedule->entries[tree];
     if (is_before(at, from))
-        return first_ready(schedule, at->right, from);
-    const uint32_t found = first_ready(schedule, at->left, from);
+        return first_ready(schedule, at->node.right, from);
+    const uint32_t found = first_ready(schedule, at->node.left, from);
     if (found != none)
         return found;
-    return at->state == MPIOX_ENTRY_READY ? tree : first_ready(schedule, at->right, from);
+    return at->state == MPIOX_ENTRY_READY ? tree : first_ready(schedule, at->node.right, from);
 }
 
 static uint32_t first_from(const mpiox_schedule *schedule, const place *from)
@@ -212,14 +185,14 @@ static bool visit(search *search, mpiox_schedule *schedule, uint32_t tree)
         return true;
     const mpiox_schedule_entry *at = &schedule->entries[tree];
     const place end = {search->file, search->write, search->end, 0};
-    if (!visit(search, schedule, at->left))
+    if (!visit(search, schedule, at->node.left))
         return false;
     if (!is_before(at, &end))
         return true;
     if (compare_streams(at->what.file, at->what.write, search->file, search->write) == 0 &&
         mpiox_entry_end(at) > search->start && !search->found(search, schedule, tree))
         return false;
-    return visit(search, schedule, at->right);
+    return visit(search, schedule, at->node.right);
 }
 
 static bool ends_here(search *search, mpiox_schedule *schedule, uint32_t entry)

@@ -1,29 +1,29 @@
 /*
- * mpiox_schedule_twins.c - TWINS: time windows, one server at a time.
+ * mpiox_schedule_twins.c - TWINS: time windows, one target at a time.
  *
- * Problem.    When all delegates access all servers at any time, each server meets all of them at once.
+ * Problem.    When all delegates access all targets at any time, each target meets all of them at once.
  * Algorithm.  Time is cut into windows, at the same moments for all delegates whose clocks agree. In window w delegate
- *             d serves only requests to server number (d + w) mod s of the s servers that it has met, numbered by
- *             rising ID; in order of arrival, merged where they touch. When none waits for that server, nothing is
- *             served until the window ends. A server that is met for the first time gets its turns from the next window
+ *             d serves only requests to target number (d + w) mod s of the s targets that it has met, numbered by
+ *             rising ID; in order of arrival, merged where they touch. When none waits for that target, nothing is
+ *             served until the window ends. A target that is met for the first time gets its turns from the next window
  *             on, so that no turn changes within a window. With `hurry` a window without requests is passed over.
  *             Windows of no length: in order of arrival.
- * Guarantees. Delegates that have met the same servers, no more delegates than servers, are at different servers at any
+ * Guarantees. Delegates that have met the same targets, no more delegates than targets, are at different targets at any
  *             time, but for batches that last longer than their window, overdue requests and `hurry`. A delegate that
- *             meets only one server never waits. A server that was met keeps its turns.
+ *             meets only one target never waits. A target that was met keeps its turns.
  * Source.     J. Bez, F. Boito, L. Schnorr, P. Navaux and J.-F. Mehaut, "TWINS: Server Access Coordination in the I/O
- *             Forwarding Layer", Euromicro PDP 2017. There the servers are given; here they are found, since a delegate
- *             may own pages on some servers of a file only, and would wait for the others in vain.
+ *             Forwarding Layer", Euromicro PDP 2017. There the targets are given; here they are found, since a delegate
+ *             may own pages on some targets of a file only, and would wait for the others in vain.
  */
 #include <stddef.h>
 
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"
 
-/* From now on all servers that were met have turns. */
+/* From now on all targets that were met have turns. */
 static void take_servers(mpiox_schedule *schedule)
 {
-    int32_t *order = schedule->server_order;
+    int32_t *order = schedule->target_order;
     for (int32_t lane = 0; lane < schedule->lane_count; lane++) {
         int32_t at = lane;
         for (; at > 0 && schedule->lanes[order[at - 1]].key > schedule->lanes[lane].key; at--)
@@ -39,17 +39,17 @@ static int64_t divide_down(int64_t value, int64_t by)
     return value / by - (value % by < 0 ? 1 : 0);
 }
 
-/* The requests of the server whose turn it is, or in a hurry of the next one that has any; NULL: there are none. */
+/* The requests of the target whose turn it is, or in a hurry of the next one that has any; NULL: there are none. */
 static const mpiox_entry_chain *find_turn(const mpiox_schedule *schedule, bool hurry)
 {
-    const int64_t position = schedule->options.first_server + schedule->window;
+    const int64_t position = schedule->options.first_target + schedule->window;
     const int32_t turn = (int32_t)(position - divide_down(position, schedule->known) * schedule->known);
     for (int32_t i = 0; i < (hurry ? schedule->known : 1); i++) {
-        const int32_t lane = schedule->server_order[(turn + i) % schedule->known];
+        const int32_t lane = schedule->target_order[(turn + i) % schedule->known];
         if (schedule->lanes[lane].ready.count > 0)
             return &schedule->lanes[lane].ready;
     }
-    return hurry ? &schedule->ready : NULL; /* only servers that have no turns yet */
+    return hurry ? &schedule->ready : NULL; /* only targets that have no turns yet */
 }
 
 static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)

@@ -60,7 +60,7 @@ static void make_empty(mpiox_server *server)
         server->files[i].tree = MPIOX_CACHE_NO_FRAME;
     for (uint32_t i = (uint32_t)server->cache.frame_count; i-- > 0;) { /* the first frames are taken first */
         random = random * 1664525 + 1013904223;
-        server->info[i].priority = random;
+        server->info[i].node.priority = random;
         server->info[i].ordered[false] = server->info[i].ordered[true] = MPIOX_SCHEDULE_NONE;
         mpiox_server_list_append(server, &server->lists[MPIOX_FREE], i);
     }
@@ -110,7 +110,7 @@ static int create_schedule(mpiox_server *server, mpiox_error *error)
         .patience_ns = 1000000 * (int64_t)options->order_patience_ms,
         .batch_bytes = most_batch_bytes,
         .batch_requests = MPIOX_RUN_FRAMES,
-        .first_server = options->delegate,
+        .first_target = options->delegate,
         .clock_offset_ns = clock_offset(),
     };
     server->order_until = MPIOX_SCHEDULE_NEVER;

@@ -2,8 +2,7 @@
  * mpiox_server_state.c - lists of frames, queues of requests, and the work that waits for the I/O threads.
  *
  * Frames that wait to be flushed are kept per file in a tree by page, so that a thread finds the next one in file order
- * in logarithmic time, however many there are: a treap, whose shape is random whatever the order of insertions.
- * Source. R. Seidel and C. Aragon, "Randomized search trees", Algorithmica 16, 1996.
+ * in logarithmic time, however many there are (mpiox_treap.h).
  */
 #include "mpiox_server_state.h"
 
@@ -136,50 +135,30 @@ void mpiox_server_requests_move(mpiox_server *server, mpiox_requests *queue, mpi
 
 /* ---- the tree of a file ------------------------------------------------------------------------------------------ */
 
-/* Cut a tree into pages < page and the others. */
-static void split(mpiox_server *server, uint32_t tree, int64_t page, uint32_t *less, uint32_t *rest)
+static bool is_before(const void *owner, uint32_t frame, const void *page)
 {
-    if (tree == MPIOX_CACHE_NO_FRAME) {
-        *less = *rest = MPIOX_CACHE_NO_FRAME;
-    } else if (mpiox_server_page_of(server, tree) < page) {
-        split(server, server->info[tree].right, page, &server->info[tree].right, rest);
-        *less = tree;
-    } else {
-        split(server, server->info[tree].left, page, less, &server->info[tree].left);
-        *rest = tree;
-    }
+    return mpiox_server_page_of(owner, frame) < *(const int64_t *)page;
 }
 
-/* Every page of `low` is before every page of `high`. */
-static uint32_t join(mpiox_server *server, uint32_t low, uint32_t high)
+static mpiox_treap treap_of(mpiox_server *server)
 {
-    if (low == MPIOX_CACHE_NO_FRAME || high == MPIOX_CACHE_NO_FRAME)
-        return low == MPIOX_CACHE_NO_FRAME ? high : low;
-    if (server->info[low].priority > server->info[high].priority) {
-        server->info[low].right = join(server, server->info[low].right, high);
-        return low;
-    }
-    server->info[high].left = join(server, low, server->info[high].left);
-    return high;
+    return (mpiox_treap){server, &server->info[0].node, sizeof server->info[0], is_before, NULL};
 }
 
 static void tree_insert(mpiox_server *server, uint32_t *tree, uint32_t frame)
 {
-    uint32_t less, rest;
-    split(server, *tree, mpiox_server_page_of(server, frame), &less, &rest);
-    server->info[frame].left = server->info[frame].right = MPIOX_CACHE_NO_FRAME;
+    const mpiox_treap treap = treap_of(server);
+    const int64_t page = mpiox_server_page_of(server, frame);
+    mpiox_treap_insert(&treap, tree, frame, &page);
     server->info[frame].in_tree = true;
-    *tree = join(server, join(server, less, frame), rest);
 }
 
 static void tree_remove(mpiox_server *server, uint32_t *tree, uint32_t frame)
 {
-    const int64_t page = mpiox_server_page_of(server, frame);
-    uint32_t less, rest, self;
-    split(server, *tree, page, &less, &rest);
-    split(server, rest, page + 1, &self, &rest);
+    const mpiox_treap treap = treap_of(server);
+    const int64_t page = mpiox_server_page_of(server, frame), behind = page + 1;
+    mpiox_treap_remove(&treap, tree, &page, &behind);
     server->info[frame].in_tree = false;
-    *tree = join(server, less, rest);
 }
 
 /* The frame of the lowest page >= page. */
@@ -189,9 +168,9 @@ static uint32_t tree_find(const mpiox_server *server, uint32_t tree, int64_t pag
     while (tree != MPIOX_CACHE_NO_FRAME) {
         if (mpiox_server_page_of(server, tree) >= page) {
             found = tree;
-            tree = server->info[tree].left;
+            tree = server->info[tree].node.left;
         } else {
-            tree = server->info[tree].right;
+            tree = server->info[tree].node.right;
         }
     }
     return found;
@@ -238,7 +217,7 @@ static void order_request(mpiox_server *server, uint32_t frame, bool write)
         .length = server->cache.page_bytes,
         .flow = (int64_t)client * MPIOX_CACHE_MAX_FILES + file,
         .weight = at->weight,
-        .server = mpiox_server_target_of(&at->targets, offset, unit_bytes, at->servers),
+        .target = mpiox_server_target_of(&at->targets, offset, unit_bytes, at->servers),
         .write = write,
         .tag = frame};
     (void)mpiox_schedule_add(server->schedule, &request, now_ns(), &server->info[frame].ordered[write]);

@@ -18,6 +18,7 @@
 
 #include "mpiox_ring.h"
 #include "mpiox_schedule.h"
+#include "mpiox_treap.h"
 #include "mpiox_server.h"
 #include "mpiox_server_target.h"
 #include "mpiox_storage.h"
@@ -67,11 +68,11 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     struct {
         uint32_t previous, next;
     } links[MPIOX_LINKS];
-    uint32_t left, right, priority; /* in the tree of the file */
-    mpiox_requests waiting;         /* for this page */
-    uint64_t flush_barriers;        /* bits of the flush barriers that wait for it */
-    double pinned_since;            /* a client has not let go of it since; 0: not so */
-    double seen_at;                 /* when `writes` of the frame was first seen to be this: */
+    mpiox_treap_node node;   /* in the tree of the file */
+    mpiox_requests waiting;  /* for this page */
+    uint64_t flush_barriers; /* bits of the flush barriers that wait for it */
+    double pinned_since;     /* a client has not let go of it since; 0: not so */
+    double seen_at;          /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     bool incomplete; /* it left before all of it was dirty */
     bool suspect;    /* it was pinned when a client was found dead, and nobody has had it alone since */

@@ -60,6 +60,16 @@ static bool one_host(const mpiox_topology *topology, const mpiox_hints *hints)
     return topology->n_nodes == 1 || (hints->ranks_per_node > 0 && mpiox_topology_world_on_one_node(0));
 }
 
+/* The memory of this host for each of its delegates: a cache that is larger could not be filled, and what has to be
+ * kept of its frames alone may be more than there is. */
+static int64_t share_of_memory(const mpiox_service_plan *plan, bool together)
+{
+    const int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    const int64_t hosts = together ? 1 : plan->topology->n_nodes, each = (plan->count + hosts - 1) / hosts;
+
+    return bytes > 0 ? bytes / (each > 0 ? each : 1) : INT64_MAX;
+}
+
 void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id,
                              mpiox_service_plan *out)
 {
@@ -77,7 +87,9 @@ void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology,
     snprintf(out->orders.place.interfaces, sizeof out->orders.place.interfaces, "%s", hints->delegate_interface);
     snprintf(out->orders.service, sizeof out->orders.service, "%s", id);
     server->geometry.page_bytes = page_bytes(hints);
-    server->geometry.cap_bytes = hints->delegate_cache;
+    server->geometry.cap_bytes = share_of_memory(out, one_host(topology, hints));
+    if (server->geometry.cap_bytes > hints->delegate_cache)
+        server->geometry.cap_bytes = hints->delegate_cache;
     server->geometry.slots = within(2 * (int64_t)topology->size, SLOTS_LEAST, SLOTS_MOST);
     server->delegates = out->count;
     server->io_threads = hints->delegate_threads;
@@ -104,6 +116,11 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
         *reason = text;
         return false;
     }
+    if (tell && hints->delegate_cache > geometry->cap_bytes)
+        fprintf(
+            stderr,
+            "mpiio_ext: mpiox_delegate_cache=%lld: the machine has %lld bytes for each delegate, which is in force\n",
+            (long long)hints->delegate_cache, (long long)geometry->cap_bytes);
     if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
         fprintf(stderr,
                 "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; starting them may take long\n",

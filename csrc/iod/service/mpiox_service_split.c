@@ -13,7 +13,7 @@
 static struct own { /* the delegate of this rank */
     bool started, in_process;
     mpiox_process_child process;
-    mpiox_process_instance service;
+    mpiox_process_instance instance;
     mpiox_announcement said;
 } own;
 
@@ -64,7 +64,7 @@ int mpiox_service_split_start(const mpiox_service_plan *plan, int32_t index, mpi
     memset(&own, 0, sizeof own);
     if (mpiox_process_child_start(&orders, plan->seconds, &own.process, said) != MPIOX_OK) {
         own.in_process = true;
-        mpiox_process_begin(&orders, &own.service, said);
+        mpiox_process_begin(&orders, &own.instance, said);
     }
     own.started = said->code == MPIOX_OK;
     own.said = *said;
@@ -93,8 +93,8 @@ void mpiox_service_split_serve(bool go)
         return;
     }
     if (go) {
-        mpiox_process_seal(&own.service, &own.said);
-        mpiox_process_serve(&own.service);
+        mpiox_process_seal(&own.instance, &own.said);
+        mpiox_process_serve(&own.instance);
     }
-    mpiox_process_end(&own.service);
+    mpiox_process_end(&own.instance);
 }

@@ -14,7 +14,7 @@ enum { STARTING, STARTED, ENDED, STEP_MS = 100 };
 typedef struct hosted { /* a delegate that lives in this process */
     pthread_t thread;
     mpiox_process_orders orders;
-    mpiox_process_instance service;
+    mpiox_process_instance instance;
     mpiox_announcement said;
     mpiox_futex stage;
     pthread_t liveness_thread; /* if said.listens */
@@ -37,7 +37,7 @@ static void *liveness(void *context)
         if (!h->liveness.asked)
             continue;
         if (!told)
-            mpiox_process_stop(&h->service);
+            mpiox_process_stop(&h->instance);
         told = true;
         if (mpiox_futex_get(&h->stage) == ENDED)
             mpiox_liveness_answer(&h->liveness, h->whole);
@@ -66,14 +66,14 @@ static void *live(void *context)
 {
     hosted *h = context;
 
-    mpiox_process_begin(&h->orders, &h->service, &h->said);
+    mpiox_process_begin(&h->orders, &h->instance, &h->said);
     if (h->said.code == MPIOX_OK && h->said.listens)
         h->said.listens = start_watch(h);
     mpiox_futex_set(&h->stage, STARTED);
     if (h->said.code == MPIOX_OK)
-        h->whole = mpiox_process_serve(&h->service) == MPIOX_OK &&
+        h->whole = mpiox_process_serve(&h->instance) == MPIOX_OK &&
                    !mpiox_cache_has_errors(mpiox_server_cache(
-                       h->service.server)); /* freed by collect(): until then it may be told to stop */
+                       h->instance.server)); /* freed by collect(): until then it may be told to stop */
     mpiox_futex_set(&h->stage, ENDED);
     return NULL;
 }
@@ -138,7 +138,7 @@ static void collect(void)
         atomic_store(&own[i].over, true);
         if (own[i].said.listens)
             pthread_join(own[i].liveness_thread, NULL);
-        mpiox_process_end(&own[i].service);
+        mpiox_process_end(&own[i].instance);
     }
     free(own);
     own = NULL;
@@ -148,14 +148,14 @@ static void collect(void)
 void mpiox_service_thread_seal(void)
 {
     for (int32_t i = 0; i < own_count; i++)
-        mpiox_process_seal(&own[i].service, &own[i].said);
+        mpiox_process_seal(&own[i].instance, &own[i].said);
 }
 
 void mpiox_service_thread_cancel(void)
 {
     for (int32_t i = 0; i < own_count; i++) {
-        if (own[i].service.server != NULL)
-            mpiox_process_stop(&own[i].service);
+        if (own[i].instance.server != NULL)
+            mpiox_process_stop(&own[i].instance);
     }
     collect();
 }

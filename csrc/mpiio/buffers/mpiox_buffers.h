@@ -15,6 +15,7 @@
 
 #include "mpiox_collective_memory.h"
 #include "mpiox_file.h"
+#include "mpiox_integer.h"
 #include "mpiox_partition.h"
 
 typedef struct mpiox_buffers {
@@ -129,16 +130,5 @@ bool mpiox_slots_idle(void *call);
 
 void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot); /* write what the slot's buffer holds */
 void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot);  /* fill the slot's buffer, set its eof */
-
-/* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
-static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
 
 #endif

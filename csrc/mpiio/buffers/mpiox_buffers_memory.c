@@ -7,11 +7,6 @@
 
 #include "mpiox_buffers.h"
 
-static int64_t round_up(int64_t bytes, int64_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
-
 /* More than one memory node? Then it matters who touches a page first. */
 static bool has_numa(void)
 {
@@ -44,12 +39,13 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, mpiox_error 
     if (b->state)
         return MPIOX_OK;
     const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
-    const int64_t at_contributions = round_up(sizeof(mpiox_call_state), MPIOX_LINE);
+    const int64_t at_contributions = mpiox_round_up(sizeof(mpiox_call_state), MPIOX_LINE);
     const int64_t at_nodes = at_contributions + (int64_t)sizeof(mpiox_contribution) * topology->node_size;
-    const int64_t at_slots = round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
-    const int64_t at_buffers = round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
-    const int64_t at_maps = round_up(at_buffers + slots * b->window_bytes, PAGE);
-    const int64_t at_transport = round_up(at_maps + slots * b->window_bytes, PAGE);
+    const int64_t at_slots = mpiox_round_up(at_nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes,
+                                            MPIOX_LINE);
+    const int64_t at_buffers = mpiox_round_up(at_slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
+    const int64_t at_maps = mpiox_round_up(at_buffers + slots * b->window_bytes, PAGE);
+    const int64_t at_transport = mpiox_round_up(at_maps + slots * b->window_bytes, PAGE);
     /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
     const uint64_t layout = (uint64_t)b->window_bytes << 24 | (uint64_t)slots;
     const int code = mpiox_topology_segment(topology, at_transport + transport_bytes, layout, error);

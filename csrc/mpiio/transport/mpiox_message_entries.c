@@ -225,11 +225,6 @@ bool mpiox_entry_place(const mpiox_messages *m, const mpiox_message_entry *entry
     return true;
 }
 
-static int64_t between(int64_t low, int64_t value, int64_t high)
-{
-    return value < low ? low : value > high ? high : value;
-}
-
 bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, const char *runs, char *data)
 {
     mpiox_buffers *b = m->base.b;
@@ -247,7 +242,7 @@ bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, cons
         const int64_t at = find_extent(inbox, entry->position, entry->position + entry->length, &extent);
         if (at < 0)
             return false;
-        entry->length = between(0, eof - entry->position, entry->length);
+        entry->length = mpiox_clamp(eof - entry->position, 0, entry->length);
         memcpy(data, buffer + at + entry->position - extent.offset, (size_t)entry->length);
         return true;
     }
@@ -257,7 +252,8 @@ bool mpiox_entry_fetch(const mpiox_messages *m, mpiox_message_entry *entry, cons
     if (at < 0)
         return false;
     if (last > eof)
-        entry->length = between(0, mpiox_typemap_position(view, eof - displacement) - entry->position, entry->length);
+        entry->length = mpiox_clamp(mpiox_typemap_position(view, eof - displacement) - entry->position, 0,
+                                    entry->length);
     const mpiox_memory_layout target = {data, NULL, 0, 0};
     const mpiox_memory_layout file = {buffer + at, view, displacement - extent.offset, entry->position};
     mpiox_copy(&target, &file, entry->length);

@@ -34,11 +34,6 @@
 
 enum { PAGE = 4096, STEP_MAX = 1 << 30, CHUNK_LEAST = 512 };
 
-static int64_t round_up(int64_t bytes, int64_t unit)
-{
-    return (bytes + unit - 1) / unit * unit;
-}
-
 /* Of one node; the same everywhere. 0: no memory. */
 static int most_aggregators(const mpiox_buffers *b)
 {
@@ -56,9 +51,9 @@ static bool set_sizes(mpiox_messages *m)
 {
     const mpiox_buffers *b = m->base.b;
     const int64_t buffers = most_aggregators(b) * b->window_bytes;
-    m->chunk_data = b->window_bytes / 4 > CHUNK_LEAST ? round_up(b->window_bytes / 4, 8) : CHUNK_LEAST;
-    m->step_bytes = round_up((buffers < STEP_MAX ? buffers : STEP_MAX) + PAGE, PAGE);
-    m->half_bytes = round_up(m->step_bytes + 2 * m->chunk_data + 2 * (int64_t)sizeof(mpiox_message_entry), PAGE);
+    m->chunk_data = b->window_bytes / 4 > CHUNK_LEAST ? mpiox_round_up(b->window_bytes / 4, 8) : CHUNK_LEAST;
+    m->step_bytes = mpiox_round_up((buffers < STEP_MAX ? buffers : STEP_MAX) + PAGE, PAGE);
+    m->half_bytes = mpiox_round_up(m->step_bytes + 2 * m->chunk_data + 2 * (int64_t)sizeof(mpiox_message_entry), PAGE);
     return buffers > 0;
 }
 
@@ -67,10 +62,10 @@ static int64_t lay_out(const mpiox_messages *m, int64_t at[4])
 {
     const mpiox_buffers *b = m->base.b;
     const mpiox_topology *topology = b->file->topology;
-    at[0] = round_up((int64_t)sizeof(mpiox_exchange), MPIOX_LINE);
+    at[0] = mpiox_round_up((int64_t)sizeof(mpiox_exchange), MPIOX_LINE);
     at[1] = at[0] + MPIOX_EXCHANGE_ROUNDS * b->n_aggregators * (int64_t)sizeof(mpiox_destination_buffer);
     at[2] = at[1] + topology->size * (int64_t)sizeof(mpiox_known_view);
-    at[3] = round_up(at[2] + MPIOX_STORE_BYTES, PAGE);
+    at[3] = mpiox_round_up(at[2] + MPIOX_STORE_BYTES, PAGE);
     return at[3] + 2 * m->half_bytes;
 }
 

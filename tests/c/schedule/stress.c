@@ -56,7 +56,7 @@ static void add(mpiox_schedule *schedule, int64_t now, uint32_t *random)
                                             .length = 8 << next_random(random) % 4,
                                             .flow = next_random(random) % FILES,
                                             .weight = 1 + (int32_t)(next_random(random) % 4),
-                                            .server = (int32_t)(next_random(random) % 7) - 1,
+                                            .target = (int32_t)(next_random(random) % 7) - 1,
                                             .write = next_random(random) % 2 == 0,
                                             .tag = came};
     uint32_t id;

@@ -1,0 +1,28 @@
+/* mpiox_integer.h - arithmetic of offsets and sizes that several folders need. */
+#ifndef MPIOX_INTEGER_H
+#define MPIOX_INTEGER_H
+
+#include <stdint.h>
+
+/* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
+static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a < 0 ? -a : a;
+}
+
+static inline int64_t mpiox_round_up(int64_t bytes, int64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static inline int64_t mpiox_clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+#endif

@@ -1,0 +1,100 @@
+"""Every size and count that a hint sets, at its smallest, a usual and its largest value: byte for byte as MPI-IO alone.
+
+The bounds are the registry's, so that a new hint is tried too; it needs its line in `USUAL`. What the machine does not
+have (caches of a TiB, as many delegates as the library admits) is clamped or left out with a line, never with an error.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import pytest
+
+from mpiio_ext import hints
+from support.launch import PROGRAMS, python_run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+#: A usual value of each number, and the hints under which it counts.
+DELEGATES = "mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_cache=1m:mpiox_delegate_page=4k"
+ROUNDS = "mpiox_exchange=two_phase"
+USUAL = {
+    "mpiox_buffers": ("3", f"{ROUNDS}:cb_buffer_size=8k"),
+    "mpiox_ranks_per_node": ("2", ROUNDS),
+    "mpiox_wait_limit": ("60", ROUNDS),
+    "mpiox_io_uring_depth": ("16", "mpiox_storage=io_uring"),
+    "cb_buffer_size": ("64k", ROUNDS),
+    "cb_nodes": ("2", ROUNDS),
+    "ind_wr_buffer_size": ("64k", "romio_ds_write=enable"),
+    "ind_rd_buffer_size": ("64k", "romio_ds_read=enable"),
+    "striping_unit": ("64k", f"{ROUNDS}:mpiox_partition=static_cyclic"),
+    "striping_factor": ("4", f"{ROUNDS}:mpiox_partition=group_cyclic:striping_unit=4k"),
+    "start_iodevice": ("1", ROUNDS),
+    "mpiox_delegate_cache": ("4m", DELEGATES),
+    "mpiox_delegate_page": ("64k", f"{DELEGATES}:mpiox_delegate_cache=4m"),
+    "mpiox_delegate_threads": ("2", DELEGATES),
+    "mpiox_delegate_prefetch": ("4", DELEGATES),
+    "mpiox_delegate_bypass": ("8k", DELEGATES),
+    "mpiox_delegate_write_behind": ("64k", f"{DELEGATES}:mpiox_ranks_per_node=1"),
+    "mpiox_delegate_timeout": ("30", DELEGATES),
+    "mpiox_delegate_report": ("20", DELEGATES),
+    "mpiox_delegate_quantum": ("16k", f"{DELEGATES}:mpiox_delegate_scheduler=aioli"),
+    "mpiox_delegate_time_slice": ("500", f"{DELEGATES}:mpiox_delegate_scheduler=twins"),
+    "mpiox_delegate_patience": ("1000", f"{DELEGATES}:mpiox_delegate_scheduler=mlf"),
+    "mpiox_delegate_weight": ("3", f"{DELEGATES}:mpiox_delegate_scheduler=wfq"),
+    "mpiox_delegate_owners": ("1", DELEGATES),
+}
+#: Texts that are numbers: values and surroundings. (Of ``*:0`` ROMIO itself says at open that no aggregator matches.)
+COUNTS = {
+    "mpiox_delegates": (("0", "1", "50%", "100%", "per_node=1", "per_node=576", "576"), "mpiox_delegate_mode=thread"),
+    "cb_config_list": (("*:1", "*:2147483647", "*:*"), ROUNDS),
+}
+#: The most that is tried: a slice of a second in which a server is not served is waited for at every request.
+TRIED = {"mpiox_delegate_time_slice": "100000"}
+
+
+def bounds_of(spec: hints.HintSpec) -> tuple[str, str]:
+    """Return the smallest and the largest value by the registry."""
+    found = re.search(r"^(-?\d+) \.\. (\d+)$|^(1 or more )?bytes up to (\d+[mgt]), ", spec.values)
+    assert found, f"{spec.name}: no bounds in {spec.values!r}"
+    if spec.type == "integer":
+        return found[1], found[2]
+    return ("1" if found[3] else "0"), found[4]
+
+
+NUMBERS = {spec.name: spec for spec in hints.registry() if spec.type in ("integer", "bytes")}
+
+
+def round_trip(folder: pathlib.Path, name: str, value: str, around: str, ranks: int = 3) -> tuple[dict[str, str], str]:
+    """Write and read under the hints, in all ways; return what is in force, and what was said."""
+    files = "*" if name.startswith("mpiox_delegate") else "ours*"  # the MPI library alone may not bear them
+    environment = {"MPIOX_HINTS": f"{files}:{around}:{name}={value}"}
+    launch = python_run([PROGRAMS / "hint_ranges.py", folder], ranks, env=environment, timeout_s=90)
+    line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
+    seen: dict[str, str] = json.loads(line[5:])
+    return seen, launch.stderr
+
+
+def test_every_number_has_a_usual_value() -> None:
+    """A new hint that is a size or a count needs a line here."""
+    assert set(USUAL) == set(NUMBERS)
+
+
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_smallest_usual_and_largest(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, name: str) -> None:
+    usual, around = USUAL[name]
+    least, most = bounds_of(NUMBERS[name])
+    for value in (least, "1" if least in ("0", "-1") else least, usual, TRIED.get(name, most)):
+        folder = tmp_path / value
+        folder.mkdir(exist_ok=True)
+        seen, said = round_trip(folder, name, value, around)
+        assert ("the machine has" in said) == (value == "1t" and name == "mpiox_delegate_cache"), said
+        monkeypatch.setenv("MPIOX_HINTS", f"*:{name}={value}")
+        assert seen[name] == next(hint.value for hint in hints.in_force() if hint.spec.name == name)
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, (values, _) in COUNTS.items() for value in values])
+def test_texts_that_are_counts(tmp_path: pathlib.Path, name: str, value: str) -> None:
+    round_trip(tmp_path, name, value, COUNTS[name][1])
