@@ -48,7 +48,7 @@ def library_says(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("check")
     source, target = folder / "ask.c", folder / "ask"
     source.write_text(ASK)
-    own = ROOT / "csrc" / "iod" / "delegate"
+    own = ROOT / "csrc" / "iod" / "service"
     wrapper = pathlib.Path(sys.prefix) / "bin" / "mpicc"
     check = own / "mpiox_service_check.c"
     command = [str(wrapper), "-D_GNU_SOURCE", f"-I{own}", str(source), str(check), "-o", str(target)]
