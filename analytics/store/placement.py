@@ -250,8 +250,9 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         if same and not anew and all(entry.subtable >= 0 for entry in manifest.files):
             return manifest
         try:
-            for left in (path for name in folders for path in Path(name).rglob(f"*{TEMPORARY}")):
-                left.unlink(missing_ok=True)  # of a killed run
+            killed = [path for name in folders for path in Path(name).rglob(f"*{TEMPORARY}")]
+            for left in (*killed, *folder.glob(f"*{TEMPORARY}")):
+                left.unlink(missing_ok=True)
             placed = _placed(folder, manifest, plan, anew=anew)
             before = {*manifest.placement.get("folders", ()), *manifest.placement.get("retired", ())}
             retired = sorted(path for path in before - set(folders) if Path(path).exists())
