@@ -212,14 +212,14 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
 
 def _tell(made: Study, options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> None:
     """Print what was found, and make the page where one was asked for."""
-    from mpiio_ext.analytics.cli_output import dumps, save_text
+    from mpiio_ext.analytics.cli_output import dumps, save
     from mpiio_ext.analytics.climate import show
     from mpiio_ext.analytics.histories.filters import zone_of
 
     zone = zone_of(options["zone"])
     if pen is not None:
         show.hand_over_correlations(made, pen)
-        save_text(options["output"], show.page(made, charts, pen.drawings(), options["title"], zone))
+        save(options["output"], show.page(made, charts, pen.drawings(), options["title"], zone))
     if options["as_json"]:
         from mpiio_ext.analytics.climate.study import document
 

@@ -72,15 +72,15 @@ def check_suffix(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
 
 def save_figure(path: Path, chart: Chart, theme: str) -> None:
     """Write a chart as SVG, which follows light and dark, or as PNG in the colours of a theme."""
-    from mpiio_ext.analytics.cli_output import save_bytes, save_text
+    from mpiio_ext.analytics.cli_output import save
 
     if path.suffix.lower() == ".png":
         from mpiio_ext.analytics.report.panels import png
         from mpiio_ext.analytics.report.theme import THEMES
 
-        save_bytes(path, png(chart, THEMES[theme]))
+        save(path, png(chart, THEMES[theme]))
         return
     from mpiio_ext.analytics.report.drawing import draw
     from mpiio_ext.analytics.report.panels import svg_file
 
-    save_text(path, svg_file(draw(chart)))
+    save(path, svg_file(draw(chart)))

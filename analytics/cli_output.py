@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save_bytes", "save_text",
+__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save",
            "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -131,22 +131,12 @@ def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
         click.echo(f"mpiio-ext: notes about {source}: {words}{more}", err=True)
 
 
-def save_text(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all; ReportError otherwise."""
-    from mpiio_ext.report.output import check_target, write_whole
+def save(path: Path, content: str | bytes) -> None:
+    """Write a file that is there whole or not at all; FileSystemError otherwise."""
+    from mpiio_ext.common.files import check_target, write_whole
 
-    check_target(path, [])
-    size = write_whole(path, text)
-    click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
-
-
-def save_bytes(path: Path, content: bytes) -> None:
-    """Write a file of bytes that is there whole or not at all; ReportError otherwise."""
-    from mpiio_ext.report.output import check_target, write_bytes
-
-    check_target(path, [])
-    size = write_bytes(path, content)
-    click.echo(f"{path}: {size / 1e3:,.0f} kB", err=True)
+    check_target(path)
+    click.echo(f"{path}: {write_whole(path, content) / 1e3:,.0f} kB", err=True)
 
 
 def _say_size(path: Path) -> None:
@@ -271,4 +261,4 @@ def _save_figures(result: Result, path: Path) -> None:
 
     for chart in result.charts:
         target = path if len(result.charts) == 1 else path.with_stem(f"{path.stem}-{chart.name.split('-')[-1]}")
-        save_text(target, draw(chart) + "\n")
+        save(target, draw(chart) + "\n")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, areas_of, dumps, miner_of, save_text, store_options
+from mpiio_ext.analytics.cli_output import HELP, areas_of, dumps, miner_of, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def report(
         text = store_page(miner, pen, title=title, areas=found,
                           anonymous=anonymous or found is not None,
                           origin=None if origin == "all" else origin)  # fmt: skip
-    save_text(output, text)
+    save(output, text)
 
 
 def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
@@ -63,13 +63,13 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
     """
     from mpiio_ext.analytics.analyses.methods import tables_of_results
     from mpiio_ext.analytics.report.bench import bench_page
-    from mpiio_ext.report.output import check_target
+    from mpiio_ext.common.files import check_target
 
     files = [path / "results.json" if path.is_dir() else path for path in results]
     target = files[0].parent / "report.html" if output is None else output
     check_target(target, files)
     page = bench_page(results, tables_of_results(results), target)
-    save_text(target, page.text)
+    save(target, page.text)
     if page.left_out:
         click.echo(f"mpiio-ext: left out, to keep the page below 1 MB: {page.left_out}", err=True)
 
@@ -188,7 +188,7 @@ def _tell(
     hide = anonymous or areas is not None
     tables = _hidden(tables, areas, anonymous)
     if output is not None:
-        save_text(output, job_page(tables, pen, anonymous=hide, osts=osts))
+        save(output, job_page(tables, pen, anonymous=hide, osts=osts))
     if as_json:
         click.echo(dumps(_document(tables, hide, osts)))
     elif output is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save_text, show_table
+from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save, show_table
 from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
     if output is None:
         click.echo(text)
     else:
-        save_text(output, text + "\n")
+        save(output, text + "\n")
 
 
 def _print_schema(context: click.Context) -> None:

@@ -113,7 +113,7 @@ def summarize_job(
     for path in outputs:
         forms.check_target(path)  # before the work
     if joined_file is not None:
-        from mpiio_ext.report.output import check_target
+        from mpiio_ext.common.files import check_target
 
         check_target(joined_file, list(logs))
     found = summarize(logs, _system(site, files, time_zone, started), file_system=file_system, edges=edges)

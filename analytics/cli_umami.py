@@ -59,10 +59,10 @@ def _write(found: Umami, output: Path, theme: str) -> None:
         save_figure(output, show.chart(found, heading=True), theme)
         return
     figure = show.chart(found)
-    from mpiio_ext.analytics.cli_output import save_text
+    from mpiio_ext.analytics.cli_output import save
     from mpiio_ext.analytics.report.drawing import draw
 
-    save_text(output, show.page(found, draw(figure)))
+    save(output, show.page(found, draw(figure)))
 
 
 @click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})

@@ -17,7 +17,7 @@ from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.job import charts, document, job_tables
-from mpiio_ext.report.output import write_whole
+from mpiio_ext.common.files import write_whole
 
 _BAD_OST_JOB = 6265799  # sample-badost.darshan: 2,048 processes, one slow OST
 

@@ -37,6 +37,7 @@ import numpy as np
 import pioneer_programs as programs
 from pioneer_programs import ProgramError, Traced
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
 from mpiio_ext.pioneer.compare.metrics import touched_of_classes
 from mpiio_ext.pioneer.compare.touched import touched_by_ranks
@@ -44,7 +45,6 @@ from mpiio_ext.pioneer.engine import comparable_path, expected_path
 from mpiio_ext.pioneer.fidelity import CONTROLS, Row, fidelity, to_json, to_markdown
 from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import synthesize
-from mpiio_ext.report.output import write_whole
 
 PARTS = ("table", "loop", "makespan")
 #: Single runs of kernels last tenths of a second, with more ranks than cores: what they take is judged in pairs.

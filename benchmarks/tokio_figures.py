@@ -21,7 +21,7 @@ from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.panels import svg_file
 from mpiio_ext.analytics.umami import find, show, umami
 from mpiio_ext.analytics.umami.job import history_of
-from mpiio_ext.report.output import write_whole
+from mpiio_ext.common.files import write_whole
 
 _SYSTEM, _MOTIF = "scratch3", "hacc_io_write_fpp_write"
 

@@ -18,4 +18,8 @@ class ArgumentError(MpiioExtError, ValueError):
 
 
 class FileSystemError(MpiioExtError, OSError):
-    """A file-system call failed; carries `errno` and `filename` as OSError does."""
+    """A file-system call failed; carries `errno` and `filename` as OSError does. In words: file and reason."""
+
+    def __str__(self) -> str:
+        """Return "FILE: reason", as commands print it."""
+        return super().__str__() if self.filename is None else f"{self.filename}: {self.strerror}"

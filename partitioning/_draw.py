@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.common.files import replacing
+from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Plan
 
 if TYPE_CHECKING:
@@ -127,9 +128,8 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
         for axis, plan, found in zip(axes, plans, cells, strict=True):
             _draw_panel(axis, plan, found, cell_width, cell_height)
         try:
-            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
-        except OSError as error:
-            raise FileSystemError(error.errno, error.strerror, str(path)) from error
+            with replacing(path, ending=path.suffix) as part:
+                figure.savefig(part, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
         except ValueError as error:
             raise ArgumentError(f"cannot draw {path}: {error}") from error
 

@@ -164,7 +164,5 @@ def main(
             _print_text(plans)
         else:
             click.echo(f"wrote {plot}")
-    except FileSystemError as error:
-        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
-    except ArgumentError as error:
+    except (FileSystemError, ArgumentError) as error:
         raise click.ClickException(str(error)) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
@@ -234,7 +235,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, json_file: str | None) -> None:
     click.echo(to_markdown(rows), nl=False)
     if json_file is not None:
         try:
-            Path(json_file).write_text(to_json(rows) + "\n", encoding="utf-8")
+            write_whole(Path(json_file), to_json(rows) + "\n")
         except OSError as error:
             raise _fail(error) from error
     raise SystemExit(1 if any(bool(row.failed) != row.is_control for row in rows) else 0)

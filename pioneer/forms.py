@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.pioneer.whole import written_whole
+from mpiio_ext.common.files import replacing
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -52,5 +52,5 @@ def save_path(path: WorkloadPath, output: Path) -> None:
 
     if not output.parent.is_dir():
         raise FileNotFoundError(f"{output} cannot be written: there is no folder {output.parent}")
-    with written_whole(output) as partial, partial.open("w", encoding="utf-8") as file:
+    with replacing(output) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in show(path, output.name))

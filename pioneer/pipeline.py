@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launched import launched
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
@@ -58,7 +59,6 @@ from mpiio_ext.pioneer.traces import (
     selected,
     tables_of,
 )
-from mpiio_ext.report.output import write_whole
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.synthesis import Scale

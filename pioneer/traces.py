@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mpiio_ext.common.files import replacing
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
 from mpiio_ext.pioneer.path.communicators import (
     Communicators,
@@ -38,7 +39,6 @@ from mpiio_ext.pioneer.readers._files import parquet_of
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.sanitize.survey import Survey, Surveyor, take_survey
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo, info_of
-from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["communicators_of", "groups_of", "is_table", "not_represented", "not_told", "open_trace", "path_of",
            "read_sanitized", "require_match", "sanitize_to", "sanitized", "save_sanitized", "selected", "tables_of"]
@@ -237,7 +237,7 @@ def save_sanitized(
             raise
 
     try:
-        with written_whole(path) as partial, pq.ParquetWriter(
+        with replacing(path) as partial, pq.ParquetWriter(
             partial, SANITIZED, compression="zstd", use_dictionary=_TEXTS, column_encoding=_GROWING,
             write_statistics=_CHOSEN_BY,
         ) as writer:  # fmt: skip

@@ -8,7 +8,6 @@ has is not written: readers compute it of the rows that count for them.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,8 @@ import numpy as np
 from mpiio_ext.analytics.histories.derived import RELATIVE
 from mpiio_ext.analytics.histories.errors import HistoryError
 from mpiio_ext.analytics.histories.table import ID, MOTIF, SYSTEM, Jobs
+from mpiio_ext.common.files import replacing
+from mpiio_ext.errors import FileSystemError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,18 +41,16 @@ def write(table: Jobs, path: Path) -> int:
     if kind is None:
         raise HistoryError(f"{path}: name a table that ends in {', '.join(SUFFIXES)}")
     table = Jobs({name: table.column(name) for name in table.names if name not in RELATIVE}, table.source)
-    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
     try:
-        if kind == "sqlite":
-            _sqlite(table, temporary)
-        else:
-            _arrow(table, temporary, kind)
-        temporary.replace(path)
-    except (OSError, sqlite3.Error) as error:
+        with replacing(path) as temporary:
+            if kind == "sqlite":
+                _sqlite(table, temporary)
+            else:
+                _arrow(table, temporary, kind)
+    except FileSystemError as error:
+        raise HistoryError(str(error)) from error
+    except sqlite3.Error as error:
         raise HistoryError(f"{path}: cannot be written: {error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return path.stat().st_size
 
 

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 from mpiio_ext.analytics.store.conflicts import Conflicts
 from mpiio_ext.analytics.store.convert import Part
-from mpiio_ext.analytics.store.durable import TEMPORARY, replacing, step
 from mpiio_ext.analytics.store.layouts import Split, split_of
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest
 from mpiio_ext.analytics.store.merge import IDENTITY, Source, merged
 from mpiio_ext.analytics.tables.parquet import FILE_ROWS, TableWriter, key_of
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.files import TEMPORARY, replacing, step
 
 __all__ = ["Staged", "age_of", "clean", "merge_parts", "relative", "write_files"]
 
@@ -81,6 +81,7 @@ def write_files(
     rest = next(rows, None)
     while rest is not None:
         path = folder / f"{stem}-{len(entries)}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as part:
             if prepare is not None:
                 prepare(part)

@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mpiio_ext.analytics.store.durable import replacing
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest
 from mpiio_ext.analytics.tables.parquet import TableWriter
 from mpiio_ext.analytics.tables.schema import LAYOUT
+from mpiio_ext.common.files import replacing
 
 __all__ = ["Split", "split_of", "with_layouts"]
 
@@ -125,6 +125,7 @@ def split_of(
         return entry
     place = _aside(path, entry.table)
     if rows.num_rows:
+        place.parent.mkdir(parents=True, exist_ok=True)
         with replacing(place) as part:
             if prepare is not None:
                 prepare(part)

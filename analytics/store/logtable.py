@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mpiio_ext.analytics.store.durable import replacing
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.files import replacing
 
 __all__ = ["LOGS", "SEEN", "Comparison", "compare", "keys_of", "read_logs", "write_logs"]
 
@@ -79,7 +79,9 @@ def read_logs(folder: Path, segments: Sequence[str]) -> Any:
 
 def write_logs(folder: Path, name: str, logs: Any) -> None:
     """Write a segment of the table of logs."""
-    with replacing(folder / name) as part:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as part:
         pq.write_table(logs.cast(LOGS), part, compression="ZSTD", compression_level=1)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.store.durable import write_text
+from mpiio_ext.common.files import write_whole
 
 __all__ = ["FORMAT", "NAME", "FileEntry", "Manifest", "read_manifest", "write_manifest"]
 
@@ -156,4 +156,4 @@ def read_manifest(folder: Path) -> Manifest | None:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Make `manifest` the state of the store in `folder`: from now on readers see it."""
     document = {"format": FORMAT, **dataclasses.asdict(manifest)}
-    write_text(folder / NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / NAME, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -33,12 +33,12 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import PlacementPlan
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.commit import write_files
-from mpiio_ext.analytics.store.durable import step
 from mpiio_ext.analytics.store.lock import locked
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest, write_manifest
 from mpiio_ext.analytics.store.merge import Source, merged
 from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.files import TEMPORARY, step
 
 __all__ = ["Traffic", "place", "target_of", "traffic"]
 
@@ -250,6 +250,9 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         if same and not anew and all(entry.subtable >= 0 for entry in manifest.files):
             return manifest
         try:
+            killed = [path for name in folders for path in Path(name).rglob(f"*{TEMPORARY}")]
+            for left in (*killed, *folder.glob(f"*{TEMPORARY}")):
+                left.unlink(missing_ok=True)
             placed = _placed(folder, manifest, plan, anew=anew)
             before = {*manifest.placement.get("folders", ()), *manifest.placement.get("retired", ())}
             retired = sorted(path for path in before - set(folders) if Path(path).exists())

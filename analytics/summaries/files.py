@@ -34,7 +34,6 @@ import json
 import os
 import sqlite3
 import stat
-import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,6 +48,8 @@ from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.summaries.model import Slice, Summaries, arrow_schema, table_of
 from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
+from mpiio_ext.common.files import replacing
+from mpiio_ext.errors import FileSystemError
 
 __all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
 
@@ -466,17 +467,13 @@ def write(summaries: Summaries, path: str | Path) -> None:
 
 def _replaced(path: Path, make: Callable[[Path], Made]) -> Made:
     """Make a file beside another, put it in its place, and return what making it has returned."""
-    beside = path.with_name(f".{uuid.uuid4().hex}{''.join(path.suffixes[-2:])}")
     try:
-        made = make(beside)
-        beside.replace(path)
-    except (OSError, sqlite3.Error, pa.ArrowException) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise AnalyticsError(f"{path}: cannot be written: {why.replace(str(beside), path.name)}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)  # noqa: PTH108  (gone after a rename)
-    return made
+        with replacing(path, ending="".join(path.suffixes[-2:])) as beside:
+            return make(beside)
+    except FileSystemError as error:
+        raise AnalyticsError(str(error)) from error
+    except (sqlite3.Error, pa.ArrowException) as error:
+        raise AnalyticsError(f"{path}: cannot be written: {str(error).replace(str(beside), path.name)}") from error
 
 
 def _added(summaries: Summaries, path: Path) -> Summaries:

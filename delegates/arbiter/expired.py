@@ -15,7 +15,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpiio_ext.delegates.arbiter.plainfile import read_plain, replace_whole
+from mpiio_ext.common.files import read_plain, write_whole
 
 __all__ = ["Expired"]
 
@@ -50,5 +50,5 @@ class Expired:
             folder = self._folder / "jobs"
             self.times = {job: at for job, at in self.times.items() if os.path.lexists(folder / job)} | dict(jobs)
             with contextlib.suppress(OSError):
-                replace_whole(self._folder / _NAME, json.dumps(self.times).encode())
+                write_whole(self._folder / _NAME, json.dumps(self.times).encode(), follow=False, mode=0o644)
         return new

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mpiio_ext.delegates.arbiter.plainfile import read_plain, replace_whole
+from mpiio_ext.common.files import read_plain, write_whole
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["MOST_NODES", "Map", "MapError", "checksum", "read", "write"]
@@ -113,4 +113,4 @@ def write(folder: Path, content: Map) -> None:
     OSError
         The folder is not writable, or full; the old map is still there.
     """
-    replace_whole(folder / "map", content.encode())
+    write_whole(folder / "map", content.encode(), follow=False, mode=0o644)

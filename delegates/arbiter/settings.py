@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
-from mpiio_ext.delegates.arbiter.plainfile import replace_whole
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.mckp import Mckp
 from mpiio_ext.delegates.arbitration.policies import Policy
@@ -203,4 +203,4 @@ def read(folder: Path) -> Settings:
 
 def write(folder: Path, settings: Settings) -> None:
     """Replace the settings: a running arbiter follows them at once."""
-    replace_whole(folder / "settings.json", settings.encode().encode())
+    write_whole(folder / "settings.json", settings.encode().encode(), follow=False, mode=0o644)

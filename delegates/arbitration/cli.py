@@ -56,8 +56,8 @@ class _SystemNodes(_ParamType):
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
             figures: Sequence[tuple[str, str, str]]) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
+    from mpiio_ext.common.files import write_whole
     from mpiio_ext.delegates.arbitration.page import page
-    from mpiio_ext.report.output import write_whole
 
     if output is not None:
         try:

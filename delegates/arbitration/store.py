@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.errors import ArgumentError, FileSystemError
@@ -147,12 +147,7 @@ class Store:
             self._replace(document)
 
     def _replace(self, document: Mapping[str, Any]) -> None:
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        write_whole(self.path, json.dumps(document, indent=1))
 
     def undo(self, name: str) -> int:
         """Make the version before the one in force the newest again; nothing is deleted.

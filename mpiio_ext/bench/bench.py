@@ -310,15 +310,15 @@ def _write(console: Console, options: Options, work: Work, output: Path, *, envi
     console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
-    console.save_text(str(output / "table.txt"))
+    console.save(str(output / "table.txt"))
 
 
 def _write_report(console: Console, options: Options, output: Path) -> Path | None:
     """Write report.html; what goes wrong there is a warning, because the results are there already."""
     path = output / "report.html"
     try:
+        from mpiio_ext.common.files import write_whole
         from mpiio_ext.report.load import load_all
-        from mpiio_ext.report.output import write_whole
         from mpiio_ext.report.page import render
 
         title = options.suite.title if options.suite else "I/O benchmark of mpiio_ext"

@@ -20,6 +20,7 @@ import click
 from mpiio_ext.bench.errors import EXIT_USAGE
 from mpiio_ext.bench.options import command as bench
 from mpiio_ext.bench.suites import files
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Job", "batch_script", "command"]
@@ -209,8 +210,7 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
         if output is None:
             click.echo(script, nl=False)
         else:
-            output.write_text(script, encoding="utf-8")
-            output.chmod(0o755)
+            write_whole(output, script, mode=0o755)
     except (ArgumentError, OSError) as error:
         text = f"{output}: {error.strerror}" if isinstance(error, OSError) and error.strerror else str(error)
         click.echo(f"mpiio_ext.bench: {text}", err=True)

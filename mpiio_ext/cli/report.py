@@ -62,9 +62,9 @@ def _make(
     fail_below: float | None,
 ) -> int:
     """Make the page, print what was asked for, and return the exit status."""
+    from mpiio_ext.common.files import check_target, write_whole
     from mpiio_ext.report.baseline import as_json as plain
     from mpiio_ext.report.load import load_all
-    from mpiio_ext.report.output import check_target, write_whole
 
     sets, peers = load_all(results)
     comparison, inputs = _compared(baseline, sets, fail_below, as_json)
@@ -117,11 +117,12 @@ def report(
 
     Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.report.errors import EXIT_USAGE, ReportError
+    from mpiio_ext.errors import MpiioExtError
+    from mpiio_ext.report.errors import EXIT_USAGE
 
     try:
         status = _make(results, output, baseline, title, as_json, fail_below)
-    except ReportError as error:
+    except MpiioExtError as error:
         click.echo(f"mpiio-ext: {error}", err=True)
         status = EXIT_USAGE
     raise SystemExit(status)

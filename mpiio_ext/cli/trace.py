@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 from pathlib import Path
 
 import click
 
 from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.cli.run import select_library, start
+from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
 __all__ = ["trace"]
@@ -51,17 +50,14 @@ def _refuse_second_run(folder: Path) -> None:
         raise click.BadParameter(f"{folder} has traces of an earlier run: name another folder, or remove them",
                                  param_hint="-o")  # fmt: skip
     if started:  # as a whole: another rank must not read a mark that is being written
-        partial = folder / f".run.{socket.gethostname()}.{os.getpid()}"
+        from mpiio_ext.common.files import write_whole
+
         try:
-            partial.write_text(f"{job}\n")
-            partial.replace(mark)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
+            write_whole(mark, f"{job}\n")
+        except FileSystemError as error:
             if not let_rank_0_speak(os.environ):
                 raise SystemExit(2) from error
-            raise click.BadParameter(f"{mark} cannot be written: {error.strerror}; name a folder that every node can "
-                                     "write to", param_hint="-o") from error  # fmt: skip
+            raise click.BadParameter(f"{error}; name a folder that every node can write to", param_hint="-o") from error
 
 
 def _pattern(glob: str) -> str:

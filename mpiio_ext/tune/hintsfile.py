@@ -8,13 +8,13 @@ written at the end holds the same hints, so that what is used later is what was 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpiio_ext.errors import ArgumentError
+from mpiio_ext.common.files import write_whole
+from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import LEFT_AWAY, Setting
 
@@ -148,11 +148,7 @@ def write(path: Path, text: str) -> None:
     TuneError
         It cannot be written; one line that says why.
     """
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(text, encoding="utf-8", errors="surrogateescape")
-        beside.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
-        raise TuneError(f"cannot write {path}: {error.strerror or error}") from error
+        write_whole(path, text, errors="surrogateescape")
+    except FileSystemError as error:
+        raise TuneError(str(error)) from error

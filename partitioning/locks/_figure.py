@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mpiio_ext.common.files import replacing
 from mpiio_ext.common.units import size_text
-from mpiio_ext.errors import ArgumentError, FileSystemError
+from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
 
@@ -152,11 +153,5 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
             f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model", fontsize=11,
         )  # fmt: skip
         _legend(figure, outcomes)
-        part = path.with_name(f".{path.name}.part{path.suffix}")
-        try:
+        with replacing(path, ending=path.suffix) as part:
             figure.savefig(part, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
-            part.replace(path)
-        except OSError as error:
-            raise FileSystemError(error.errno, error.strerror, str(path)) from error
-        finally:
-            part.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.options import Bandwidth, Duration, Size
 from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
@@ -189,14 +190,7 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
     if path == "-":
         click.echo(text, nl=False)
         return
-    part = Path(path).with_name(f".{Path(path).name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise FileSystemError(error.errno, error.strerror, path) from error
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(Path(path), text)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -15,10 +15,10 @@ import numpy as np
 
 import mpiio_ext
 import mpiio_ext.report
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.pioneer.compare.charts import Series, chart, cumulative, standalone, steps
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
-from mpiio_ext.report.output import write_whole
 
 __all__ = ["render", "save_all", "save_html", "save_json"]
 

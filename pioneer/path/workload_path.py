@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mpiio_ext.common.files import replacing
 from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
 from mpiio_ext.pioneer.path.rules import Rule
-from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
 
@@ -148,11 +148,11 @@ class WorkloadPath:
         if path.suffix == ".json":
             rows = [{name: value for name, value in row.items() if value is not None} for row in self.table.to_pylist()]
             lines = ",\n".join(json.dumps(row) for row in rows)
-            with written_whole(path) as partial:
+            with replacing(path) as partial:
                 partial.write_text(f'{{"pioneer-path": {about},\n"operations": [\n{lines}\n]}}\n', encoding="utf-8")
             return
         whole = self.table.replace_schema_metadata({b"pioneer-path": about.encode()})
-        with written_whole(path) as partial:
+        with replacing(path) as partial:
             pq.write_table(whole, partial, compression="zstd")
 
     @classmethod

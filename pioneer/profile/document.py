@@ -17,12 +17,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.files import replacing
 from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
 from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
 from mpiio_ext.pioneer.profile.distributions import Distribution, PlacedError
 from mpiio_ext.pioneer.profile.schema import check
 from mpiio_ext.pioneer.schema_check import pointer
-from mpiio_ext.pioneer.whole import written_whole
 
 __all__ = ["UNITS", "VERSION", "ProfileError", "load", "parse", "save", "to_json"]
 
@@ -104,7 +104,7 @@ def save(profile: Profile, path: Path) -> None:
     OSError
         The file cannot be written.
     """
-    with written_whole(path) as partial:
+    with replacing(path) as partial:
         partial.write_text(_lines(to_json(profile)) + "\n", encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 from typing import Any
 
@@ -11,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpiio_ext.analytics.setup import PlacementPlan
-from mpiio_ext.analytics.store import durable
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
 from mpiio_ext.analytics.store.logtable import read_logs
 from mpiio_ext.analytics.store.manifest import read_manifest
 from mpiio_ext.analytics.store.placement import place
+from mpiio_ext.common import files
 from support import fake_logs
 
-MODULES = ("durable", "commit", "placement")
+MODULES = ("common.files", "analytics.store.commit", "analytics.store.placement")
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +51,7 @@ def _killed_at(number: int, folder: pathlib.Path, work: str) -> bool:
         status = 1
         try:
             for module in MODULES:
-                __import__(f"mpiio_ext.analytics.store.{module}", fromlist=["step"]).step = step
+                __import__(f"mpiio_ext.{module}", fromlist=["step"]).step = step
             _work(folder, work)
             status = 0
         finally:
@@ -108,7 +109,7 @@ def test_killed_at_every_step(tmp_path: pathlib.Path, work: str) -> None:
         assert state in (before, after), f"step {number} leaves something between"
         _work(begun, work)
         assert _state(begun) == after, f"after step {number} the next fill does not complete the store"
-        left = [path.name for path in begun.rglob("*") if path.name.endswith(durable.TEMPORARY)]
+        left = [path.name for path in begun.rglob("*") if path.name.endswith(files.TEMPORARY)]
         assert left == [], f"step {number}"
         number += 1
     assert number > 12
@@ -133,7 +134,7 @@ def test_files_are_on_the_disk_before_they_count(tmp_path: pathlib.Path, monkeyp
     """For a machine that dies: contents reach the disk before the name, and the name before the manifest."""
     events: list[str] = []
     monkeypatch.setattr(os, "fsync", lambda fd: events.append(f"sync {os.readlink(f'/proc/self/fd/{fd}')}"))
-    monkeypatch.setattr(durable, "step", events.append)
+    monkeypatch.setattr(files, "step", events.append)
     fake_logs.write(tmp_path / "logs", "a", "job 1 1")
     _work(tmp_path, "fill")
     renamed = [event.split()[-1] for event in events if event.startswith("renamed")]
@@ -142,6 +143,6 @@ def test_files_are_on_the_disk_before_they_count(tmp_path: pathlib.Path, monkeyp
     for name in renamed:
         at = events.index(f"renamed {name}")
         assert events[at - 1].startswith("sync ")
-        assert events[at - 1].endswith(f"{name}.tmp")
+        assert re.search(rf"/\.{re.escape(name)}\.[0-9a-f]+\.tmp$", events[at - 1])
         assert not events[at + 1].endswith(".tmp"), "then the folder"
         assert events[at + 1].startswith("sync ")

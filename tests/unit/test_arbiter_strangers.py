@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -189,8 +190,13 @@ def test_deaths_without_end(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatc
     gone.wait()
     lines: list[str] = []
     written: list[pathlib.Path] = []
-    whole = expired.replace_whole
-    monkeypatch.setattr(expired, "replace_whole", lambda path, text: (written.append(path), whole(path, text)))
+    whole = expired.write_whole
+
+    def counted(path: pathlib.Path, *what: Any, **how: Any) -> int:
+        written.append(path)
+        return whole(path, *what, **how)
+
+    monkeypatch.setattr(expired, "write_whole", counted)
     with Arbiter(folder, Settings(io_nodes=4), lines.append) as arbiter:
         own(folder)
         for look in range(3):

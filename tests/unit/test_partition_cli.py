@@ -141,7 +141,7 @@ def test_tiny_regions_are_drawn(tmp_path: pathlib.Path, region: list[str]) -> No
         (["--end", "10"], "either --stripes or --end"),
         (["--stripes", "5000"], "5000 stripes cannot be drawn (at most 4096)"),
         (["--stripes", "99999999999999"], "beyond 2^62 bytes"),
-        (["--plot", "/no/such/folder/out.svg"], "cannot write /no/such/folder/out.svg: No such file or directory"),
+        (["--plot", "/no/such/folder/out.svg"], "/no/such/folder/out.svg: cannot be written: No such file"),
         (["--plot", "out.xyz"], "cannot draw out.xyz"),
         (["--plot", "out"], "cannot draw out: give the file a suffix"),
     ],

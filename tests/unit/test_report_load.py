@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import load, load_all
-from mpiio_ext.report.output import write_whole
 from mpiio_ext.report.page import render
 from support import report_results as results
 
@@ -173,7 +173,7 @@ def test_output_that_cannot_be(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for target, message in ((tmp_path, "is a folder"), (tmp_path / "no" / "report.html", "there is no folder"),
-                            (source, "holds results that the report is made from"), (pipe, "not a regular file")):
+                            (source, "is one of the inputs"), (pipe, "not a regular file")):
         result = invoke(source, "-o", target)
         assert result.exit_code == 2
         assert message in result.stderr

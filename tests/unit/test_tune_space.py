@@ -237,9 +237,9 @@ def test_writing_is_all_or_nothing(tmp_path) -> None:
     target = tmp_path / "a.hints"
     write(target, "x\n")
     assert target.read_text() == "x\n" and list(tmp_path.glob(".*")) == []
-    with pytest.raises(TuneError, match="cannot write"):
+    with pytest.raises(TuneError, match="cannot be written"):
         write(tmp_path / "missing" / "a.hints", "x\n")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(TuneError, match="cannot write"):
+    with pytest.raises(TuneError, match="cannot be written"):
         write(tmp_path / "folder", "x\n")
     assert [path.name for path in tmp_path.glob(".*")] == []

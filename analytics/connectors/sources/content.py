@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.connectors.sources.records import Problems, SourceError
+from mpiio_ext.common.files import write_whole
+from mpiio_ext.errors import FileSystemError
 
 __all__ = ["MOST_BYTES", "csv_values", "database", "first_lines", "head_of", "lines_of", "members_of", "read_bytes",
            "unpack", "write_bytes"]  # fmt: skip
@@ -251,9 +253,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
     packed = path.suffix in (".gz", ".tgz")
     try:
-        path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
-    except OSError as error:
-        raise SourceError(str(path), 0, f"cannot be written: {error.strerror}") from error
+        write_whole(path, gzip.compress(data, mtime=0) if packed else data)
+    except FileSystemError as error:
+        raise SourceError(str(path), 0, str(error.strerror)) from error
 
 
 def first_lines(text: str, most: int = 20) -> Sequence[str]:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.errors import MpiioExtError
@@ -87,10 +88,7 @@ def _missing(folder: Path) -> set[str]:
 
 
 def _set_missing(folder: Path, jobs: set[str]) -> None:
-    path = folder / scheduled.FOLDER / _MISSING
-    draft = path.with_name(f"{_MISSING}.{os.getpid()}")
-    draft.write_text("".join(f"{job}\n" for job in sorted(jobs)), encoding="ascii")
-    draft.replace(path)
+    write_whole(folder / scheduled.FOLDER / _MISSING, "".join(f"{job}\n" for job in sorted(jobs)), follow=False)
 
 
 def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> list[str]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
 __all__ = ["FOLDER", "count_nodes", "encode", "read_all", "write"]
@@ -52,9 +52,7 @@ def write(folder: Path, job: SlurmJob) -> None:
     """Replace the file of a job in an arbiter's folder; whole."""
     below = folder / FOLDER
     below.mkdir(exist_ok=True)
-    draft = below / f".{job.id}.{socket.gethostname()}.{os.getpid()}"
-    draft.write_text(encode(job), encoding="ascii")
-    draft.replace(below / job.id)
+    write_whole(below / job.id, encode(job), follow=False)
 
 
 def _parse(name: str, text: str) -> SlurmJob | None:

@@ -35,8 +35,8 @@ def _newest(archive: Path) -> Path:
 
 def _add_to_report(folder: Path) -> Path:
     """Make the page of results anew: it shows what lies beside them."""
+    from mpiio_ext.common.files import write_whole
     from mpiio_ext.report.load import load_all
-    from mpiio_ext.report.output import write_whole
     from mpiio_ext.report.page import render
 
     path, title = folder / "report.html", "I/O benchmark of mpiio_ext"

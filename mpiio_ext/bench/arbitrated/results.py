@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
 
@@ -129,7 +130,6 @@ def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
     """
     paths = []
     for name, text in (("arbitration.svg", draw(found)), ("arbitration.json", json.dumps(found, indent=1) + "\n")):
-        part = folder / f"{name}.part"
-        part.write_text(text, encoding="utf-8")
-        paths.append(part.replace(folder / name))
+        write_whole(folder / name, text)
+        paths.append(folder / name)
     return paths

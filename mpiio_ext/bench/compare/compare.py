@@ -43,6 +43,7 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
+from mpiio_ext.common.files import write_whole
 
 __all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 
@@ -370,7 +371,7 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     if json_path is not None:
         document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
                     "results": results}
-        json_path.write_text(json.dumps(document, indent=1))
+        write_whole(json_path, json.dumps(document, indent=1))
     if plot_path is not None:
         _plot(results, peers, plot_path)
     return results

@@ -32,6 +32,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.common.files import write_whole
 
 __all__ = ["SERIES", "UNITS", "Options", "Point", "Samples", "command", "plan", "run_scaling", "summarize"]
 
@@ -365,7 +366,7 @@ def run_scaling(options: Options, *, json_path: Path | None, plot_path: Path | N
     if json_path is not None:
         document = {"environment": _environment(installations, options), "units": UNITS, "peers": titles,
                     "series": {name: SERIES[name][2] for name in options.series}, "results": results}
-        json_path.write_text(json.dumps(document, indent=1))
+        write_whole(json_path, json.dumps(document, indent=1))
     if plot_path is not None:
         from mpiio_ext.bench.compare.scaling_plot import plot_scaling
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from mpiio_ext.bench.explore.measure import Measured
 from mpiio_ext.bench.explore.spec import Spec
+from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 
@@ -178,7 +179,6 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
                                        f"repetition; {_caches(runs)}.", figure)])
     paths = []
     for name, text in texts.items():
-        part = folder / f"{name}.part"
-        part.write_text(text, encoding="utf-8")
-        paths.append(part.replace(folder / name))
+        write_whole(folder / name, text)
+        paths.append(folder / name)
     return paths

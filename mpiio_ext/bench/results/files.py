@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.bench.results.rows import SCHEMA_VERSION, Absent, Row, Summary, summarize
+from mpiio_ext.common.files import write_whole
 
 __all__ = ["write_document", "write_results"]
 
@@ -60,9 +61,7 @@ def write_document(
         "runs": [asdict(row) for row in rows],
     }
     path = folder / "results.json"
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     return path
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from mpiio_ext.bench.environment import JOB_NUMBERS
 from mpiio_ext.bench.suites.files import Suite
+from mpiio_ext.common.files import write_whole
 
 __all__ = ["collect_darshan", "folder_of", "write_surroundings"]
 
@@ -53,8 +54,8 @@ def write_surroundings(folder: Path, suite: Suite, environment: dict[str, Any]) 
         "job": variables,
     }
     paths = [folder / f"{suite.name}.toml", folder / "environment.json"]
-    paths[0].write_text(suite.text, encoding="utf-8")
-    paths[1].write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole(paths[0], suite.text)
+    write_whole(paths[1], json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     return paths
 
 

@@ -1,0 +1,157 @@
+"""Files that are there whole or not at all, and files of others that are read only where they are plain ones.
+
+Problem. A full disk, a signal or a lost connection must not leave half a file under the name that was asked for, nor
+harm what was there before. In a folder that others may write to, a name that can be guessed may be a link of theirs.
+
+Algorithm. A new file of a name that nobody can guess (O_EXCL, O_NOFOLLOW) beside the target is written, brought to the
+disk, and renamed; then the folder is brought to the disk. Names that end in `TEMPORARY` are leftovers of killed
+processes. :func:`step` marks each point between two changes of the disk; tests end the process there.
+
+Guarantees. Readers see the old content or the new one. After an error nothing is left behind, and what was there before
+still is; the error names the file and the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mpiio_ext.errors import FileSystemError
+
+__all__ = ["TEMPORARY", "check_target", "read_plain", "replacing", "step", "sync_folder", "write_whole"]
+
+#: How names of files end that are not whole yet.
+TEMPORARY = ".tmp"
+#: Of the target's name, in that of the file beside it: names have 255 bytes at most.
+_MOST_NAME = 40
+
+
+def step(name: str) -> None:
+    """Mark a point between two changes of the disk; `name` says which. Does nothing: tests put an end there."""
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk; file systems that cannot are let be."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, follow: bool = True, mode: int | None = None, ending: str = TEMPORARY) -> Iterator[Path]:
+    """Give the name of an empty file to write to; behind the block the file stands under `path`, whole.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked for. Its folder is there.
+    follow : bool
+        A link in its place keeps pointing to the file; otherwise the link is replaced.
+    mode : int, optional
+        Permissions, whatever the umask.
+    ending : str
+        Of the temporary name, for writers that look at it.
+
+    Raises
+    ------
+    FileSystemError
+        It cannot be written; then there is no part of it, and what was there before still is.
+    """
+    target = path.resolve() if follow else path
+    part = target.with_name(f".{target.name[:_MOST_NAME]}.{secrets.token_hex(8)}{ending}")
+    step(f"before {path.name}")
+    try:
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+        yield part
+        step(f"written {path.name}")
+        with part.open("rb") as stream:
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
+            os.fsync(stream.fileno())
+        part.replace(target)
+        step(f"renamed {path.name}")
+        sync_folder(target.parent)
+    except FileSystemError:
+        raise
+    except OSError as error:
+        raise FileSystemError(error.errno, f"cannot be written: {error.strerror or error}", str(path)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_whole(
+    path: Path, content: str | bytes, *, errors: str = "replace", follow: bool = True, mode: int | None = None
+) -> int:
+    """Write a file and return its bytes; texts in UTF-8.
+
+    Parameters
+    ----------
+    path, follow, mode : as of `replacing`
+    content : str or bytes
+    errors : str
+        What becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape`` where
+        they are bytes of somebody's own text.
+
+    Raises
+    ------
+    FileSystemError
+        As of `replacing`.
+    """
+    data = content.encode("utf-8", errors) if isinstance(content, str) else content
+    with replacing(path, follow=follow, mode=mode) as part:
+        part.write_bytes(data)
+    return len(data)
+
+
+def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a target that is an input, a folder, a device, or in no folder.
+
+    Raises
+    ------
+    FileSystemError
+        What is wrong with the target.
+    """
+    if path.is_dir():
+        wrong = errno.EISDIR, f"is a folder; name a file, for example -o {path / 'report.html'}"
+    elif path.exists() and not path.is_file():
+        wrong = errno.EINVAL, "is not a regular file, so nothing can be put in its place"
+    elif path.resolve() in {item.resolve() for item in inputs}:
+        wrong = errno.EINVAL, "is one of the inputs; name another file"
+    elif not path.parent.is_dir():
+        wrong = errno.ENOENT, f"cannot be written: there is no folder {path.parent}"
+    else:
+        return
+    raise FileSystemError(*wrong, str(path))
+
+
+def read_plain(path: Path, most_bytes: int) -> bytes | None:
+    """Return a file's content; None: it is no plain file, or a larger one. Neither waits nor follows a link.
+
+    Raises
+    ------
+    OSError
+        It is not there, or cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most_bytes:
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes)
+    finally:
+        os.close(descriptor)
