@@ -26,17 +26,17 @@ bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_int
 /* A call begins: due destination buffers, the first exchange rounds counted. 0 or MPIOX_E_NOMEM. */
 int mpiox_exchange_rounds_begin(mpiox_messages *m);
 /* Is there an exchange round of this number? */
-bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t ex_round);
+bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t number);
 /* Have all ranks of the node counted it? */
-bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t ex_round);
+bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t number);
 /* The exchange round after the last one laid out: where its chunks lie. Waits for the node's ranks. */
-mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t ex_round);
+mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t number);
 /* This rank's chunks of a step of the exchange round into its half of the pool, and the ends of its channels'
  * destination buffers. */
-void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step);
+void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step);
 /* The destination buffers whose channel this rank is, with what the node has packed of each in the step: `send` gets
  * it. Waits until all ranks of the node have packed the step. */
-void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step,
+void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step,
                                 void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
                                              int64_t length));
 
