@@ -27,8 +27,8 @@ typedef struct access { /* one access under way */
     int64_t origin;
     int64_t end; /* stream position at which the access ends; less than asked for at the end of the file */
     bool beyond; /* the file's size is known: bytes up to `end` exist */
-    const mpiox_forwarded *original; /* not NULL: to the replicas. `forwarded` is its replica; what has no replica or no
-                                        original any more is left out */
+    const mpiox_forwarded *original; /* not NULL: this access writes the copies; `forwarded` is the copies' record. What
+                                        has no replica delegate or no original any more is left out */
     int32_t refuser;                 /* a delegate that has errors of the file which nobody knows yet, + 1; 0: none */
     bool direct;                     /* some bytes went straight to the file */
     unsigned changes;                /* before `owners` was filled */

@@ -164,8 +164,8 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
         mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, share->aggregator);
         share->destination_bytes = atomic_load(&destination->bytes);
         if (mpiox_messages_channel(m, share->aggregator) == m->base.b->file->topology->node_rank)
-            atomic_store(&destination->sooner,
-                         0); /* what the exchange rounds before have told; all have counted this one */
+            /* what the exchange rounds before have told; all have counted this one */
+            atomic_store(&destination->sooner, 0);
         base += share->destination_bytes + (int64_t)sizeof(mpiox_message_entry); /* the end of it */
     }
     round->first_step = m->next_step;

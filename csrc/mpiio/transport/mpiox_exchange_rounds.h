@@ -8,9 +8,9 @@
  *            something of w. Both sides compute it. The end of what a node sends in an exchange round says when it
  *            sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds ahead
  *            every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where its
- *            chunks lie among all of the exchange round, destination buffers in the order of aggregators. This sequence
- *            is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool that was
- *            used two steps before. Most exchange rounds are one step.
+ *            chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
+ *            sequence is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool
+ *            that was used two steps before. Most exchange rounds are one step.
  * Guarantee. Memory does not grow with ranks, nodes or what is accessed. Per exchange round and rank the work is
  *            O(destination buffers of the exchange round + chunks of the rank).
  * Local, unless it says that it waits for the node's ranks; all ranks of the node call the same in the same order.

@@ -2,8 +2,9 @@
  * mpiox_messages.h - the state of the transport between nodes; private to this folder. See mpiox_transport_messages.c.
  *
  *   exchange round      a round that is worked on; the same on all nodes
- *   destination buffer  what the ranks of a node bring in one exchange round for one aggregator of another node:
- *                       entries, one behind the other
+ *   destination buffer  what the ranks of a node bring in one exchange round for one aggregator of another node: a
+ *                       sequence of entries (counted, never one piece of memory)
+ *   share               a destination buffer as one rank of the node sees it
  *   chunk               an entry with its data: never cut
  *   step                as many chunks of an exchange round as fit one half of the node's pool
  *   channel             the rank of a node whose messages an aggregator's destination buffers are

@@ -37,8 +37,8 @@ void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
         mpiox_futex *released = &m->exchange->released[step & 1];
         mpiox_sends_wait(m, &m->sends[step & 1], released); /* of two steps ago */
         mpiox_wait_reach(released, (uint32_t)(step / 2) * (uint32_t)topology->node_size, &m->idle);
-        mpiox_exchange_rounds_pack(m, round, call->exchange_round,
-                                   step); /* after an error too: other nodes must not write windows with holes */
+        /* after an error too: other nodes must not write windows with holes */
+        mpiox_exchange_rounds_pack(m, round, call->exchange_round, step);
         mpiox_futex_add(&m->exchange->packed[step & 1]);
         send_step(m, round, call->exchange_round, step);
     }
