@@ -445,7 +445,7 @@ static int write_again(mpiox_forwarded *forwarded, const mpiox_link_access *lost
     return code;
 }
 
-/* The same bytes to the replicas. */
+/* The same bytes to the replica delegates. */
 static int replicate(access_t *a, int64_t from, int64_t to)
 {
     access_t copy = *a;
@@ -455,7 +455,7 @@ static int replicate(access_t *a, int64_t from, int64_t to)
     copy.forwarded = a->forwarded->replica;
     copy.original = a->forwarded;
     for (int trims = 0; (code = through(&copy, from, to, &done)) == MPIOX_E_FULL; trims++) {
-        if (trims == MOST_TRIMS) /* the replica's memory is too small for this access: the originals go to the file */
+        if (trims == MOST_TRIMS) /* too small a memory there for this access: the originals go to the file */
             return make_stable(a);
         for (int32_t i = 0; i < copy.forwarded->owners; i++)
             if ((code = mpiox_replica_trim(a->forwarded, i, a->error)) != MPIOX_OK)
