@@ -43,7 +43,7 @@ class Group:
 
     Attributes
     ----------
-    id : name of the group in ``mpiio-ext delegates status``.
+    id : name of the service in ``mpiio-ext delegates status`` (key ``group``).
     mode : "spawn", "split" or "thread".
     reason : why it was started so.
     delegates : in the order of their indices.

@@ -110,8 +110,8 @@ class DelegateStatus:
 
     Attributes
     ----------
-    group : name of the job's group of delegates; "" when it has none.
-    delegate, delegates : its index in the group, and how many there are.
+    group : name of the service, which is the job's delegates; "" when it has none.
+    delegate, delegates : its index in the service, and how many there are.
     mode : "spawn", "split" or "thread"; "" when it is not known.
     host, pid : where it runs. In thread mode the process is a rank of the program.
     state : "starting", "serving", "ended", "dead", "rescued".
@@ -324,7 +324,7 @@ class Watch:
         self._moved_s: dict[tuple[int, int], float] = {}
 
     def look(self) -> tuple[Observation, ...]:
-        """Return every delegate, by group and index."""
+        """Return every delegate, by service and index."""
         self._find()
         found = []
         for identity, (segment, _) in list(self._open.items()):
@@ -395,7 +395,7 @@ def own() -> tuple[DelegateStatus, ...]:
 
 
 def status() -> tuple[DelegateStatus, ...]:
-    """Return what the I/O delegates of this user on this host say now, by group and index; empty when there are none.
+    """Return what the I/O delegates of this user on this host say now, by service and index; empty when there are none.
 
     Needs neither MPI nor rights over the job beyond those of its user, and does not disturb it.
     """

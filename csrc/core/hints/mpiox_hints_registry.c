@@ -212,7 +212,7 @@ static const mpiox_hint_spec specs[] = {
 static const struct {
     const char *old, *name;
 } aliases[] = {
-    {"mpiox_delegate_window", "mpiox_delegate_time_slice"}, /* alias */
+    {"mpiox_delegate_window", "mpiox_delegate_time_slice"},
 };
 
 enum { SPECS = (int)(sizeof specs / sizeof specs[0]), ALIASES = (int)(sizeof aliases / sizeof aliases[0]) };

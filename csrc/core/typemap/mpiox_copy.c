@@ -2,12 +2,12 @@
  * mpiox_copy.c - move bytes between two described streams; mark what a stream covers.
  *
  * Problem.    Every byte of a collective is copied here, often in pieces of 8 bytes.
- * Algorithm.  A contiguous layout becomes a pointer. With one contiguous layout every strided run of the other is
+ * Algorithm.  A contiguous side becomes a pointer. Where one side is contiguous every strided run of the other is
  *             handed to a loop for its block length; lists of blocks get a loop of their own that prefetches ahead.
- *             With two strided layouts, two runs are matched: equal blocks go to a strided-to-strided loop, otherwise
- *             the longer block is the contiguous layout for as many shorter blocks as fit in it. Lists of small blocks
- *             on one of two such layouts go through a small buffer instead, by the two loops above.
- * Guarantees. O(1) per run besides the bytes; no allocation; layouts do not overlap.
+ *             With two strided sides, two runs are matched: equal blocks go to a strided-to-strided loop, otherwise
+ *             the longer block is the contiguous side for as many shorter blocks as fit in it. Lists of small blocks
+ *             on one of two such sides go through a small buffer instead, by the two loops above.
+ * Guarantees. O(1) per run besides the bytes; no allocation; the sides do not overlap.
  */
 #include "mpiox_copy.h"
 

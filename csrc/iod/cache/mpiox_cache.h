@@ -14,18 +14,18 @@
  * Who.       "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any
  *            process or thread that reads and writes pages. "survivor": a client that finds the delegate dead.
  *
- *   mpiox_cache.c      files, life and death
- *   mpiox_cache_layout.c layout of the segment, attaching
- *   mpiox_frame.c      the map from page to frame; pins; exclusive use
- *   mpiox_dirty.c      which bytes of a frame are dirty
- *   mpiox_ring.c       requests from clients to the delegate
- *   mpiox_cache_page.c a client's access to the bytes of one page
- *   mpiox_cache_rescue.c what a survivor does with the pages of a dead delegate
+ *   mpiox_cache.c         files, life and death
+ *   mpiox_cache_layout.c  layout of the segment, attaching
+ *   mpiox_frame.c         the map from page to frame; pins; exclusive use
+ *   mpiox_dirty.c         which bytes of a frame are dirty
+ *   mpiox_ring.c          requests from clients to the delegate
+ *   mpiox_cache_page.c    a client's access to the bytes of one page
+ *   mpiox_cache_rescue.c  what a survivor does with the pages of a dead delegate
  *
  * Rules of a frame (the reasons why nothing is lost):
  *   - `key` (file, page) of a frame changes only under exclusive use.
- *   - A client copies, then marks, then raises `writes`, then unpins it. It pins at most one frame at a time
- *     and waits for nothing while it has one pinned: so exclusive use is always reached, also with a cache of one page.
+ *   - A client pins a frame, copies, marks, raises `writes`, unpins. It pins at most one frame at a time and waits for
+ *     nothing while it has one pinned: so exclusive use is always reached, also with a cache of one page.
  *   - Dirty marks are cleared only after the bytes are in the file, and only if no client wrote meanwhile (`writes` is
  *     unchanged, seen under exclusive use). A delegate that dies between leaves bytes dirty that are in the file
  *     already, never the other way round.

@@ -56,7 +56,7 @@ enum mpiox_op {
      * it. MPIOX_MIGRATE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner,
      * arg[3], arg[2]. */
     MPIOX_OP_MIGRATE,
-    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: none has the range, nobody migrates it): it
+    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: there was no owner to migrate it from): it
      * is yours now (the old owner has flushed and dropped it; what is left here from an earlier time is dropped). Below
      * 0, of a repair: only if it is yours already. Once more: no effect. A version that is not new is refused, and none
      * up to it is taken any more -> arg[3] = the version there */

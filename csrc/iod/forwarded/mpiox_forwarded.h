@@ -1,18 +1,19 @@
 /*
  * mpiox_forwarded.h - a file whose accesses go through the delegates.
  *
- *   mpiox_forwarded_file.c   opening, size, what is told of the delegates
+ *   mpiox_forwarded_file.c           opening, size, what is told of the delegates
  *   mpiox_forwarded_flush_barrier.c  sync, close: everything in the file
- *   mpiox_forwarded_errors.c bytes that delegates had taken and could not write
- *   mpiox_forwarded_access.c one rank's access: owners, pages, large accesses that go straight to the file
- *   mpiox_forwarded_behind.c collected writes that a delegate elsewhere did not take
- *   mpiox_forwarded_trace.c  what is lost with a host that vanishes
- *   mpiox_forwarded_ahead.c  which pages this rank will read next
- *   mpiox_forwarded_balance.c  page ranges move from busy delegates to idle ones
- *   mpiox_forwarded_remap.c  page ranges move because the arbiter gives the job other I/O nodes
- *   mpiox_forwarded_migrate.c   one page range changes hands
- *   mpiox_forwarded_owners.c who has which page range
- *   mpiox_forwarded_failover.c  who has it when the delegate that had it is dead
+ *   mpiox_forwarded_errors.c         bytes that delegates had taken and could not write
+ *   mpiox_forwarded_access.c         one rank's access: owners, pages, large accesses that go straight to the file
+ *   mpiox_forwarded_behind.c         collected writes that a delegate elsewhere did not take
+ *   mpiox_forwarded_trace.c          what is lost with a host that vanishes
+ *   mpiox_forwarded_ahead.c          which pages this rank will read next
+ *   mpiox_forwarded_balance.c        page ranges move from busy delegates to idle ones
+ *   mpiox_forwarded_remap.c          page ranges move because the arbiter gives the job other I/O nodes
+ *   mpiox_forwarded_migrate.c        one page range changes hands
+ *   mpiox_forwarded_owners.c         who has which page range
+ *   mpiox_forwarded_failover.c       who has it when the delegate that had it is dead
+ *   mpiox_forwarded_replica.c        copies at another delegate
  *
  * Owners.  Units of the file (stripes, or pages where stripes are smaller) belong to the delegates by the static-cyclic
  *          file domain, with their number adjusted so that it divides the number of I/O servers or is a multiple of it

@@ -27,8 +27,8 @@ typedef struct access { /* one access under way */
     int64_t origin;
     int64_t end; /* stream position at which the access ends; less than asked for at the end of the file */
     bool beyond; /* the file's size is known: bytes up to `end` exist */
-    const mpiox_forwarded *original; /* not NULL: to the replicas. `forwarded` is its replica; what has no replica or no
-                                        original any more is left out */
+    const mpiox_forwarded *original; /* not NULL: this access writes the copies; `forwarded` is the copies' record. What
+                                        has no replica delegate or no original any more is left out */
     int32_t refuser;                 /* a delegate that has errors of the file which nobody knows yet, + 1; 0: none */
     bool direct;                     /* some bytes went straight to the file */
     unsigned changes;                /* before `owners` was filled */
@@ -445,7 +445,7 @@ static int write_again(mpiox_forwarded *forwarded, const mpiox_link_access *lost
     return code;
 }
 
-/* The same bytes to the replicas. */
+/* The same bytes to the replica delegates. */
 static int replicate(access_t *a, int64_t from, int64_t to)
 {
     access_t copy = *a;
@@ -455,7 +455,7 @@ static int replicate(access_t *a, int64_t from, int64_t to)
     copy.forwarded = a->forwarded->replica;
     copy.original = a->forwarded;
     for (int trims = 0; (code = through(&copy, from, to, &done)) == MPIOX_E_FULL; trims++) {
-        if (trims == MOST_TRIMS) /* the replica's memory is too small for this access: the originals go to the file */
+        if (trims == MOST_TRIMS) /* too small a memory there for this access: the originals go to the file */
             return make_stable(a);
         for (int32_t i = 0; i < copy.forwarded->owners; i++)
             if ((code = mpiox_replica_trim(a->forwarded, i, a->error)) != MPIOX_OK)

@@ -60,7 +60,7 @@ static int32_t find(mpiox_forwarded *forwarded, int32_t range)
 
 bool mpiox_forwarded_failover(mpiox_forwarded *forwarded, int32_t owner)
 {
-    if (forwarded->replica != NULL || forwarded->shift > 0) /* replicas keep copies by the owners of the beginning */
+    if (forwarded->replica != NULL || forwarded->shift > 0) /* copies stay where the first owners placed them */
         return true;
     for (int32_t r = 0; r < forwarded->ranges; r++) {
         if (atomic_load(&forwarded->owner_of[r]) != owner || atomic_load(&forwarded->in_file[r]))

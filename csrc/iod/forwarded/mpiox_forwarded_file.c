@@ -199,7 +199,7 @@ static int open_records(mpiox_forwarded *forwarded, opening *o)
     return MPIOX_OK;
 }
 
-/* Where there is no replica, or no room for more files, bytes are acknowledged as at level "disk"
+/* Where there is no replica delegate, or no room for more files, bytes are acknowledged as at level "disk"
  * (mpiox_forwarded_access.c); then forwarded->replica stays NULL. */
 static void open_replica(mpiox_forwarded *forwarded, const opening *main)
 {

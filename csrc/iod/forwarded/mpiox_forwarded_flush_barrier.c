@@ -6,8 +6,7 @@
  * Algorithm. All ranks send what they still hold, meet, and then each talks to its share of the delegates (delegate d
  *            to rank d mod ranks); they agree on the outcome.
  * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. A delegate that is dead by
- *            then has been rescued first; what could not be rescued, or written at all, is an error of the flush
- *            barrier.
+ *            then has been rescued first; what could not be rescued, or written at all, is an error of the barrier.
  */
 #include "mpiox_forwarded_impl.h"
 

@@ -41,8 +41,8 @@ struct mpiox_forwarded {
         struct mpiox_forwarded *next;
         int (*rewrite)(struct mpiox_forwarded *, const mpiox_link_access *, mpiox_error *);
     } behind;
-    struct mpiox_forwarded *replica; /* acknowledgement level replica: the second copy of dirty pages; else NULL */
-    int32_t shift;                   /* of a replica: pages of owner i are copied to delegate (i + shift) mod owners */
+    struct mpiox_forwarded *replica; /* acknowledgement level replica: the copies of dirty pages; else NULL */
+    int32_t shift;                   /* of the copies: pages of owner i are copied to delegate (i + shift) mod owners */
     atomic_bool *lost;               /* [owners] this rank has found the delegate dead and acted on it */
     atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and nobody has had it since, or ever will */
     /* Under mpiox_forwarded_migrate_lock(), of the rank that moves ranges: */
@@ -127,8 +127,8 @@ bool mpiox_forwarded_failover(mpiox_forwarded *forwarded, int32_t owner);
 
 /* ---- mpiox_forwarded_file.c -------------------------------------------------------------------------------------- */
 
-/* This rank has found the delegate dead and marks it failed: when this returns, what it and its replica held is in the
- * file. */
+/* This rank has found the delegate dead and marks it failed: when this returns, what it held, and the copies at its
+ * replica delegate, are in the file. */
 void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner);
 
 /* ---- mpiox_forwarded_flush_barrier.c ----------------------------------------------------------------------------- */
@@ -176,13 +176,13 @@ void mpiox_forwarded_drain(mpiox_forwarded *forwarded, mpiox_error *error);
 
 /* ---- mpiox_forwarded_replica.c ----------------------------------------------------------------------------------- */
 
-/* Which shift puts most copies on another node than their originals. 0: there is one owner, hence no replica. */
+/* Which shift puts most copies on another node than their originals. 0: one owner, hence nobody to hold copies. */
 int32_t mpiox_replica_shift(const mpiox_service *service, int32_t owners);
 /* The copies at one delegate fill its share of memory: discard those whose originals are in the file. Local, blocking.
  * */
 int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_error *error);
-/* The delegate is dead and, if it could be, rescued: bring what its replica holds to the file. Once for each delegate.
- * Local, blocking. False: there is no replica, or no more. */
+/* The delegate is dead and, if it could be, rescued: bring the copies at its replica delegate to the file. Once for
+ * each delegate. Local, blocking. False: it has no replica delegate, or none any more. */
 bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner);
 /* A flush barrier is over: everything is in the file. This rank's share of the copies is discarded. */
 void mpiox_replica_discard(mpiox_forwarded *forwarded);

@@ -7,8 +7,8 @@
  *            of the I/O nodes that the job has now, as many to each. No range leaves a delegate that stays, unless that
  *            has more than its share. A range changes hands as in mpiox_forwarded_migrate.c. All ranks, rank 0 too,
  *            learn of it when the old owner sends them on.
- * Guarantee. A range has one owner at a time. What cannot be moved (a delegate has died, a file with copies at
- *            replicas) stays where it is. Delegates that the job does not have serve no page.
+ * Guarantee. A range has one owner at a time. What cannot be moved (a delegate has died, a file with copies at replica
+ *            delegates) stays where it is. Delegates that the job does not have serve no page.
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4.
  */

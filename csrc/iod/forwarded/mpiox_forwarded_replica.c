@@ -1,12 +1,13 @@
 /*
- * mpiox_forwarded_replica.c - a second copy of dirty pages at a replica: acknowledgement level "replica".
+ * mpiox_forwarded_replica.c - a copy of dirty pages at a replica delegate: acknowledgement level "replica".
  *
  * Problem.   A delegate that is killed leaves its pages to the survivors of its node. A node that vanishes does not.
- * Algorithm. What is written at a delegate is written again at its replica, on another node where there is one, under a
- *            record of its own (MPIOX_FILE_REPLICA), which the replica never brings to the file by itself. The original
- *            comes first, so that a copy is never newer than the original: all copies that exist at some moment may be
- *            discarded once a flush of the originals has begun after it and has ended. That is what a flush barrier
- *            does, and what a rank does when the copies fill their share of the replica's memory (trim).
+ * Algorithm. What is written at a delegate is written again at its replica delegate, on another node where there is
+ *            one, under a record of its own (MPIOX_FILE_REPLICA), which that delegate never brings to the file by
+ *            itself. The original comes first, so that a copy is never newer than the original: all copies that exist
+ *            at some moment may be discarded once a flush of the originals has begun after it and has ended. That is
+ *            what a flush barrier does, and what a rank does when the copies fill their share of the replica delegate's
+ *            memory (trim).
  *            When a delegate is dead, a rank first has the copies brought to the file, then accesses the file itself. A
  *            rank that has not noticed yet may still add a copy; it notices with its next access, or at the flush
  *            barrier.
@@ -44,7 +45,7 @@ int mpiox_replica_trim(const mpiox_forwarded *forwarded, int32_t replica, mpiox_
 
     flush.arg[1] = INT64_MAX;
     if (mpiox_forwarded_request(forwarded->replica, replica, &mark) != MPIOX_OK)
-        return MPIOX_OK; /* no replica any more */
+        return MPIOX_OK; /* no replica delegate any more */
     const int code = mpiox_forwarded_request(forwarded, owner, &flush);
     if (code == MPIOX_E_UNSUPPORTED) /* the copies are needed: mpiox_replica_restore() */
         return MPIOX_OK;

@@ -19,7 +19,7 @@
  *   mpiox_link_message.c  the wire format                                    (both sides)
  *   mpiox_link_stream.c   sockets                                            (both sides)
  *   mpiox_link_fault.c    connections that suffer on purpose: MPIOX_NETWORK_FAULT (tests)
- *   mpiox_remote*.c     the delegate's side: mpiox_remote.h
+ *   mpiox_remote*.c       the delegate's side: mpiox_remote.h
  */
 #ifndef MPIOX_LINK_H
 #define MPIOX_LINK_H

@@ -11,8 +11,8 @@
  *            being copied. The store has less than a hundredth of the cache's size (but one chunk of 8 KiB at least).
  *            What it does not hold stays in the network: back-pressure. Beside that a connection has about 16 KiB, and
  *            the views of its client (at most 8 of at most 64 KiB each).
- * Trust.     Who is admitted (mpiox_rendezvous.h) is still not
- *            trusted with memory: each number that it sends is checked before it is used.
+ * Trust.     Who is admitted (mpiox_rendezvous.h) is still not trusted with memory: each number that it sends is
+ *            checked before it is used.
  */
 #ifndef MPIOX_REMOTE_H
 #define MPIOX_REMOTE_H

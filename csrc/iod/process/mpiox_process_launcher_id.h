@@ -1,5 +1,6 @@
 /*
- * mpiox_process_launcher_id.h - the launching rank, on whose standard error a delegate says what has to be said.
+ * mpiox_process_launcher_id.h - the rank for which a delegate was started; on its standard error the delegate says what
+ * has to be said.
  *
  * Problem.   A delegate that belongs to no launcher has no standard error of its own that anybody reads. A rank's can
  *            be opened through /proc/PID/fd/2, but in another process-id namespace the same number is another process,
@@ -23,8 +24,8 @@ typedef struct mpiox_process_launcher_id {
 
 /* The calling process. Local. */
 mpiox_process_launcher_id mpiox_process_launcher_id_self(void);
-/* Make that rank's standard error this process's own, if it is found from here. Local. The launcher keeps it open
- * until this process has ended, too, and so waits for it. */
+/* Make that rank's standard error this process's own, if it is found from here. Local. mpirun sees it open until
+ * this process ends, and waits for it. */
 void mpiox_process_launcher_id_use(const mpiox_process_launcher_id *launcher_id);
 
 #endif

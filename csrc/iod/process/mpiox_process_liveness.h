@@ -4,12 +4,12 @@
  * Problem.   A client whose connection to a delegate breaks goes to the file itself from then on. It must not begin
  *            before the delegate's pages are in the file, or they would come later and be older than what it writes.
  *            And a delegate that is still there must not go on to cache for others what this client changes.
- * Algorithm. Beside the delegate its liveness is served: by its supervisor, or in thread mode by a thread of the
- *            hosting rank. Each client on another node holds a liveness connection. When it loses the delegate it asks;
- *            then the server of it has the delegate end, if it is still there, and answers when its pages are in the
- *            file, or when it knows that some of them cannot be written.
- * Guarantee. The first answer means that. The second, and none, when that server is gone as well (the host has
- *            vanished), mean that what the delegate held may be lost.
+ * Algorithm. Beside the delegate somebody answers for it: its supervisor, or in thread mode a thread of the hosting
+ *            rank. Each client on another node holds a liveness connection. When it loses the delegate it asks; that
+ *            one has the delegate end, if it is still there, and answers when its pages are in the file, or when it
+ *            knows that some of them cannot be written.
+ * Guarantee. The first answer means that. The second, and none, when who answers is gone, too (the host has vanished),
+ *            mean that what the delegate held may be lost.
  */
 #ifndef MPIOX_PROCESS_LIVENESS_H
 #define MPIOX_PROCESS_LIVENESS_H
@@ -44,7 +44,7 @@ void mpiox_liveness_close(mpiox_liveness *liveness);
 
 /* A descriptor in *fd. Blocking, `seconds` at most. 0 or MPIOX_E_IO. */
 int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double seconds, int *fd, mpiox_error *error);
-/* Ask, and wait for the answer. False: pages could not be written, or its server is gone. Blocking. */
+/* Ask, and wait for the answer. False: pages could not be written, or who answers is gone, too. Blocking. */
 bool mpiox_liveness_ask(int fd);
 
 #endif

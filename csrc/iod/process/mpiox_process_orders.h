@@ -1,4 +1,4 @@
-/* mpiox_process_orders.h - what a server process is told before it starts. */
+/* mpiox_process_orders.h - what a delegate is told before it starts. */
 #ifndef MPIOX_PROCESS_ORDERS_H
 #define MPIOX_PROCESS_ORDERS_H
 

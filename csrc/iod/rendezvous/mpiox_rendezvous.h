@@ -9,7 +9,7 @@
  * Threats.
  *   Who can connect: every process that reaches the port: other users of this host, and of the hosts of its networks.
  *   Connections of a job come in here and nowhere else: a delegate's listener admits data and heartbeats, that of its
- *   supervisor questions after its liveness, and rank 0's, while it spawns delegates, their calls.
+ *   supervisor questions whether it lives, and rank 0's, while it spawns delegates, their calls.
  *   What an unauthenticated peer can do: have one random number and one proof made for it, sit in one of at most 256
  *   places for ten seconds at most, and see that a job of this library listens. Nothing that it sends is read beyond a
  *   hello and an answer of fixed lengths, and no memory, thread or request of the delegate is taken up for it.

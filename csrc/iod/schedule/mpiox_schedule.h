@@ -10,7 +10,7 @@
  *   mpiox_schedule.c         the queue: what all policies have in common
  *   mpiox_schedule_tree.c    requests by their place in the file: overlaps, neighbours
  *   mpiox_schedule_lane.c    requests that a policy keeps together: of a file, a flow, a target
- *   mpiox_schedule_POLICY.c  one policy each, with its source
+ *   mpiox_schedule_POLICY.c  for each POLICY of mpiox_schedule_policies.h one file, with its source
  *
  * Guarantees, whatever the policy:
  *   - Every request that was added comes out exactly once, unless it is cancelled.

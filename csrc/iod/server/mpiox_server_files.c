@@ -4,12 +4,11 @@
  * Files.      The delegate opens each file itself, so that it depends on no client. The record in the segment tells
  *             clients (and survivors) all there is to know; what is here is the handle and the lists. Opening, fsync
  *             and closing may take long: I/O threads do them, as operations.
- * Flush barriers.     A flush barrier counts the frames that were dirty when it began. A frame is done when its dirty
- *                     marks have been
- *             cleared, which needs exclusive use: all that was deposited before is in the file then. New dirty frames
- *             do not delay a flush barrier. Discarding, dropping, closing and moving a range are flush barriers that
- *             want something else, or more, of the frames. Up to 64 are under way side by side; requests go on
- *             meanwhile.
+ * Barriers.   A flush barrier counts the frames that were dirty when it began. A frame is done when its dirty marks
+ *             have been cleared, which needs exclusive use: all that was deposited before is in the file then. New
+ *             dirty frames do not delay a flush barrier. Discarding, dropping, closing and moving a range are flush
+ *             barriers that want something else, or more, of the frames. Up to 64 are under way side by side; requests
+ *             go on meanwhile.
  * Errors.     Bytes that cannot be written are named by a deferred error of the file (offset, length) and are not dirty
  *             any more: kept, they would fill the cache for ever. The record keeps its errors until somebody takes
  *             them, also after the file is closed, until the record is needed for another file; those are then given to

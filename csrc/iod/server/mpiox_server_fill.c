@@ -20,7 +20,7 @@
 
 static const int64_t most_bytes = INT64_C(16) << 20;
 
-enum { FILLED, FAILED, HELD }; /* outcome of a frame; but for HELD it is in exclusive use */
+enum { FILLED, FAILED, PINNED }; /* outcome of a frame; but for PINNED it is in exclusive use */
 
 static void count_request(mpiox_server *server, int64_t bytes)
 {
@@ -155,7 +155,7 @@ static void fill(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, mpi
             continue;
         }
         for (const int end = clean > 0 ? done + clean : done + 1; done < end; done++) {
-            if (io->outcome[done] == HELD && !mpiox_server_alone(server, io->frames[done]))
+            if (io->outcome[done] == PINNED && !mpiox_server_alone(server, io->frames[done]))
                 continue;
             if (fill_one(server, io, storage, done, &io->error) != MPIOX_OK)
                 errors[done] = io->error;
@@ -186,7 +186,7 @@ static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error 
     }
     if (io->outcome[i] == FAILED && info->wants == 0 && mpiox_server_dirty_of(server, frame) == 0)
         mpiox_server_drop_page(server, frame);
-    else if (io->outcome[i] != HELD)
+    else if (io->outcome[i] != PINNED)
         mpiox_frame_end_exclusive(&server->cache, frame);
     mpiox_server_put_down(server, frame);
     mpiox_server_serve_waiting(server, frame);
@@ -196,7 +196,7 @@ static void take_up(mpiox_server *server, mpiox_io *io, uint32_t frame)
 {
     mpiox_server_take_up(server, frame);
     io->frames[io->count] = frame;
-    io->outcome[io->count++] = mpiox_frame_try_exclusive(&server->cache, frame) ? FILLED : HELD;
+    io->outcome[io->count++] = mpiox_frame_try_exclusive(&server->cache, frame) ? FILLED : PINNED;
 }
 
 /* Take up the first page of a queue and those behind it that wait as well. *file: theirs. */

@@ -23,7 +23,7 @@
 static const int64_t most_bytes = INT64_C(16) << 20;
 static const uint64_t all_barriers = ~UINT64_C(0);
 
-enum { CLEARED, CHANGED, HELD }; /* outcome of a frame; but for HELD it is in exclusive use */
+enum { CLEARED, CHANGED, PINNED }; /* outcome of a frame; but for PINNED it is in exclusive use */
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, i
     const uint32_t frame = io->frames[i];
     mpiox_frame *at = &server->cache.frames[frame];
     if (!mpiox_server_alone(server, frame)) {
-        io->outcome[i] = HELD;
+        io->outcome[i] = PINNED;
         return;
     }
     io->outcome[i] = CLEARED;
@@ -200,18 +200,18 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
     if (cleared && (info->wants & MPIOX_WANT_DROP || is_finished(server, io->file, frame))) {
         mpiox_server_drop_page(server, frame);
     } else {
-        if (io->outcome[i] != HELD)
+        if (io->outcome[i] != PINNED)
             mpiox_frame_end_exclusive(&server->cache, frame);
         if (cleared || !is_needed(server, frame))
             mpiox_server_satisfy(server, frame, MPIOX_WANT_FLUSH);
         if (cleared)
             mpiox_server_offer(server, frame);
     }
-    /* What was deposited before a flush barrier that began before the writing was written even if a client holds the
-     * frame for ever. Later flush barriers, and dropping, must wait. */
+    /* What was deposited before a flush barrier that began before the writing was written even if a client has the
+     * frame pinned for ever. Later flush barriers, and dropping, must wait. */
     if (cleared)
         mpiox_server_pass_flush_barriers(server, frame, all_barriers);
-    else if (io->outcome[i] == HELD && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT)))
+    else if (io->outcome[i] == PINNED && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT)))
         mpiox_server_pass_flush_barriers(server, frame, io->flush_barriers[i]);
     mpiox_server_put_down(server, frame);
     mpiox_server_serve_waiting(server, frame);

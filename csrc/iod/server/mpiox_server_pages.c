@@ -64,7 +64,7 @@ static void answer_pinned(mpiox_server *server, mpiox_slot *slot, uint32_t frame
     answer(server, slot, MPIOX_OK);
 }
 
-/* Hold a frame for a client, unless it is in exclusive use. */
+/* Pin a frame for a client, unless it is in exclusive use. */
 static bool pin_now(const mpiox_server *server, uint32_t frame)
 {
     _Atomic uint32_t *pins = &server->cache.frames[frame].pins;

@@ -9,9 +9,9 @@
  *            that it has not heard of; what it refuses it never takes afterwards. A move whose client is gone is handed
  *            to whoever asks for it: that client does the steps that are left, with the same version. A move is known
  *            by its version and by the stamp of the record of the old owner: an old record takes the first move of a
- *            new one for no other that it had the version of. Where two say that a range is theirs the second migrates
- *            it to the first, which must have it still when that arrives (a repair, of stamp below 0), lest it take
- *            back what it has migrated it.
+ *            new one for no other that it had the version of. Where two say that a range is theirs the second hands it
+ *            to the first, which must have it still when that arrives (a repair, of stamp below 0), lest it take back
+ *            what it has handed over.
  * Guarantee. A step that is done twice, late, or by two clients has the effect of one. A range that is moving is not
  *            taken over here.
  */

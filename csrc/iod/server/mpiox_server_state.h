@@ -8,8 +8,7 @@
  *   Residence  every frame is in one list: free, recent, frequent, ahead, reusable or leaving (mpiox_server_pages.c)
  *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop,
  *              cut) or in a queue (fill), or both
- *   Flush barriers     a flush barrier counts the frames that it waits for; a frame knows by bits which flush barriers
- *   wait for it
+ *   Barriers   a flush barrier counts the frames that it waits for; a frame knows by bits which wait for it
  */
 #ifndef MPIOX_SERVER_STATE_H
 #define MPIOX_SERVER_STATE_H

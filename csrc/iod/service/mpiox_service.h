@@ -2,12 +2,12 @@
  * mpiox_service.h - the delegates of a job, as a process of the program sees them: where they are, how they were
  * started.
  *
- *   mpiox_service.c           the service of this process; choosing a mode
- *   mpiox_service_plan.c      how many delegates, on which nodes, with which settings
- *   mpiox_service_join.c      becoming a client of all of them, and leaving
- *   mpiox_service_thread.c    threads of the program's own processes
- *   mpiox_process.c        one delegate: attaching; is it serving?
- *   mpiox_process_serve.c  what a delegate does from its start to its end
+ *   mpiox_service.c         the service of this process; choosing a mode
+ *   mpiox_service_plan.c    how many delegates, on which nodes, with which settings
+ *   mpiox_service_join.c    becoming a client of all of them, and leaving
+ *   mpiox_service_thread.c  threads of the program's own processes
+ *   mpiox_process.c         one delegate: attaching; is it serving?
+ *   mpiox_process_serve.c   what a delegate does from its start to its end
  *
  * There is one service per job, over all ranks of MPI_COMM_WORLD, for all its files. It starts in MPI_Init when the
  * environment asks for delegates (every rank sees the same variables), otherwise at the first opening of a file by all

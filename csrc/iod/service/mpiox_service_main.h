@@ -1,5 +1,4 @@
-/* mpiox_service_main.h - what the executable mpiio-ext-delegate does: as MPI spawned it, or as `serve`, its supervisor.
- * */
+/* mpiox_service_main.h - what mpiio-ext-delegate does: started by MPI, or with `serve` as a supervisor. */
 #ifndef MPIOX_SERVICE_MAIN_H
 #define MPIOX_SERVICE_MAIN_H
 

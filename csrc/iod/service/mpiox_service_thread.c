@@ -26,7 +26,7 @@ typedef struct hosted { /* a delegate that lives in this process */
 static hosted *own;
 static int32_t own_count;
 
-/* Serves liveness: a client that does not reach the delegate has it end. */
+/* Answers clients that do not reach the delegate: has it end, and says when its pages are written. */
 static void *liveness(void *context)
 {
     hosted *h = context;
@@ -70,10 +70,10 @@ static void *live(void *context)
     if (h->said.code == MPIOX_OK && h->said.listens)
         h->said.listens = start_watch(h);
     mpiox_futex_set(&h->stage, STARTED);
+    /* The server is freed by collect(): until then it may be told to stop. */
     if (h->said.code == MPIOX_OK)
         h->whole = mpiox_process_serve(&h->instance) == MPIOX_OK &&
-                   !mpiox_cache_has_errors(mpiox_server_cache(
-                       h->instance.server)); /* freed by collect(): until then it may be told to stop */
+                   !mpiox_cache_has_errors(mpiox_server_cache(h->instance.server));
     mpiox_futex_set(&h->stage, ENDED);
     return NULL;
 }

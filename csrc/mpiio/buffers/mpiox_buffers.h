@@ -55,8 +55,8 @@ typedef struct mpiox_call {
     mpiox_progress *progress; /* [n_local] */
     int64_t round;            /* windows of this number are being worked on */
     int64_t rounds;           /* windows of the busiest aggregator */
-    int64_t ex_round;     /* rounds worked on before this one: those in which no window can hold data are left out */
-    mpiox_interval *used; /* [n_used] the others, ascending, half-open; n_used 0: all of them */
+    int64_t exchange_round; /* rounds worked on before this one: those in which no window can hold data are left out */
+    mpiox_interval *used;   /* [n_used] the others, ascending, half-open; n_used 0: all of them */
     int64_t n_used;
     int64_t first, last; /* this rank's file range */
     bool write;

@@ -2,8 +2,8 @@
  * mpiox_collective.h - collective read and write of a file: two-phase over file domains, or straight to the file.
  *
  *   mpiox_collective_call.c  the order of the steps of a call
- *   mpiox_contribution.c             what this rank brings to a call
- *   mpiox_reduction.c          what all ranks together bring: agreement before the rounds and after them
+ *   mpiox_contribution.c     what this rank brings to a call
+ *   mpiox_reduction.c        what all ranks together bring: agreement before the rounds and after them
  *   mpiox_choose.c           direct or two-phase, and over which file domains: measured rules
  *   mpiox_aggregators.c      which ranks are aggregators
  *   mpiox_owners.c           which aggregator has which file domain

@@ -148,7 +148,7 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
                            call->reduction.start, call->reduction.end - call->reduction.start, "planning file domains");
     b->file->stats.plan_s += mpiox_now() - begun;
     mpiox_rounds_run(collective->transport, call);
-    b->file->stats.rounds += call->ex_round;
+    b->file->stats.rounds += call->exchange_round;
     free(call->progress);
     free(call->used);
 }
@@ -185,7 +185,7 @@ static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, cons
                     call->reduction.end - call->reduction.start, begun,
                     "\"way\":\"%s\",\"method\":\"%s\",\"rounds\":%lld,\"bytes\":%lld,\"error\":%d",
                     direct ? "direct" : "two_phase", direct ? "" : file->stats.partition,
-                    direct ? 0LL : (long long)call->ex_round, (long long)outcome->bytes, outcome->error.code);
+                    direct ? 0LL : (long long)call->exchange_round, (long long)outcome->bytes, outcome->error.code);
 }
 
 /* Everything that comes before data moves. True: go on; false: the call is over, and *code says how. */

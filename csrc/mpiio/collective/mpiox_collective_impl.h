@@ -14,9 +14,9 @@ struct mpiox_collective {
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
     mpiox_auto_held held;                      /* locks and pages, for its next decision */
-    mpiox_reduction
-        *reductions; /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
-    int *order;      /* [n_aggregators] aggregators as chosen first; NULL until needed */
+    /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
+    mpiox_reduction *reductions;
+    int *order;                                /* [n_aggregators] aggregators as chosen first; NULL until needed */
     mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */

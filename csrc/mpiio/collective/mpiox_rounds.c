@@ -50,11 +50,11 @@ void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
     const mpiox_buffers *b = call->b;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
     const int first = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
-    call->ex_round = 0;
+    call->exchange_round = 0;
     for (call->round = mpiox_window_next_round(call, 0); call->round < call->rounds;
          call->round = mpiox_window_next_round(call, call->round + 1)) {
         run_round(transport, call, first);
-        call->ex_round++;
+        call->exchange_round++;
     }
     transport->ops->finish(transport, call);
     if (call->write)

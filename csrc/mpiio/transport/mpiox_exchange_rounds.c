@@ -42,13 +42,12 @@ static int list_due(mpiox_messages *m)
     }
     if (m->n_due == 0)
         return MPIOX_OK;
-    mpiox_exchange_entry *ex_entries = realloc(m->ex_entries,
-                                               sizeof *ex_entries * (size_t)m->n_due * MPIOX_EXCHANGE_ROUNDS);
-    if (!ex_entries)
+    mpiox_exchange_share *shares = realloc(m->shares, sizeof *shares * (size_t)m->n_due * MPIOX_EXCHANGE_ROUNDS);
+    if (!shares)
         return MPIOX_E_NOMEM;
-    m->ex_entries = ex_entries;
+    m->shares = shares;
     for (int i = 0; i < MPIOX_EXCHANGE_ROUNDS; i++)
-        m->ex_rounds[i].ex_entries = ex_entries + (int64_t)i * m->n_due;
+        m->rounds[i].shares = shares + (int64_t)i * m->n_due;
     return MPIOX_OK;
 }
 
@@ -91,35 +90,35 @@ static int64_t round_after(const mpiox_messages *m, int aggregator, int64_t roun
     return from > round ? from : round + 1;
 }
 
-static void count_destination(mpiox_messages *m, mpiox_exchange_round *ex_round, mpiox_due *due)
+static void count_destination(mpiox_messages *m, mpiox_exchange_round *round, mpiox_due *due)
 {
     const int aggregator = due->aggregator;
     mpiox_destination_buffer *destination = mpiox_messages_destination(m, m->next_count, aggregator);
     mpiox_chunks chunks;
     mpiox_message_entry entry;
-    mpiox_chunks_begin(m, &chunks, aggregator, ex_round->round);
+    mpiox_chunks_begin(m, &chunks, aggregator, round->round);
     if (chunks.n == 0)
         return; /* nobody accesses anything of the window: it is left out everywhere */
-    mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[ex_round->n_entries++];
-    *ex_entry = (mpiox_exchange_entry){.aggregator = aggregator, .due = (int)(due - m->due)};
+    mpiox_exchange_share *share = &round->shares[round->n_shares++];
+    *share = (mpiox_exchange_share){.aggregator = aggregator, .due = (int)(due - m->due)};
     due->counted = m->next_count;
-    raise_to(&destination->sooner, INT64_MAX - round_after(m, aggregator, ex_round->round, chunks.n));
+    raise_to(&destination->sooner, INT64_MAX - round_after(m, aggregator, round->round, chunks.n));
     while (packs(m, aggregator) && mpiox_chunks_next(&chunks, &entry))
-        ex_entry->bytes += chunks.bytes;
-    if (ex_entry->bytes > 0)
-        ex_entry->at = atomic_fetch_add(&destination->bytes, ex_entry->bytes);
+        share->bytes += chunks.bytes;
+    if (share->bytes > 0)
+        share->at = atomic_fetch_add(&destination->bytes, share->bytes);
 }
 
 static void count_next(mpiox_messages *m)
 {
     mpiox_call *call = m->call;
-    mpiox_exchange_round *ex_round = &m->ex_rounds[m->next_count % MPIOX_EXCHANGE_ROUNDS];
+    mpiox_exchange_round *round = &m->rounds[m->next_count % MPIOX_EXCHANGE_ROUNDS];
     if (m->count_round >= call->rounds)
         return;
-    *ex_round = (mpiox_exchange_round){.round = m->count_round, .ex_entries = ex_round->ex_entries};
+    *round = (mpiox_exchange_round){.round = m->count_round, .shares = round->shares};
     for (int i = 0; i < m->n_due; i++)
-        if (m->due[i].first <= ex_round->round && ex_round->round < m->due[i].last)
-            count_destination(m, ex_round, &m->due[i]);
+        if (m->due[i].first <= round->round && round->round < m->due[i].last)
+            count_destination(m, round, &m->due[i]);
     mpiox_futex_add(&m->exchange->counted[m->next_count % MPIOX_EXCHANGE_ROUNDS]);
     m->next_count++;
     m->count_round = mpiox_window_next_round(call, m->count_round + 1);
@@ -135,46 +134,46 @@ int mpiox_exchange_rounds_begin(mpiox_messages *m)
     return code;
 }
 
-bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t ex_round)
+bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t number)
 {
-    return ex_round < m->next_count;
+    return number < m->next_count;
 }
 
 /* counted[] when all have counted it: the word counts on through the exchange rounds that share it. */
-static uint32_t all_counted(const mpiox_messages *m, int64_t ex_round)
+static uint32_t all_counted(const mpiox_messages *m, int64_t number)
 {
-    return (uint32_t)(ex_round / MPIOX_EXCHANGE_ROUNDS + 1) * (uint32_t)m->base.b->file->topology->node_size;
+    return (uint32_t)(number / MPIOX_EXCHANGE_ROUNDS + 1) * (uint32_t)m->base.b->file->topology->node_size;
 }
 
-bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t ex_round)
+bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t number)
 {
-    return (int32_t)(mpiox_futex_get(&m->exchange->counted[ex_round % MPIOX_EXCHANGE_ROUNDS]) -
-                     all_counted(m, ex_round)) >= 0;
+    const uint32_t counted = mpiox_futex_get(&m->exchange->counted[number % MPIOX_EXCHANGE_ROUNDS]);
+    return (int32_t)(counted - all_counted(m, number)) >= 0;
 }
 
 /* ---- layout ------------------------------------------------------------------------------------------------------ */
 
 mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t number)
 {
-    mpiox_exchange_round *ex_round = &m->ex_rounds[number % MPIOX_EXCHANGE_ROUNDS];
+    mpiox_exchange_round *round = &m->rounds[number % MPIOX_EXCHANGE_ROUNDS];
     int64_t base = 0;
     mpiox_wait_reach(&m->exchange->counted[number % MPIOX_EXCHANGE_ROUNDS], all_counted(m, number), &m->idle);
-    for (int i = 0; i < ex_round->n_entries; i++) {
-        mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[i];
-        ex_entry->base = base;
-        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, ex_entry->aggregator);
-        ex_entry->destination_bytes = atomic_load(&destination->bytes);
-        if (mpiox_messages_channel(m, ex_entry->aggregator) == m->base.b->file->topology->node_rank)
-            atomic_store(&destination->sooner,
-                         0); /* what the exchange rounds before have told; all have counted this one */
-        base += ex_entry->destination_bytes + (int64_t)sizeof(mpiox_message_entry); /* the end of it */
+    for (int i = 0; i < round->n_shares; i++) {
+        mpiox_exchange_share *share = &round->shares[i];
+        share->base = base;
+        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, share->aggregator);
+        share->destination_bytes = atomic_load(&destination->bytes);
+        if (mpiox_messages_channel(m, share->aggregator) == m->base.b->file->topology->node_rank)
+            /* what the exchange rounds before have told; all have counted this one */
+            atomic_store(&destination->sooner, 0);
+        base += share->destination_bytes + (int64_t)sizeof(mpiox_message_entry); /* the end of it */
     }
-    ex_round->first_step = m->next_step;
-    ex_round->n_steps = base > 0 ? (base - (int64_t)sizeof(mpiox_message_entry)) / m->step_bytes + 1 : 0;
-    m->next_step += ex_round->n_steps;
+    round->first_step = m->next_step;
+    round->n_steps = base > 0 ? (base - (int64_t)sizeof(mpiox_message_entry)) / m->step_bytes + 1 : 0;
+    m->next_step += round->n_steps;
     m->n_laid = number + 1;
     count_next(m); /* nobody is at work any more on the exchange round that had these destination buffers before */
-    return ex_round;
+    return round;
 }
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
@@ -187,15 +186,15 @@ static void note(mpiox_messages *m, mpiox_destination_buffer *destination, int64
 }
 
 /* This rank's chunks of one destination buffer that begin in [begin, begin + step_bytes) of the exchange round. */
-static void pack_chunks(mpiox_messages *m, const mpiox_exchange_round *ex_round, const mpiox_exchange_entry *ex_entry,
+static void pack_chunks(mpiox_messages *m, const mpiox_exchange_round *round, const mpiox_exchange_share *share,
                         mpiox_destination_buffer *destination, int64_t step, int64_t begin)
 {
-    int64_t at = ex_entry->base + ex_entry->at;
+    int64_t at = share->base + share->at;
     mpiox_chunks chunks;
     mpiox_message_entry entry;
-    if (ex_entry->bytes == 0 || at >= begin + m->step_bytes || at + ex_entry->bytes <= begin)
+    if (share->bytes == 0 || at >= begin + m->step_bytes || at + share->bytes <= begin)
         return;
-    mpiox_chunks_begin(m, &chunks, ex_entry->aggregator, ex_round->round);
+    mpiox_chunks_begin(m, &chunks, share->aggregator, round->round);
     for (; at < begin + m->step_bytes && mpiox_chunks_next(&chunks, &entry); at += chunks.bytes)
         if (at >= begin) {
             mpiox_chunk_pack(&chunks, &entry, mpiox_messages_half(m, step) + at - begin);
@@ -205,30 +204,28 @@ static void pack_chunks(mpiox_messages *m, const mpiox_exchange_round *ex_round,
 
 /* Does the step hold chunks of the destination buffer, and is the end among them? False where nothing is sent in this
  * exchange round. */
-static bool is_in_step(const mpiox_messages *m, const mpiox_exchange_round *ex_round,
-                       const mpiox_exchange_entry *ex_entry, int64_t step, bool *end)
+static bool is_in_step(const mpiox_messages *m, const mpiox_exchange_round *round, const mpiox_exchange_share *share,
+                       int64_t step, bool *end)
 {
-    const int64_t begin = (step - ex_round->first_step) * m->step_bytes,
-                  at = ex_entry->base + ex_entry->destination_bytes;
+    const int64_t begin = (step - round->first_step) * m->step_bytes, at = share->base + share->destination_bytes;
     *end = at >= begin && at < begin + m->step_bytes;
-    if (ex_entry->destination_bytes == 0 &&
-        m->due[ex_entry->due].announced > ex_round->round) /* known to the channel only */
+    if (share->destination_bytes == 0 && m->due[share->due].announced > round->round) /* known to the channel only */
         return false;
-    return ex_entry->base < begin + m->step_bytes && at >= begin;
+    return share->base < begin + m->step_bytes && at >= begin;
 }
 
-void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step)
+void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step)
 {
-    const int64_t begin = (step - ex_round->first_step) * m->step_bytes;
-    for (int i = 0; i < ex_round->n_entries; i++) {
-        const mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[i];
-        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, ex_entry->aggregator);
+    const int64_t begin = (step - round->first_step) * m->step_bytes;
+    for (int i = 0; i < round->n_shares; i++) {
+        const mpiox_exchange_share *share = &round->shares[i];
+        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, share->aggregator);
         bool end;
-        if (!is_in_step(m, ex_round, ex_entry, step, &end))
+        if (!is_in_step(m, round, share, step, &end))
             continue;
-        pack_chunks(m, ex_round, ex_entry, destination, step, begin);
-        if (end && mpiox_messages_channel(m, ex_entry->aggregator) == m->base.b->file->topology->node_rank) {
-            note(m, destination, step, ex_entry->base + ex_entry->destination_bytes - begin,
+        pack_chunks(m, round, share, destination, step, begin);
+        if (end && mpiox_messages_channel(m, share->aggregator) == m->base.b->file->topology->node_rank) {
+            note(m, destination, step, share->base + share->destination_bytes - begin,
                  (int64_t)sizeof(mpiox_message_entry));
         }
     }
@@ -236,35 +233,35 @@ void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *e
 
 /* In which round the channel's node sends again. The next two exchange rounds have been counted by all ranks, what
  * comes after them is known as far as each rank has looked. */
-static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox_exchange_entry *ex_entry)
+static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox_exchange_share *share)
 {
-    const mpiox_due *due = &m->due[ex_entry->due];
+    const mpiox_due *due = &m->due[share->due];
     int64_t round = 0;
-    for (int64_t ex_round = number + 1; ex_round <= number + MPIOX_COUNTED_AHEAD; ex_round++) {
-        if (!mpiox_exchange_rounds_exists(m, ex_round))
+    for (int64_t next = number + 1; next <= number + MPIOX_COUNTED_AHEAD; next++) {
+        if (!mpiox_exchange_rounds_exists(m, next))
             return INT64_MAX;
-        round = m->ex_rounds[ex_round % MPIOX_EXCHANGE_ROUNDS].round;
+        round = m->rounds[next % MPIOX_EXCHANGE_ROUNDS].round;
         if (round >= due->last)
             return INT64_MAX;
-        if (atomic_load(&mpiox_messages_destination(m, ex_round, ex_entry->aggregator)->bytes) > 0)
+        if (atomic_load(&mpiox_messages_destination(m, next, share->aggregator)->bytes) > 0)
             return round;
     }
     if (due->counted != number + MPIOX_COUNTED_AHEAD) /* nobody accesses anything of that window */
         return round + 1;
-    return INT64_MAX - atomic_load(&mpiox_messages_destination(m, due->counted, ex_entry->aggregator)->sooner);
+    return INT64_MAX - atomic_load(&mpiox_messages_destination(m, due->counted, share->aggregator)->sooner);
 }
 
 /* The end of the destination buffer into the step, with the round of the next message. */
-static void put_end(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number,
-                    const mpiox_exchange_entry *ex_entry, int64_t step)
+static void put_end(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number,
+                    const mpiox_exchange_share *share, int64_t step)
 {
-    const int64_t at = ex_entry->base + ex_entry->destination_bytes - (step - ex_round->first_step) * m->step_bytes;
-    const mpiox_message_entry entry = {.rank = MPIOX_ENTRY_END, .position = next_message(m, number, ex_entry)};
-    m->due[ex_entry->due].announced = entry.position;
+    const int64_t at = share->base + share->destination_bytes - (step - round->first_step) * m->step_bytes;
+    const mpiox_message_entry entry = {.rank = MPIOX_ENTRY_END, .position = next_message(m, number, share)};
+    m->due[share->due].announced = entry.position;
     memcpy(mpiox_messages_half(m, step) + at, &entry, sizeof entry);
 }
 
-void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step,
+void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step,
                                 void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
                                              int64_t length))
 {
@@ -272,24 +269,24 @@ void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *e
     const mpiox_topology *topology = b->file->topology;
     const int half = (int)(step & 1);
     bool packed = false, end;
-    for (int i = 0; i < ex_round->n_entries; i++) {
-        const mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[i];
-        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, ex_entry->aggregator);
-        if (mpiox_messages_channel(m, ex_entry->aggregator) != topology->node_rank ||
-            !is_in_step(m, ex_round, ex_entry, step, &end))
+    for (int i = 0; i < round->n_shares; i++) {
+        const mpiox_exchange_share *share = &round->shares[i];
+        mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, share->aggregator);
+        if (mpiox_messages_channel(m, share->aggregator) != topology->node_rank ||
+            !is_in_step(m, round, share, step, &end))
             continue;
         if (!packed)
             mpiox_wait_reach(&m->exchange->packed[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
                              &m->idle);
         packed = true;
         if (end) {
-            put_end(m, ex_round, number, ex_entry, step);
+            put_end(m, round, number, share, step);
             atomic_store(&destination->bytes, 0);
         }
         const int64_t before = atomic_exchange(&destination->before[half], 0),
                       last = atomic_exchange(&destination->last[half], 0);
         if (before > 0)
-            send(m, number, step, b->aggregators[ex_entry->aggregator],
+            send(m, number, step, b->aggregators[share->aggregator],
                  mpiox_messages_half(m, step) + m->half_bytes - before, last - (m->half_bytes - before));
     }
 }

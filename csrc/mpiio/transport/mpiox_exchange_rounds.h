@@ -8,9 +8,9 @@
  *            something of w. Both sides compute it. The end of what a node sends in an exchange round says when it
  *            sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds ahead
  *            every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where its
- *            chunks lie among all of the exchange round, destination buffers in the order of aggregators. This sequence
- *            is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool that was
- *            used two steps before. Most exchange rounds are one step.
+ *            chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
+ *            sequence is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool
+ *            that was used two steps before. Most exchange rounds are one step.
  * Guarantee. Memory does not grow with ranks, nodes or what is accessed. Per exchange round and rank the work is
  *            O(destination buffers of the exchange round + chunks of the rank).
  * Local, unless it says that it waits for the node's ranks; all ranks of the node call the same in the same order.
@@ -26,17 +26,17 @@ bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_int
 /* A call begins: due destination buffers, the first exchange rounds counted. 0 or MPIOX_E_NOMEM. */
 int mpiox_exchange_rounds_begin(mpiox_messages *m);
 /* Is there an exchange round of this number? */
-bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t ex_round);
+bool mpiox_exchange_rounds_exists(const mpiox_messages *m, int64_t number);
 /* Have all ranks of the node counted it? */
-bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t ex_round);
+bool mpiox_exchange_rounds_ready(const mpiox_messages *m, int64_t number);
 /* The exchange round after the last one laid out: where its chunks lie. Waits for the node's ranks. */
-mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t ex_round);
+mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t number);
 /* This rank's chunks of a step of the exchange round into its half of the pool, and the ends of its channels'
  * destination buffers. */
-void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step);
+void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step);
 /* The destination buffers whose channel this rank is, with what the node has packed of each in the step: `send` gets
  * it. Waits until all ranks of the node have packed the step. */
-void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step,
+void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step,
                                 void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
                                              int64_t length));
 

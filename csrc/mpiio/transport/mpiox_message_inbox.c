@@ -137,7 +137,8 @@ static void send_reply(mpiox_messages *m, mpiox_reply *reply)
     mpiox_inbox *inbox = &m->inbox;
     mpiox_file *file = m->base.b->file;
     if (PMPI_Isend(reply->bytes, (int)reply->length, MPI_BYTE, inbox->source,
-                   mpiox_messages_tag_reply(m->call->ex_round), file->topology->comm, &reply->request) != MPI_SUCCESS)
+                   mpiox_messages_tag_reply(m->call->exchange_round), file->topology->comm,
+                   &reply->request) != MPI_SUCCESS)
         mpiox_file_give_up(file, MPIOX_E_MPI, -1, reply->length, "answering another node");
     file->stats.messages++;
     file->stats.message_bytes += reply->length;
@@ -212,8 +213,8 @@ static bool receive(mpiox_messages *m)
     MPI_Status status;
     MPI_Count bytes = 0;
     int there = 0;
-    if (PMPI_Improbe(MPI_ANY_SOURCE, mpiox_messages_tag_data(m->call->ex_round), file->topology->comm, &there, &message,
-                     &status) != MPI_SUCCESS)
+    if (PMPI_Improbe(MPI_ANY_SOURCE, mpiox_messages_tag_data(m->call->exchange_round), file->topology->comm, &there,
+                     &message, &status) != MPI_SUCCESS)
         mpiox_file_give_up(file, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
     if (!there)
         return false;

@@ -5,14 +5,14 @@
 
 enum { TAGS = 0x1000 }; /* of a kind: more than there are exchange rounds under way */
 
-int mpiox_messages_tag_data(int64_t ex_round)
+int mpiox_messages_tag_data(int64_t number)
 {
-    return 1 + (int)(ex_round % TAGS);
+    return 1 + (int)(number % TAGS);
 }
 
-int mpiox_messages_tag_reply(int64_t ex_round)
+int mpiox_messages_tag_reply(int64_t number)
 {
-    return 1 + TAGS + (int)(ex_round % TAGS);
+    return 1 + TAGS + (int)(number % TAGS);
 }
 
 void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what)

@@ -2,8 +2,9 @@
  * mpiox_messages.h - the state of the transport between nodes; private to this folder. See mpiox_transport_messages.c.
  *
  *   exchange round      a round that is worked on; the same on all nodes
- *   destination buffer  what the ranks of a node bring in one exchange round for one aggregator of another node:
- *                       entries, one behind the other
+ *   destination buffer  what the ranks of a node bring in one exchange round for one aggregator of another node: a
+ *                       sequence of entries (counted, never one piece of memory)
+ *   share               a destination buffer as one rank of the node sees it
  *   chunk               an entry with its data: never cut
  *   step                as many chunks of an exchange round as fit one half of the node's pool
  *   channel             the rank of a node whose messages an aggregator's destination buffers are
@@ -57,17 +58,17 @@ typedef struct mpiox_exchange { /* at the start of b->transport_memory; the rest
     int32_t disjoint;                             /* the views of all ranks are proven to share no byte */
 } mpiox_exchange;
 
-typedef struct mpiox_exchange_entry { /* a destination buffer of an exchange round, as this rank sees it */
+typedef struct mpiox_exchange_share { /* a destination buffer of an exchange round, as this rank sees it */
     int aggregator, due;              /* index in due[] */
     int64_t at, bytes;                /* this rank's chunks in the destination buffer */
     int64_t base;                     /* among all destination buffers of the exchange round */
     int64_t destination_bytes;
-} mpiox_exchange_entry;
+} mpiox_exchange_share;
 
 typedef struct mpiox_exchange_round {
     int64_t round;
-    mpiox_exchange_entry *ex_entries; /* [n_due]: destination buffers of the exchange round, ascending aggregators */
-    int n_entries;
+    mpiox_exchange_share *shares; /* [n_due]: destination buffers of the exchange round, ascending aggregators */
+    int n_shares;
     bool counted;
     int64_t first_step, n_steps; /* once laid out */
 } mpiox_exchange_round;
@@ -123,8 +124,8 @@ typedef struct mpiox_messages {
     char *store, *halves;
     mpiox_due *due; /* [n_due] aggregators of other nodes that this node may access in this call, ascending */
     int n_due;
-    mpiox_exchange_round ex_rounds[MPIOX_EXCHANGE_ROUNDS];
-    mpiox_exchange_entry *ex_entries;
+    mpiox_exchange_round rounds[MPIOX_EXCHANGE_ROUNDS];
+    mpiox_exchange_share *shares;
     int64_t next_count;  /* exchange round to be counted next... */
     int64_t count_round; /* ...and its round; call->rounds: there are no more */
     int64_t next_step;
@@ -143,10 +144,10 @@ static inline int mpiox_messages_channel(const mpiox_messages *m, int aggregator
 {
     return aggregator % m->base.b->file->topology->node_size;
 }
-static inline mpiox_destination_buffer *mpiox_messages_destination(const mpiox_messages *m, int64_t ex_round,
+static inline mpiox_destination_buffer *mpiox_messages_destination(const mpiox_messages *m, int64_t number,
                                                                    int aggregator)
 {
-    return &m->destinations[ex_round % MPIOX_EXCHANGE_ROUNDS * m->base.b->n_aggregators + aggregator];
+    return &m->destinations[number % MPIOX_EXCHANGE_ROUNDS * m->base.b->n_aggregators + aggregator];
 }
 static inline char *mpiox_messages_half(const mpiox_messages *m, int64_t step)
 {

@@ -33,7 +33,7 @@ static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
 }
 
 /* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
-static void ask_destination(mpiox_messages *m, int64_t ex_round, int64_t step, int to, char *bytes, int64_t length)
+static void ask_destination(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;
     const MPI_Comm comm = b->file->topology->comm;
@@ -45,9 +45,9 @@ static void ask_destination(mpiox_messages *m, int64_t ex_round, int64_t step, i
     if (!request)
         mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
     compact(bytes, length, request, &end);
-    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(ex_round), comm,
+    if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(number), comm,
                                 mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
-        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(ex_round), comm,
+        PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(number), comm,
                    mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
         mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
     b->file->stats.messages++;
@@ -58,16 +58,16 @@ static void ask_destination(mpiox_messages *m, int64_t ex_round, int64_t step, i
  * (unless `wait`) not all ranks of the node are ready for it. */
 static mpiox_exchange_round *round_to_ask(mpiox_messages *m, int64_t *number, bool wait)
 {
-    for (*number = m->call->ex_round; *number <= m->call->ex_round + 1 && mpiox_exchange_rounds_exists(m, *number);
-         ++*number) {
-        mpiox_exchange_round *ex_round = &m->ex_rounds[*number % MPIOX_EXCHANGE_ROUNDS];
+    for (*number = m->call->exchange_round;
+         *number <= m->call->exchange_round + 1 && mpiox_exchange_rounds_exists(m, *number); ++*number) {
+        mpiox_exchange_round *round = &m->rounds[*number % MPIOX_EXCHANGE_ROUNDS];
         if (*number == m->n_laid) {
             if (!wait && !mpiox_exchange_rounds_ready(m, *number))
                 return NULL;
             mpiox_exchange_rounds_lay_out(m, *number);
         }
-        if (m->n_issued < ex_round->first_step + ex_round->n_steps)
-            return ex_round;
+        if (m->n_issued < round->first_step + round->n_steps)
+            return round;
     }
     return NULL;
 }
@@ -83,34 +83,33 @@ static void ask(mpiox_messages *m, bool wait)
     int64_t number;
     if (!wait && (int32_t)(mpiox_futex_get(&exchange->released[half]) - free_at) < 0)
         return;
-    const mpiox_exchange_round *ex_round = round_to_ask(m, &number, wait);
-    if (!ex_round)
+    const mpiox_exchange_round *round = round_to_ask(m, &number, wait);
+    if (!round)
         return;
     mpiox_sends_wait(m, &m->sends[half], NULL); /* answered two steps ago */
     mpiox_wait_reach(&exchange->released[half], free_at, &m->idle);
-    mpiox_exchange_rounds_pack(m, ex_round, number, step);
+    mpiox_exchange_rounds_pack(m, round, number, step);
     mpiox_futex_add(&exchange->packed[half]);
     m->n_issued++;
-    mpiox_exchange_rounds_send(m, ex_round, number, step, ask_destination);
+    mpiox_exchange_rounds_send(m, round, number, step, ask_destination);
     mpiox_sends_complete(&m->sends[half]);
     mpiox_sends_complete(&m->receives[half]);
     mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
 }
 
 /* This rank's part of what has come in a step. */
-static void take(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t step)
+static void take(mpiox_messages *m, const mpiox_exchange_round *round, int64_t step)
 {
-    const int64_t begin = (step - ex_round->first_step) * m->step_bytes;
-    for (int i = 0; i < ex_round->n_entries; i++) {
-        const mpiox_exchange_entry *ex_entry = &ex_round->ex_entries[i];
+    const int64_t begin = (step - round->first_step) * m->step_bytes;
+    for (int i = 0; i < round->n_shares; i++) {
+        const mpiox_exchange_share *share = &round->shares[i];
         const bool whole = m->exchange->whole;
-        int64_t at = ex_entry->base + (whole ? 0 : ex_entry->at),
-                bytes = whole ? ex_entry->destination_bytes : ex_entry->bytes;
+        int64_t at = share->base + (whole ? 0 : share->at), bytes = whole ? share->destination_bytes : share->bytes;
         mpiox_chunks chunks;
         mpiox_message_entry entry;
         if (bytes == 0 || at >= begin + m->step_bytes || at + bytes <= begin)
             continue;
-        mpiox_chunks_begin(m, &chunks, ex_entry->aggregator, ex_round->round);
+        mpiox_chunks_begin(m, &chunks, share->aggregator, round->round);
         for (; at < begin + m->step_bytes && mpiox_chunks_next(&chunks, &entry); at += chunks.bytes)
             if (at >= begin)
                 mpiox_entry_take(m, mpiox_messages_half(m, step) + at - begin);
@@ -123,10 +122,10 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
     const mpiox_topology *topology = m->base.b->file->topology;
     const double begun = mpiox_now();
     mpiox_inbox_open(m);
-    const mpiox_exchange_round *ex_round = &m->ex_rounds[call->ex_round % MPIOX_EXCHANGE_ROUNDS];
-    if (m->n_laid <= call->ex_round)
-        mpiox_exchange_rounds_lay_out(m, call->ex_round);
-    for (int64_t step = ex_round->first_step; step < ex_round->first_step + ex_round->n_steps; step++) {
+    const mpiox_exchange_round *round = &m->rounds[call->exchange_round % MPIOX_EXCHANGE_ROUNDS];
+    if (m->n_laid <= call->exchange_round)
+        mpiox_exchange_rounds_lay_out(m, call->exchange_round);
+    for (int64_t step = round->first_step; step < round->first_step + round->n_steps; step++) {
         const int half = (int)(step & 1);
         if (m->n_issued == step)
             ask(m, true);
@@ -135,10 +134,10 @@ void mpiox_messages_fetch(mpiox_transport *transport, mpiox_call *call)
         mpiox_wait_reach(&m->exchange->arrived[half], (uint32_t)(step / 2 + 1) * (uint32_t)topology->node_size,
                          &m->idle);
         if (!mpiox_buffers_failed(m->base.b))
-            take(m, ex_round, step);
+            take(m, round, step);
         mpiox_futex_add(&m->exchange->released[half]);
     }
-    if (ex_round->n_steps == 0)
+    if (round->n_steps == 0)
         ask(m, false);
     mpiox_inbox_finish(m);
     m->base.b->file->stats.exchange_s += mpiox_now() - begun;

@@ -8,20 +8,20 @@
 
 /* What the node has packed for an aggregator in this step, as one message. Synchronous: an aggregator that falls behind
  * stops those who send to it. */
-static void send_destination(mpiox_messages *m, int64_t ex_round, int64_t step, int to, char *bytes, int64_t length)
+static void send_destination(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;
-    if (PMPI_Issend(bytes, (int)length, MPI_BYTE, to, mpiox_messages_tag_data(ex_round), b->file->topology->comm,
+    if (PMPI_Issend(bytes, (int)length, MPI_BYTE, to, mpiox_messages_tag_data(number), b->file->topology->comm,
                     mpiox_sends_add(m, &m->sends[step & 1], NULL)) != MPI_SUCCESS)
         mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, length, "sending a message to another node");
     b->file->stats.messages++;
     b->file->stats.message_bytes += length;
 }
 
-static void send_step(mpiox_messages *m, const mpiox_exchange_round *ex_round, int64_t number, int64_t step)
+static void send_step(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step)
 {
     const int half = (int)(step & 1);
-    mpiox_exchange_rounds_send(m, ex_round, number, step, send_destination);
+    mpiox_exchange_rounds_send(m, round, number, step, send_destination);
     mpiox_sends_complete(&m->sends[half]);
     mpiox_sends_test(m, &m->sends[half], &m->exchange->released[half]);
 }
@@ -32,15 +32,15 @@ void mpiox_messages_deliver(mpiox_transport *transport, mpiox_call *call)
     const mpiox_topology *topology = m->base.b->file->topology;
     const double begun = mpiox_now();
     mpiox_inbox_open(m);
-    const mpiox_exchange_round *ex_round = mpiox_exchange_rounds_lay_out(m, call->ex_round);
-    for (int64_t step = ex_round->first_step; step < ex_round->first_step + ex_round->n_steps; step++) {
+    const mpiox_exchange_round *round = mpiox_exchange_rounds_lay_out(m, call->exchange_round);
+    for (int64_t step = round->first_step; step < round->first_step + round->n_steps; step++) {
         mpiox_futex *released = &m->exchange->released[step & 1];
         mpiox_sends_wait(m, &m->sends[step & 1], released); /* of two steps ago */
         mpiox_wait_reach(released, (uint32_t)(step / 2) * (uint32_t)topology->node_size, &m->idle);
-        mpiox_exchange_rounds_pack(m, ex_round, call->ex_round,
-                                   step); /* after an error too: other nodes must not write windows with holes */
+        /* after an error too: other nodes must not write windows with holes */
+        mpiox_exchange_rounds_pack(m, round, call->exchange_round, step);
         mpiox_futex_add(&m->exchange->packed[step & 1]);
-        send_step(m, ex_round, call->ex_round, step);
+        send_step(m, round, call->exchange_round, step);
     }
     mpiox_inbox_finish(m);
     m->base.b->file->stats.exchange_s += mpiox_now() - begun;

@@ -100,7 +100,7 @@ static void release(mpiox_transport *transport)
     }
     mpiox_inbox_free(&m->inbox);
     free(m->due);
-    free(m->ex_entries);
+    free(m->shares);
     free(m);
 }
 

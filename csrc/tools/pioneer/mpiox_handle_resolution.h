@@ -17,7 +17,7 @@
  *            An MPI_File_open without a name gets that of the last file which was opened inside of it and is open when
  *            it returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is
  *            one only; a close by the address of the variable belongs to the open with that address.
-            Opens are numbered; what uses a handle, or a duplicate of it, has the number of its open, and so has the
+ *            Opens are numbered; what uses a handle, or a duplicate of it, has the number of its open, and so has the
  *            wait for a nonblocking access. A failed open has a number that nothing else has.
  * Guarantee. Every row gets a name and an offset or the mark that they are not known; nothing is guessed. Memory grows
  *            with the number of open handles, of files and of threads, not with that of the rows.

@@ -153,8 +153,7 @@ static void check_recorded(void)
     CHECK_EQUAL(mpiox_handshake_answer(&again.connector, sent_back, token, answer), MPIOX_E_CORRUPT);
 }
 
-/* A listener of another connection proves for an unauthenticated peer between the two who has his own nonce: it does
- * not fit. */
+/* A proof that the listener gave to somebody between the two, for a nonce of his own, does not fit. */
 static void check_every_bit(void)
 {
     exchange e;

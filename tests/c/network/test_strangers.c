@@ -99,8 +99,7 @@ static void stranger_stop(stranger *s)
     close(s->fd);
 }
 
-/* The unauthenticated peer's address comes first. Whatever he does, the client gets to the delegate, and he learns
- * nothing. */
+/* The impostor's address comes first. Whatever it does, the client reaches the delegate, and it learns nothing. */
 static void check_listens_first(int answers, bool relays)
 {
     station s;

@@ -5,8 +5,8 @@
  *   model PATH FRAMES CLIENTS PROCESSES(0|1) IO_THREADS ROUNDS SEED [io_uring|SCHEDULER]
  *
  * In a round each client writes and reads bytes that are its own alone (grains of a few bytes, dealt out in turn), all
- * at the same time; then all read anything, and one of them flush barriers, discards, drops, or opens and closes once
- * more.
+ * at the same time; then all read anything, and one of them flushes behind a barrier, discards, drops, or opens and
+ * closes once more.
  */
 #include "harness.h"
 #include "mpiox_storage.h"
