@@ -30,7 +30,7 @@ def test_every_byte_under_each_scheduler(tmp_path: pathlib.Path, scheduler: str)
     seen = run(tmp_path / "file", f"mpiox_delegate_scheduler={scheduler}:mpiox_delegate_mode=thread:"
                                   "mpiox_delegate_quantum=16k:mpiox_delegate_time_slice=500:"
                                   "mpiox_delegate_patience=200")
-    assert seen["hints"] == {"scheduler": scheduler, "quantum": "16384", "window": "500", "patience": "200"}
+    assert seen["hints"] == {"scheduler": scheduler, "quantum": "16384", "time_slice": "500", "patience": "200"}
     assert seen["counted"]["queued_most"] > 0
     assert seen["counted"]["bytes_written"] == 4 * 2 * 3 * 300 * 700
 

@@ -77,7 +77,7 @@ def main() -> None:
     counted = {name: sum(item.counters[name] for item in mpiio_ext.delegates.own())
                for name in ("bytes_written", "flushes", "fills", "queued_most", "merged", "reordered")}
     info = shared.Get_info()
-    hints = {name: info.Get(f"mpiox_delegate_{name}") for name in ("scheduler", "quantum", "window", "patience")}
+    hints = {name: info.Get(f"mpiox_delegate_{name}") for name in ("scheduler", "quantum", "time_slice", "patience")}
     COMM.Barrier()
     own.Close()
     shared.Close()
