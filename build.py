@@ -88,15 +88,13 @@ def load(path: Path) -> ModuleType:
 
 
 def outputs(names: Iterable[str] = ()) -> dict[str, str]:
-    """Return {name: text} of generated files: of all of them, or of those that are named."""
+    """Return {name: text} of generated files: of all of them, or of those that are named, as far as there are such."""
     wanted = set(names)
     found: dict[str, str] = {}
     if not wanted or wanted - BINDINGS.keys():
         for path in GENERATORS:
             found |= load(ROOT / path).outputs()
     found |= {name: binding_source(name) for name in BINDINGS if not wanted or name in wanted}
-    if wanted - found.keys():
-        raise GenerateError(f"nothing generates {', '.join(sorted(wanted - found.keys()))}")
     return {name: text for name, text in found.items() if not wanted or name in wanted}
 
 
@@ -110,8 +108,8 @@ def write(folder: Path, texts: dict[str, str]) -> None:
             new.replace(path)  # nobody compiles half a file
 
 
-def outputs_of(revision: str) -> dict[str, str]:
-    """Return what the generators of a commit make of its sources."""
+def outputs_of(revision: str, names: Sequence[str] = ()) -> dict[str, str]:
+    """Return what the generators of a commit make of its sources: of all files, or of those that are named."""
     done = subprocess.run(
         ["git", "archive", "--format=tar", revision, "--", "build.py", "csrc"], cwd=ROOT, capture_output=True
     )
@@ -120,10 +118,15 @@ def outputs_of(revision: str) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["tar", "-xf", "-", "-C", folder], input=done.stdout, check=True)
         try:
-            texts = load(Path(folder) / "build.py").outputs()
+            generators = load(Path(folder) / "build.py")
+            try:
+                texts = generators.outputs(names)
+            except generators.GenerateError:  # commits that refuse a name that they do not have
+                texts = generators.outputs()
         except Exception as error:  # whatever that commit's generators do
             raise GenerateError(f"the generators of {revision}: {error!r}") from error
-    return {Path(name).name: text for name, text in texts.items()}  # commits that had them name their folder
+    found = {Path(name).name: text for name, text in texts.items()}  # commits that had them name their folder
+    return {name: text for name, text in found.items() if not names or name in names}
 
 
 def differences(before: dict[str, str], after: dict[str, str], revision: str) -> str:
@@ -145,15 +148,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         texts = outputs(options.names)
-        if options.output:
-            write(options.output, texts)
-            return 0
-        before = outputs_of(options.diff)
+        before = outputs_of(options.diff, options.names) if options.diff else {}
+        if missing := set(options.names) - texts.keys() - before.keys():
+            raise GenerateError(f"nothing generates {', '.join(sorted(missing))}")
     except GenerateError as error:
         print(f"build.py: {error}", file=sys.stderr)
         return 2
-    if options.names:
-        before = {name: text for name, text in before.items() if name in options.names}
+    if options.output:
+        write(options.output, texts)
+        return 0
     difference = differences(before, texts, options.diff)
     sys.stdout.write(difference)
     return 1 if difference else 0

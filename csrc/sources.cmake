@@ -116,7 +116,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/collective/mpiox_rounds_used.c
     csrc/mpiio/collective/mpiox_reduction.c
     csrc/mpiio/file/mpiox_file_abort.c
-    csrc/mpiio/file/mpiox_file_fence.c
+    csrc/mpiio/file/mpiox_file_coherence.c
     csrc/mpiio/file/mpiox_file_open.c
     csrc/mpiio/file/mpiox_file_view.c
     csrc/mpiio/file/mpiox_independent.c

@@ -3,6 +3,7 @@
 find_package(Threads REQUIRED)
 Python_add_library(_tools MODULE ${MPIOX_MODULE} ${MPIOX_GENERATED}/_tools.c csrc/core/common/mpiox_error.c
                    ${MPIOX_TOOLS_SOURCES})
+add_dependencies(_tools generated_modules)
 target_compile_definitions(_tools PRIVATE _GNU_SOURCE)
 target_include_directories(_tools PRIVATE ${tools_folders})
 target_compile_options(_tools PRIVATE -Wall -Wextra $<$<BOOL:${MPIOX_WERROR}>:-Werror>)

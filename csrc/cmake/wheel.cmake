@@ -13,6 +13,7 @@ install(DIRECTORY docs/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1 FILES
 
 find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
 Python_add_library(_binding MODULE WITH_SOABI USE_SABI 3.10 ${MPIOX_GENERATED}/_binding.c)
+add_dependencies(_binding generated_modules)
 target_compile_definitions(_binding PRIVATE Py_LIMITED_API=0x030A0000)
 target_include_directories(_binding PRIVATE csrc/entry/include)
 target_link_libraries(_binding PRIVATE ${MPIOX_WHEEL_PARTS}/${first}/mpiio_ext/lib/libmpiio_ext.so)

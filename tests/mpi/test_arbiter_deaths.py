@@ -163,7 +163,7 @@ def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pa
 def test_old_owners_die(extension: str, folder: pathlib.Path, per_node: int) -> None:
     """A rank that was not told of a move asks a dead delegate: it must find the new owner, and not go to the file."""
     file = folder.parent / "file"
-    command = [str(launcher()), "-n", "2", sys.executable, str(PROGRAMS / "delegates_remapped_heirs.py"), str(file)]
+    command = [str(launcher()), "-n", "2", sys.executable, str(PROGRAMS / "delegates_remapped_owners.py"), str(file)]
     with job(command, folder.parent / "log", environment(folder, per_node)) as running:
         wait_until(running, pathlib.Path(f"{file}.written").exists, "nothing is written")
         pids = json.loads(pathlib.Path(f"{file}.written").read_text())

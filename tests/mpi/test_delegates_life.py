@@ -415,7 +415,7 @@ def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per
 
 
 @pytest.mark.parametrize("who", ["supervisor", "both", "all"])
-def test_killed_keeper(extension: str, tmp_path: pathlib.Path, who: str) -> None:
+def test_killed_supervisor(extension: str, tmp_path: pathlib.Path, who: str) -> None:
     """Without its supervisor a delegate goes on; without both, and without any, the ranks do."""
     before = shared_memory()
     program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "3"]

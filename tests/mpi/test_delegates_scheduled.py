@@ -44,6 +44,6 @@ def test_without_a_scheduler_nothing_is_counted(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("hints", ["mpiox_delegate_mode=spawn:mpiox_delegate_threads=2",
                                    "mpiox_delegate_mode=spawn:mpiox_ranks_per_node=2",
                                    "mpiox_delegate_mode=thread:mpiox_delegate_ack=replica"])
-def test_in_processes_between_nodes_and_with_buddies(tmp_path: pathlib.Path, hints: str) -> None:
+def test_in_processes_between_nodes_and_with_replicas(tmp_path: pathlib.Path, hints: str) -> None:
     seen = run(tmp_path / "file", f"mpiox_delegate_scheduler=wfq:{hints}")
     assert seen["counted"]["queued_most"] > 0

@@ -20,7 +20,7 @@ from support.launch import Launch, base_environment, launcher, mpi_run, python_r
 pytestmark = pytest.mark.mpi
 
 BLOCK_BYTES, BLOCKS = 1000, 20
-STRANGERS = "native: ranks of another MPI_COMM_WORLD share the file"
+OTHER_WORLD = "native: ranks of another MPI_COMM_WORLD share the file"
 LACKING = "native: some of the ranks were started without the library"
 
 
@@ -181,7 +181,7 @@ def test_children_without_the_library(extension: str, family: str, tmp_path: pat
     for name in ["parents", "split_parents"]:
         assert [(row["collective_writes"], row["native_calls"]) for row in files[name]] == [(1, 0)]
     for name in SHARED & files.keys():
-        assert [(row["reason"], row["native_calls"], row["ranks"]) for row in files[name]] == [(STRANGERS, 2, 1)]
+        assert [(row["reason"], row["native_calls"], row["ranks"]) for row in files[name]] == [(OTHER_WORLD, 2, 1)]
     assert {"merged", "first_of_each", "merged_again"} <= files.keys()
     assert not {"children", "split_children"} & files.keys()
 
@@ -192,7 +192,7 @@ def test_children_with_the_library(extension: str, family: str, tmp_path: pathli
     for name in ["parents", "split_parents", "children", "split_children"]:
         assert [(row["collective_writes"], row["native_calls"]) for row in files[name]] == [(1, 0)]
     for name in SHARED & files.keys():
-        assert [(row["reason"], row["native_calls"]) for row in files[name]] == [(STRANGERS, 2)] * 2
+        assert [(row["reason"], row["native_calls"]) for row in files[name]] == [(OTHER_WORLD, 2)] * 2
 
 
 @pytest.mark.parametrize("preload", [False, True], ids=["native", "preloaded"])

@@ -315,10 +315,10 @@ def test_what_the_extension_does(extension: str, tmp_path: pathlib.Path) -> None
             end = whole["timestamp"] + whole["duration"]
             assert all(whole["timestamp"] <= row["timestamp"] <= row["timestamp"] + row["duration"] <= end
                        for row in rounds)  # fmt: skip
-        fences = [row["extra"] for row in mine if row["operation"] == "flush_barrier"]
-        assert [(item["delegates"], item["error"]) for item in fences] == [(1, 0)] * len(fences)
-        assert (fences[0]["writes"], fences[0]["bytes_written"], fences[0]["reads"]) == (10, 160, 0)
-        assert (fences[-1]["writes"], fences[-1]["reads"], fences[-1]["bytes_read"]) == (10, 1, 160)
+        barriers = [row["extra"] for row in mine if row["operation"] == "flush_barrier"]
+        assert [(item["delegates"], item["error"]) for item in barriers] == [(1, 0)] * len(barriers)
+        assert (barriers[0]["writes"], barriers[0]["bytes_written"], barriers[0]["reads"]) == (10, 160, 0)
+        assert (barriers[-1]["writes"], barriers[-1]["reads"], barriers[-1]["bytes_read"]) == (10, 1, 160)
 
 
 def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:

@@ -58,7 +58,7 @@ static MPI_File open_file(const char *suffix, int mode)
     return file;
 }
 
-static void fence(MPI_File file)
+static void sync_all(MPI_File file)
 {
     int fine = MPI_File_sync(file) == MPI_SUCCESS;
 
@@ -128,8 +128,8 @@ static void interleaved(int block, int bytes)
     check("interleaved writes", fine);
     check("read back by the writer", read_blocks(file, block, rank, bytes));
     MPI_Barrier(MPI_COMM_WORLD);
-    check("size before a fence", MPI_File_get_size(file, &size) == MPI_SUCCESS && size == (MPI_Offset)bytes * ranks);
-    fence(file);
+    check("size before a sync", MPI_File_get_size(file, &size) == MPI_SUCCESS && size == (MPI_Offset)bytes * ranks);
+    sync_all(file);
     fine = set_blocks(file, block, next);
     check("read by the next rank", read_blocks(file, block, next, bytes) && fine);
     check_call("close", MPI_File_close(&file));
@@ -154,7 +154,7 @@ static void scattered(void)
     }
     fine &= MPI_Waitall(PIECES, requests, MPI_STATUSES_IGNORE) == MPI_SUCCESS;
     check("scattered writes", fine);
-    fence(file);
+    sync_all(file);
     for (int i = 0; i < PIECES; i++) {
         const long long at = ((long long)i * ranks + (rank + 1) % ranks) * (PIECE + GAP);
         const int last = i == PIECES - 1 && (rank + 1) % ranks == ranks - 1, bytes = last ? PIECE : PIECE + GAP;
@@ -184,7 +184,7 @@ static void shared_pointer(void)
         fine &= MPI_File_write_shared(file, data, RECORD, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }
     check("shared writes", fine);
-    fence(file);
+    sync_all(file);
     check("size", MPI_File_get_size(file, &size) == MPI_SUCCESS && size == (MPI_Offset)RECORD * total);
     for (int i = 0; i < total; i++) {
         fine &= MPI_File_read_at(file, (MPI_Offset)i * RECORD, data, RECORD, MPI_BYTE, MPI_STATUS_IGNORE) == 0;
@@ -219,7 +219,7 @@ static void mixed(void)
         fine &= MPI_File_write_at_all(file, at, data, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     }
     check("collective after independent", fine);
-    fence(file);
+    sync_all(file);
     for (int i = 0; i < BLOCKS; i++) {
         const long long at = ((long long)i * ranks + (rank + 2) % ranks) * BLOCK;
         const int code = i % 3 == 0 ? MPI_File_read_at_all(file, at, data, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE)
@@ -232,7 +232,7 @@ static void mixed(void)
     check("cut", MPI_File_get_size(file, &size) == MPI_SUCCESS && size == 10 * BLOCK);
     memset(data, 7, 100);
     fine = rank != 0 || MPI_File_write_at(file, 20 * BLOCK, data, 100, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS;
-    fence(file);
+    sync_all(file);
     fine &= MPI_File_read_at(file, 20 * BLOCK - 100, data, 200, MPI_BYTE, MPI_STATUS_IGNORE) == MPI_SUCCESS;
     for (int i = 0; i < 200; i++)
         fine &= data[i] == (i < 100 ? 0 : 7);

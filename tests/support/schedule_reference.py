@@ -191,17 +191,17 @@ class Reference:
         looks = entry.lane.looks - entry.looks
         return self.quantum << (looks - 1) if looks > 0 else 0
 
-    def _is_ripe(self, entry: Entry) -> bool:
+    def _is_reached(self, entry: Entry) -> bool:
         return entry.what.length <= self._reached(entry)
 
     def _mlf(self, _now: int, _hurry: bool) -> tuple[int, int]:
         while True:
             lane = self._next_lane()
             lane.looks += 1
-            ripe = [(entry.what.offset, entry.number, name) for name, entry in self.waiting(lane)
-                    if self._is_ripe(entry)]
-            if ripe:
-                name = min(ripe)[2]
+            reached = [(entry.what.offset, entry.number, name) for name, entry in self.waiting(lane)
+                    if self._is_reached(entry)]
+            if reached:
+                name = min(reached)[2]
                 self.allowance = self._reached(self.entries[name])
                 return name, NEVER
 
@@ -267,18 +267,18 @@ class Reference:
                 and lane.waited_for != head.number)
 
     def _look_round(self, now: int, hurry: bool) -> tuple[int | None, bool, int]:
-        heads, unripe = [], False
+        heads, unreached = [], False
         for lane in self.lanes:
             if not self.waiting(lane) or (now < lane.wait_until and not hurry):
                 continue
             name, head = self.lowest(lane)
             lane.looks += 1
-            if not self._is_ripe(head):
-                unripe = True
+            if not self._is_reached(head):
+                unreached = True
             elif self._is_ahead(lane, head, hurry):
                 lane.waited_for, lane.wait_until = head.number, now + self.window
             else:
                 heads.append((head.number, name))
         until = min((lane.wait_until for lane in self.lanes if self.waiting(lane) and lane.wait_until > now),
                     default=NEVER)
-        return (min(heads)[1] if heads else None), unripe, until
+        return (min(heads)[1] if heads else None), unreached, until

@@ -106,6 +106,15 @@ def test_difference_to_a_commit(tmp_path: Path) -> None:
     assert re.search(r"^-EXPORT int MPI_File_preallocate\(", done.stdout, re.MULTILINE)
     assert generate(root, "--diff", "HEAD", "_tools.c").returncode == 0
 
+    # A file that only the commit has, and without cffi, which no other file needs.
+    entry = root / "csrc/entry/api/generate.py"
+    entry.write_text(entry.read_text().replace("mpiio_ext_passed_on.c", "mpiio_ext_passed_by.c"))
+    (root / "cffi.py").write_text("raise ImportError('no cffi here')\n")
+    done = generate(root, "--diff", "HEAD", "mpiio_ext_passed_on.c", PYTHONPATH=str(root))
+    assert done.returncode == 1 and "+++ mpiio_ext_passed_on.c (working tree)\n@@ -1," in done.stdout, done.stderr
+    assert re.search("^[+][^+]", done.stdout, re.MULTILINE) is None
+    (root / "cffi.py").unlink()
+
     for words, what in (
         (["--diff", "no-such-commit"], "no-such-commit"),
         (["--diff", "HEAD", "no_such_file.c"], "nothing generates no_such_file.c"),

@@ -1,5 +1,5 @@
 """The library under a program of another MPI ABI, and under the launcher of another MPI
-(csrc/entry/mpi/mpiox_other_abi.h)."""
+(csrc/core/abi/mpiox_other_abi.h)."""
 
 from __future__ import annotations
 

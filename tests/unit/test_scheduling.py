@@ -189,7 +189,7 @@ def test_hbrr_gives_every_file_its_quantum_in_file_order() -> None:
     assert order(Queue("hbrr", quantum=2 * KIB), requests) == [[2], [1], [5, 6], [3], [0], [4]]
 
 
-def test_mlf_lets_small_requests_pass_until_the_large_one_is_ripe() -> None:
+def test_mlf_lets_small_requests_pass_until_the_quantum_reaches_the_large_one() -> None:
     large = Request(0, 0, 8 * KIB)
     requests = [large, *(at(0, 20 + 2 * page) for page in range(6))]
     assert order(Queue("mlf", quantum=KIB), requests) == [[1], [2], [3], [0], [4], [5], [6]]

@@ -67,7 +67,7 @@ static const abi *abi_of(const void *address)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* Every process of a job gets here. The others wait, lest a starter ends the first one before it has spoken. */
+/* Every process of a job gets here. The others wait, lest a launcher ends the first one before it has spoken. */
 static bool speaks(void)
 {
     static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};

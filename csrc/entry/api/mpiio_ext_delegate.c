@@ -1,5 +1,6 @@
 /*
- * mpiio_ext_delegate.c - the executable mpiio-ext-delegate, which the library starts (csrc/iod/delegate).
+ * mpiio_ext_delegate.c - the executable mpiio-ext-delegate, which the library starts
+ * (csrc/iod/process, csrc/iod/service).
  *
  * Everything is in the library, so that a delegate is always of the version of the program's library.
  */

@@ -85,7 +85,7 @@ static void begun(int result)
     if (!mpiox_service_is_asked_for())
         return;
     mpiox_preload_check_examine(MPI_COMM_WORLD, &preload);
-    if (preload.stranger == NULL)
+    if (preload.without_library == NULL)
         mpiox_service_init();
 }
 

@@ -54,7 +54,7 @@ typedef struct mpiox_handle {
     const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
     bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
-    bool among_strangers;  /* nothing may be asked of the other ranks: some lack the library (mpiox_preload_check.h) */
+    bool without_library;  /* nothing may be asked of the other ranks: some lack the library (mpiox_preload_check.h) */
     bool reports_alone;    /* then: this rank reports on the file, without the others */
     bool all_ours;         /* the library carries out every access (see shares_views); the same on all ranks */
     bool view_handed_over; /* the MPI library has the view in force; always, unless all_ours */

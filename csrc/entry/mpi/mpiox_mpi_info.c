@@ -50,7 +50,7 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     mpiox_handle *handle = mpiox_handle_find(fh);
     int result = PMPI_File_get_info(fh, info_used);
 
-    if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->among_strangers)
+    if (handle == NULL || result != MPI_SUCCESS || *info_used == MPI_INFO_NULL || handle->without_library)
         return result;
     mpiox_hints_to_info(&handle->hints, *info_used);
     if (mpiox_service_wanted(&handle->hints))

@@ -352,7 +352,7 @@ static int explain_open(const char *filename, int amode, int rank, int result)
 
 /* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
  * have to agree on. The file has an entry so that what happens to it is counted. */
-static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
+static int open_without_library(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh,
                                 const mpiox_preload_check *preload)
 {
     const int result = PMPI_File_open(comm, filename, amode, info, fh);
@@ -362,8 +362,8 @@ static int open_among_strangers(MPI_Comm comm, const char *filename, int amode, 
         return result;
     mpiox_hints_resolve(handle->path, info, &handle->hints, NULL, NULL);
     handle->fh = *fh;
-    handle->why_native = preload->stranger;
-    handle->among_strangers = true;
+    handle->why_native = preload->without_library;
+    handle->without_library = true;
     handle->reports_alone = preload->first && handle->hints.stats;
     mpiox_handle_insert(handle);
     mpiox_mpi_show_hints(comm, filename, *fh);
@@ -392,8 +392,8 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         return PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_finalize_prepare();
     mpiox_preload_check_examine(comm, &preload);
-    if (preload.stranger != NULL)
-        return open_among_strangers(comm, filename, amode, info, fh, &preload);
+    if (preload.without_library != NULL)
+        return open_without_library(comm, filename, amode, info, fh, &preload);
     result = agree_on_opening(comm, filename, amode, info, &o, &merged);
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;

@@ -304,9 +304,9 @@ static void judge(const int *ranks, int count, int from, int *first, mpiox_prelo
 {
     for (int i = 0; i < count; i++) {
         if (ranks[i] == MPI_UNDEFINED)
-            out->stranger = "native: ranks of another MPI_COMM_WORLD share the file";
+            out->without_library = "native: ranks of another MPI_COMM_WORLD share the file";
         else if (is_lacking(ranks[i]))
-            out->stranger = "native: some of the ranks were started without the library";
+            out->without_library = "native: some of the ranks were started without the library";
         else if (*first < 0)
             *first = from + i;
     }
@@ -321,7 +321,7 @@ static void judge_all(MPI_Comm comm, int size, mpiox_preload_check *out)
 
     PMPI_Comm_rank(comm, &rank);
     if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS || PMPI_Comm_group(MPI_COMM_WORLD, &world) != MPI_SUCCESS) {
-        out->stranger = unknown_ranks;
+        out->without_library = unknown_ranks;
         size = 0;
     }
     for (int from = 0; from < size; from += CHUNK) {
@@ -330,7 +330,7 @@ static void judge_all(MPI_Comm comm, int size, mpiox_preload_check *out)
         for (int i = 0; i < count; i++)
             places[i] = from + i;
         if (PMPI_Group_translate_ranks(group, count, places, world, world_places) != MPI_SUCCESS) {
-            out->stranger = unknown_ranks;
+            out->without_library = unknown_ranks;
             break;
         }
         judge(world_places, count, from, &first, out);
@@ -346,12 +346,12 @@ void mpiox_preload_check_examine(MPI_Comm comm, mpiox_preload_check *out)
 {
     int size = 0, all = 0, rank = 0, like_world = MPI_UNEQUAL;
 
-    *out = (mpiox_preload_check){.stranger = NULL};
+    *out = (mpiox_preload_check){.without_library = NULL};
     PMPI_Comm_size(comm, &size);
     PMPI_Comm_rank(comm, &rank);
     out->first = rank == 0;
     if (!mpiox_preload_check_world()) {
-        out->stranger = "native: MPI runs by a session alone, without MPI_Init";
+        out->without_library = "native: MPI runs by a session alone, without MPI_Init";
         return;
     }
     PMPI_Comm_size(MPI_COMM_WORLD, &all);
@@ -367,5 +367,5 @@ void mpiox_preload_check_examine(MPI_Comm comm, mpiox_preload_check *out)
         PMPI_Comm_compare(comm, MPI_COMM_WORLD, &like_world);
     if (lacking_count > 0 || like_world == MPI_UNEQUAL)
         judge_all(comm, size, out);
-    out->whole_world &= out->stranger == NULL;
+    out->whole_world &= out->without_library == NULL;
 }

@@ -5,12 +5,12 @@
  *            without it do not take part, and the others would wait for ever: children of MPI_Comm_spawn, which no
  *            launcher preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
  * Algorithm. Nothing may be asked of the ranks in question, so every rank judges for itself by what all ranks see
- *            alike. Ranks outside its own MPI_COMM_WORLD are strangers. Inside it, the processes of this node are
- *            looked up in /proc: one that has an MPI library mapped and not this one was started without it. That is
- *            certain, because the library is mapped before MPI_Init, and MPI_Init returns only when all ranks have
+ *            alike. Ranks outside its own MPI_COMM_WORLD are taken to lack it. Inside it, the processes of this node
+ *            are looked up in /proc: one that has an MPI library mapped and not this one was started without it. That
+ *            is certain, because the library is mapped before MPI_Init, and MPI_Init returns only when all ranks have
  *            called it.
- * Promise.   A group with strangers is refused on every rank that has the library. In a job of several nodes a rank
- *            that lacks it on another node is not seen.
+ * Promise.   A group of which some lack it is refused on every rank that has the library. In a job of several nodes a
+ *            rank that lacks it on another node is not seen.
  */
 #ifndef MPIOX_PRELOAD_CHECK_H
 #define MPIOX_PRELOAD_CHECK_H
@@ -19,9 +19,9 @@
 #include <stdbool.h>
 
 typedef struct mpiox_preload_check {
-    const char *stranger; /* why the file must be left to the MPI library; NULL: every rank has the library */
-    bool first;           /* of the ranks that are known to have it, this one is the lowest */
-    bool whole_world;     /* the group is that of MPI_COMM_WORLD */
+    const char *without_library; /* why the file must be left to the MPI library; NULL: every rank has the library */
+    bool first;                  /* of the ranks that are known to have it, this one is the lowest */
+    bool whole_world;            /* the group is that of MPI_COMM_WORLD */
 } mpiox_preload_check;
 
 /* comm: an intracommunicator. Local, without communication. */

@@ -15,7 +15,7 @@ typedef struct mpiox_page_access {
     int32_t client; /* id + 1 of who asks, for the order of requests; 0: not known */
     int64_t page;
     bool write;
-    /* File side: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream
+    /* File: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream
      * bytes lie inside the page. view NULL: contiguous, at file offset origin + position + k. */
     const mpiox_typemap *view;
     int64_t origin, position, length;

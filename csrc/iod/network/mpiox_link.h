@@ -8,7 +8,7 @@
  *            delegate owns. At the delegate a thread per connection carries it out on the cache as a client of that
  *            node would.
  * Guarantee. An answer means that the delegate has deposited the bytes. A connection is admitted only with the
- *            service's secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then
+ *            delegate's secret. A lost connection is MPIOX_E_UNSUPPORTED; whether the request was carried out is then
  *            not known, so it is carried out again by other means: writing the same bytes twice is harmless.
  *
  *   mpiox_link.c          opening, closing, heartbeat, control requests

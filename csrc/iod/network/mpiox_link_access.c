@@ -32,20 +32,20 @@ typedef struct part {
 
 static mpiox_memory_layout memory_at(const mpiox_link_access *access, int64_t position)
 {
-    mpiox_memory_layout side = access->memory;
-    side.position += position - access->position;
-    return side;
+    mpiox_memory_layout memory = access->memory;
+    memory.position += position - access->position;
+    return memory;
 }
 
 /* The address of stream byte `position`, if memory is contiguous. */
 static char *flat_memory(const mpiox_link_access *access, int64_t position)
 {
-    const mpiox_memory_layout side = memory_at(access, position);
-    if (side.typemap == NULL)
-        return (char *)side.base + side.origin + side.position;
-    if (!mpiox_typemap_is_contiguous(side.typemap))
+    const mpiox_memory_layout memory = memory_at(access, position);
+    if (memory.typemap == NULL)
+        return (char *)memory.base + memory.origin + memory.position;
+    if (!mpiox_typemap_is_contiguous(memory.typemap))
         return NULL;
-    return (char *)side.base + side.origin + mpiox_typemap_offset(side.typemap, side.position);
+    return (char *)memory.base + memory.origin + mpiox_typemap_offset(memory.typemap, memory.position);
 }
 
 static int fail_with(transfer *t, int code, const mpiox_error *error)
@@ -198,18 +198,18 @@ static int put(sender *s, const void *bytes, int64_t length)
     return MPIOX_OK;
 }
 
-static int put_packed(sender *s, mpiox_memory_layout side, int64_t length)
+static int put_packed(sender *s, mpiox_memory_layout memory, int64_t length)
 {
     while (length > 0) {
         if ((s->used == MPIOX_LINK_CHUNK || s->count == VECTORS) && send_out(s, true) != MPIOX_OK)
             return MPIOX_E_UNSUPPORTED;
         const int64_t part = length < MPIOX_LINK_CHUNK - s->used ? length : MPIOX_LINK_CHUNK - s->used;
         const mpiox_memory_layout target = {.base = s->buffer + s->used};
-        mpiox_copy(&target, &side, part);
+        mpiox_copy(&target, &memory, part);
         s->used += part;
         if (put(s, target.base, part) != MPIOX_OK)
             return MPIOX_E_UNSUPPORTED;
-        side.position += part;
+        memory.position += part;
         length -= part;
     }
     return MPIOX_OK;

@@ -53,7 +53,7 @@ struct mpiox_remote {
     connection *connections;
     int32_t heartbeat_count, heartbeat_room;
     heartbeat *heartbeats;
-    struct pollfd *polled; /* [OTHERS + heart_room] */
+    struct pollfd *polled; /* [OTHERS + heartbeat_room] */
     double next_heartbeats;
 };
 

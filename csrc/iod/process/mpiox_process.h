@@ -30,7 +30,7 @@ typedef struct mpiox_announcement {
     int32_t index, node;
     int32_t listens; /* `link` is where it takes connections, `liveness` (port 0: nobody) where it can be asked after */
     int64_t pid, page_bytes, cap_bytes;
-    int64_t starter; /* the process that MPI spawned for it; 0: none */
+    int64_t spawned_pid; /* the process that MPI spawned for it; 0: none */
     char host[64];
     mpiox_segment_address segment;
     mpiox_rendezvous_address link, liveness;

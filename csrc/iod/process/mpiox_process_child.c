@@ -38,7 +38,7 @@ int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error)
     return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOENT, -1, -1, "finding bin/mpiio-ext-delegate");
 }
 
-/* ---- the starter ------------------------------------------------------------------------------------------------- */
+/* ---- the parent -------------------------------------------------------------------------------------------------- */
 
 /* The executable with `theirs` as its descriptor 3, no signal blocked, in a session of its own: what a launcher or a
  * terminal sends to the program's process group does not reach it. */
@@ -73,7 +73,7 @@ bool mpiox_process_child_has_ended(mpiox_process_child *process, int *status)
     return pid == process->pid || (pid < 0 && errno == ECHILD);
 }
 
-/* It ends its delegate when its starter is gone. */
+/* It ends its delegate when its parent is gone. */
 static void give_up(mpiox_process_child *process)
 {
     const double until = mpiox_now() + ending_s;

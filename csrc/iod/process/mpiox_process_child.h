@@ -17,7 +17,7 @@
 
 #include "mpiox_process_orders.h"
 
-enum { MPIOX_PROCESS_SOCKET = 3 }; /* the descriptor by which a supervisor talks to its starter */
+enum { MPIOX_PROCESS_SOCKET = 3 }; /* the descriptor by which a supervisor talks to its parent */
 
 typedef struct mpiox_process_child {
     pid_t pid; /* the supervisor's */

@@ -24,10 +24,10 @@
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 
 static const double orders_s = 60;   /* so long a supervisor waits for its orders */
-static const double verdict_s = 600; /* and for the verdict, should its starter hang */
+static const double verdict_s = 600; /* and for the verdict, should its parent hang */
 static const double stopping_s = 10; /* a delegate that is to end is killed after so long */
 
-/* What the starter had open, the launcher's pipes for one, must not stay open here, /proc or not. */
+/* What the parent had open, the launcher's pipes for one, must not stay open here, /proc or not. */
 static void close_others(void)
 {
 #ifdef SYS_close_range
@@ -146,7 +146,7 @@ static void map_memory(supervisor *k)
         mpiox_segment_free(&k->segment);
 }
 
-/* False: what it held is not all in the files. */
+/* False: what it held is not all in the files. Clients that ask meanwhile, and whoever else has connected, wait. */
 static bool rescue(supervisor *k, int status)
 {
     bool whole = false;

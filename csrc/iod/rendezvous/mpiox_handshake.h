@@ -1,5 +1,5 @@
 /*
- * mpiox_handshake.h - both sides of a connection prove that they know the job's secret, before anything else is said.
+ * mpiox_handshake.h - both sides of a connection prove that they know the secret, before anything else is said.
  *
  * Problem.   Any user of the network can listen where a client looks for a delegate, and can connect to a delegate. A
  *            secret that is sent is given away to whoever answers; a proof that does not depend on this very
@@ -8,11 +8,11 @@
  *            nonce of its own and its proof, the connector with its proof. A proof is a keyed BLAKE2b over: which of
  *            the two gives it, the purpose, the address and port that the connector called, both nonces, and (the
  *            connector's) its token. The key is derived from the secret.
- * Guarantee. The secret is in no message. The connector says nothing but a nonce before the listener has proven itself.
- *            A recorded message fits no other connection, nor the other direction, nor another purpose. One that is
- *            relayed from another address does not fit either. Proofs are compared in constant time.
- *            What follows on the connection is neither encrypted nor authenticated (docs/security.md); only openings of
- *            files carry a seal, by a key of the session.
+ * Guarantee. The secret is in no message. The connector says nothing but a nonce and its purpose before the listener
+ *            has proven itself. A recorded message fits no other connection, nor the other direction, nor another
+ *            purpose. One that is relayed from another address does not fit either. Proofs are compared in constant
+ *            time. What follows on the connection is neither encrypted nor authenticated (docs/security.md); only
+ *            openings of files carry a seal, by a key of the session.
  * Source.    Mutual authentication by keyed hashes, ISO/IEC 9798-4, section 6.2; BLAKE2: RFC 7693.
  *
  * Nothing here sends or receives. Local; each function may be called by any thread.

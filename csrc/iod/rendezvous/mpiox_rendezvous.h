@@ -11,33 +11,40 @@
  *   Connections of a job come in here and nowhere else: a delegate's listener admits data and heartbeats, that of its
  *   supervisor questions whether it lives, and rank 0's, while it spawns delegates, their calls.
  *   What an unauthenticated peer can do: have one random number and one proof made for it, sit in one of at most 256
- *   places for ten seconds at most, and see that a job of this library listens. Nothing that it sends is read beyond a
- *   hello and an answer of fixed lengths, and no memory, thread or request of the delegate is taken up for it.
+ *   places of a listener for ten seconds at most, and see that a job of this library listens, and for which purposes: a
+ *   hello for another one gets no answer. Nothing that it sends is read beyond a hello and an answer of fixed lengths,
+ *   and no memory, thread or request of the delegate is taken up for it.
  *   What is proven, both ways and before anything else is said: that the other side knows the secret, for this purpose,
- *   on this connection to this address and port (mpiox_handshake.h). A listener of another user gets a random number.
- *   Who knows the secret: processes of the job. It has 128 bits, is made for each delegate, and travels by MPI, or to a
- *   spawned process in its environment, which its user and root can read; over no connection made here.
+ *   on this connection to this address and port (mpiox_handshake.h). A listener of another user gets a random number
+ *   and the purpose.
+ *   Who knows a secret: processes of the job. It has 128 bits. A delegate's admits data, heartbeats and questions
+ *   whether it lives, and reaches the ranks by MPI. Spawned processes get another one for the call, by MPI or in their
+ *   environment, which their user and root can read; a spawned delegate's own is derived from that call. None goes over
+ *   a connection made here.
  *   Who is admitted is still not trusted with memory: numbers are checked by who serves the purpose.
  *   Not protected: what follows on a connection is in clear, and only openings of files are sealed; who can change
  *   packets on their way (root of a host between) can take an admitted connection over. Any user can keep the port
  *   busy. Processes of the same user, and root, can do everything. More in docs/security.md.
  *   Not here: ranks of a delegate's host map its memory, which the kernel lets only its user open; a supervisor and its
- *   starter talk over a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange
+ *   parent talk over a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange
  *   files, each believed by its owner (csrc/iod/arbiter, docs/security.md).
  *
  * Listener.  Peers are heard side by side, by one epoll set that also holds the listening socket; nothing blocks. Each
- *            has ten seconds for the handshake. Their number is limited: when there is no room the oldest one goes,
- *            unless it came within the last quarter of a second; then accepting pauses so long. So a rush of clients is
- *            served in order, and those who only sit there make room.
+ *            has ten seconds for the handshake, as far as the listener is called: a supervisor that writes a dead
+ *            delegate's pages does not call it meanwhile. Their number is limited: when there is no room the oldest one
+ *            goes, unless it came within the last quarter of a second; then accepting pauses so long. So a rush of
+ *            clients is served in order, and those who only sit there make room.
  *            One descriptor is kept in reserve. When the process has no other left the oldest peer goes; if there is
- *            none, the reserve serves one client. After that accepting pauses and is tried ten times a second.
+ *            none, or none older than a quarter of a second, the reserve serves one client. After that accepting pauses
+ *            and is tried ten times a second.
  * Connector. A host has addresses that lead nowhere from here, or to another host, and anybody may listen there.
  *            Attempts start in the order of the addresses, the next one as soon as the last one has failed, or after
  *            0.2 s; they go on side by side. The first that proves itself gets the answer; the others are closed. One
  *            that hangs up may have had no room for us: all are called again, after a pause, when the others have had
  *            a second (twice as long each time), until the time is over. After "Happy Eyeballs", RFC 8305, section 5.
- * Guarantee. No call of the listener blocks, or accepts more than 32 connections. Peers that are not admitted hold 256
- *            descriptors at most, and a sixteenth of those that the process may have, but eight in any case.
+ * Guarantee. No call of the listener blocks, or accepts more than 32 connections. Peers of one listener that are not
+ *            admitted hold 256 descriptors at most, and a sixteenth of those that the process may have, but eight in
+ *            any case. A process may have several listeners.
  */
 #ifndef MPIOX_RENDEZVOUS_H
 #define MPIOX_RENDEZVOUS_H
@@ -100,7 +107,7 @@ typedef struct mpiox_rendezvous_wish { /* what is wanted, and what comes of it *
     int64_t token;
     void *welcome; /* the first bytes that the listener's side sends when it has admitted us */
     size_t welcome_bytes;
-    uint8_t session[MPIOX_HANDSHAKE_KEY]; /* set */
+    uint8_t session[MPIOX_HANDSHAKE_KEY]; /* set; on some failures, too */
 } mpiox_rendezvous_wish;
 
 /* Blocking, at most `seconds`. Returns a (blocking) socket with the welcome filled in and the session's key set; or

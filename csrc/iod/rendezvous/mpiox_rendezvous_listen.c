@@ -15,7 +15,7 @@
 
 enum { MOST = 256, LEAST = 8, SHARE = 16, BATCH = 32, LISTENER = -1 };
 
-static const double handshake_s = 10; /* from the first byte to the last */
+static const double handshake_s = 10; /* from accepting to the last byte */
 static const double grace_s = 0.25;   /* so young a peer is not sent away for another one */
 static const double pause_s = 0.1;    /* when no descriptor is left */
 

@@ -241,7 +241,7 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
         return;
     }
     if (barrier == NULL) {
-        mpiox_server_requests_append(server, &server->fencing, slot);
+        mpiox_server_requests_append(server, &server->awaiting_barrier, slot);
         return;
     }
     if (is_move(slot))
@@ -285,7 +285,7 @@ void mpiox_server_flush_after_death(mpiox_server *server)
 static void advance_and_next(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
     mpiox_slot *slot;
-    if (advance(server, barrier) && (slot = mpiox_server_requests_take(server, &server->fencing)) != NULL)
+    if (advance(server, barrier) && (slot = mpiox_server_requests_take(server, &server->awaiting_barrier)) != NULL)
         mpiox_server_ask_flush_barrier(server, slot);
 }
 

@@ -168,9 +168,9 @@ struct mpiox_server {
     int64_t progress;
     int32_t regrets, regrets_needed; /* while patience is 0 */
 
-    uint32_t *request_next; /* [slots] */
-    mpiox_requests parked;  /* for a frame */
-    mpiox_requests fencing; /* for a free flush barrier */
+    uint32_t *request_next;          /* [slots] */
+    mpiox_requests parked;           /* for a frame */
+    mpiox_requests awaiting_barrier; /* for a free flush barrier */
 
     mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
     int32_t next_record; /* where to look for a free one */

@@ -239,7 +239,7 @@ static bool start_on(mpiox_topology *topology, const mpiox_hints *hints)
     return false;
 }
 
-static void name_group(char *id, size_t bytes)
+static void name_service(char *id, size_t bytes)
 {
     char host[32] = "";
 
@@ -257,7 +257,7 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
     PMPI_Comm_rank(comm, &rank);
     if (rank == 0) {
         word->choice = mpiox_topology_choose(comm, hints->ranks_per_node);
-        name_group(word->id, sizeof word->id);
+        name_service(word->id, sizeof word->id);
     }
     snprintf(own.reason, sizeof own.reason, "the ranks could not be asked which of them share a node");
     if (PMPI_Bcast(word, sizeof *word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||

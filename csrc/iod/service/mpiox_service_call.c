@@ -37,11 +37,14 @@ int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, 
 
     *call = (mpiox_service_call){.count = count};
     call->sockets = malloc((size_t)count * sizeof *call->sockets);
+    for (int32_t i = 0; call->sockets != NULL && i < count; i++)
+        call->sockets[i] = -1; /* before anything fails: whatever else stands here is closed in the end */
     call->secrets = calloc((size_t)count, sizeof *call->secrets);
-    if (call->sockets == NULL || call->secrets == NULL || mpiox_handshake_secret(secret) != MPIOX_OK)
-        return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, -1, "preparing to spawn delegates");
-    for (int32_t i = 0; i < count; i++)
-        call->sockets[i] = -1;
+    if (call->sockets == NULL || call->secrets == NULL)
+        return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "preparing to spawn delegates");
+    code = mpiox_handshake_secret(secret);
+    if (code != MPIOX_OK)
+        return mpiox_error_set(error, code, errno, -1, -1, "preparing to spawn delegates");
     code = mpiox_rendezvous_open(place, MPIOX_PURPOSE_CALL, secret, &call->rendezvous, &address, error);
     return code == MPIOX_OK ? write_text(&address, text) : code;
 }
@@ -83,6 +86,8 @@ int mpiox_service_call_orders(mpiox_service_call *call, const mpiox_process_orde
 
     if (!have_called(call, orders, until))
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ETIMEDOUT, -1, -1, "waiting for spawned delegates");
+    mpiox_rendezvous_close(call->rendezvous); /* nobody else may call, and nobody would be heard */
+    call->rendezvous = NULL;
     until = mpiox_now() + seconds;
     for (int32_t i = 0; i < call->count; i++) {
         if (!mpiox_process_socket_receive(call->sockets[i], &said[i], sizeof said[i], until - mpiox_now()))

@@ -8,7 +8,8 @@
  *            others could not read, MPI sends it.
  *            Both prove that they know it (mpiox_handshake.h). The secret of each delegate, which admits its clients,
  *            is derived on both sides: no secret is sent over the connection.
- * Guarantee. Every wait has a deadline, on both sides; whatever happens each side then comes to MPI_Comm_disconnect.
+ * Guarantee. Every wait for a call, orders or a verdict has a deadline, but not MPI's receive of where to call, under
+ *            Hydra. Whatever else happens each side then comes to MPI_Comm_disconnect.
  */
 #ifndef MPIOX_SERVICE_CALL_H
 #define MPIOX_SERVICE_CALL_H
@@ -29,7 +30,8 @@ typedef struct mpiox_service_call { /* start from {0} */
     uint64_t (*secrets)[2]; /* [count], of the delegates */
 } mpiox_service_call;
 
-/* text: what the spawned processes need to know (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM. */
+/* text: what the spawned processes need to know (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM; the
+ * call is to be closed in any case. */
 int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, mpiox_service_call *call, char *text,
                             mpiox_error *error);
 /* All have called within `seconds` and have their orders; then all have answered within `seconds`. 0 or

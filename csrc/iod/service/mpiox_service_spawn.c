@@ -314,15 +314,15 @@ static int talk(const mpiox_service_plan *plan, const host_table *table, const t
 }
 
 /* Those that MPI has spawned on this host. */
-static void remember_starters(const mpiox_announcement *said, int32_t count, mpiox_service_spawned *out)
+static void remember_spawned(const mpiox_announcement *said, int32_t count, mpiox_service_spawned *out)
 {
     char name[HOST_BYTES], alias[HOST_BYTES];
 
     own_names(name, alias);
-    out->starters = calloc((size_t)count, sizeof *out->starters);
-    for (int32_t i = 0; out->starters != NULL && i < count; i++) {
+    out->pids = calloc((size_t)count, sizeof *out->pids);
+    for (int32_t i = 0; out->pids != NULL && i < count; i++) {
         if (strcmp(said[i].host, name) == 0)
-            out->starters[out->count++] = said[i].starter;
+            out->pids[out->count++] = said[i].spawned_pid;
     }
 }
 
@@ -346,7 +346,7 @@ static int start_all(const mpiox_service_plan *plan, const char *wanted, const h
         code = talk(plan, table, targets, &out->call, said, error);
     free(targets);
     if (code == MPIOX_OK) {
-        remember_starters(said, plan->count, out);
+        remember_spawned(said, plan->count, out);
         code = mpiox_announcements_code(said, plan->count, error);
     }
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
@@ -376,7 +376,7 @@ int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts,
 }
 
 /* Their slots are free when mpirun has collected them: the program may spawn next. */
-static void await_starters(const mpiox_service_spawned *spawned)
+static void await_spawned(const mpiox_service_spawned *spawned)
 {
     const double until = mpiox_now() + leaving_s;
     const struct timespec step = {.tv_nsec = 2 * 1000000}, last = {.tv_nsec = 30 * 1000000};
@@ -385,8 +385,8 @@ static void await_starters(const mpiox_service_spawned *spawned)
 
     if (mpiox_service_check_launcher(&reason) != MPIOX_LAUNCHER_ORTE)
         return;
-    for (int32_t i = 0; spawned->starters != NULL && i < spawned->count; i++) {
-        snprintf(path, sizeof path, "/proc/%lld", (long long)spawned->starters[i]);
+    for (int32_t i = 0; spawned->pids != NULL && i < spawned->count; i++) {
+        snprintf(path, sizeof path, "/proc/%lld", (long long)spawned->pids[i]);
         while (access(path, F_OK) == 0 && mpiox_now() < until)
             nanosleep(&step, NULL);
     }
@@ -399,9 +399,9 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
     if (spawned->inter == MPI_COMM_NULL)
         return;
     PMPI_Comm_disconnect(&spawned->inter); /* to which each of them comes, whatever has happened */
-    await_starters(spawned);
-    free(spawned->starters);
-    spawned->starters = NULL;
+    await_spawned(spawned);
+    free(spawned->pids);
+    spawned->pids = NULL;
     mpiox_service_heap_settle();
 }
 
@@ -432,7 +432,7 @@ static void start_delegate(const char *text, int index)
         return; /* rank 0 does not wait for ever either */
     unsetenv(MPIOX_SERVICE_CALL_VARIABLE);
     mpiox_process_child_start(&orders, orders.seconds, &process, &said);
-    said.starter = getpid();
+    said.spawned_pid = getpid();
     go = mpiox_service_call_answer(socket, &said);
     if (said.code == MPIOX_OK)
         mpiox_process_child_release(&process, go);

@@ -18,7 +18,7 @@
 typedef struct mpiox_service_spawned { /* start from {.inter = MPI_COMM_NULL} */
     MPI_Comm inter;                    /* rank 0: to the spawned processes */
     mpiox_service_call call;           /* rank 0 */
-    int64_t *starters;                 /* rank 0: those on its host, [count] */
+    int64_t *pids;                     /* rank 0: those on its host, [count] */
     int32_t count;
 } mpiox_service_spawned;
 

@@ -46,7 +46,7 @@ static void *liveness(void *context)
     return NULL;
 }
 
-static bool start_watch(hosted *h)
+static bool start_liveness(hosted *h)
 {
     int failed;
 
@@ -68,7 +68,7 @@ static void *live(void *context)
 
     mpiox_process_begin(&h->orders, &h->instance, &h->said);
     if (h->said.code == MPIOX_OK && h->said.listens)
-        h->said.listens = start_watch(h);
+        h->said.listens = start_liveness(h);
     mpiox_futex_set(&h->stage, STARTED);
     /* The server is freed by collect(): until then it may be told to stop. */
     if (h->said.code == MPIOX_OK)

@@ -117,11 +117,11 @@ static int64_t run_direct(mpiox_call *call, const mpiox_request *request)
     return done;
 }
 
-/* What aggregators read or write may have been written by another node a moment ago; see mpiox_file_fence.c. */
-static void fence(mpiox_call *call)
+/* What aggregators read or write may have been written by another node a moment ago; see mpiox_file_coherence.c. */
+static void make_coherent(mpiox_call *call)
 {
     mpiox_error error;
-    if (mpiox_file_fence(call->b->file, &error) != MPIOX_OK && !mpiox_buffers_failed(call->b))
+    if (mpiox_file_make_coherent(call->b->file, &error) != MPIOX_OK && !mpiox_buffers_failed(call->b))
         mpiox_buffers_fail(call->b, &error);
 }
 
@@ -205,8 +205,8 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, mpiox
     mpiox_contribution_write(call);
     mpiox_reduction_agree(collective, call);
     file->new_view = false;
-    if (call->reduction.flags &
-        MPIOX_CONTRIBUTION_NEW_VIEW) /* whatever becomes of this call: the next one will not say so */
+    /* Whatever becomes of this call: the next one will not say so. */
+    if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         collective->transport->ops->forget(collective->transport);
     file->stats.plan_s += mpiox_now() - begun;
     if (call->reduction.error.code != MPIOX_OK) {
@@ -241,10 +241,10 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     if (mpiox_choose_direct(collective, &call))
         done = run_direct(&call, request);
     else {
-        fence(&call);
+        make_coherent(&call);
         run_two_phase(collective, &call);
         if (call.write)
-            fence(&call);
+            make_coherent(&call);
     }
     const double ended = mpiox_now();
     mpiox_reduction_end(collective, outcome);

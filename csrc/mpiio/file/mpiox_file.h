@@ -4,7 +4,7 @@
  *   mpiox_file_open.c       open and close, agreed by all ranks; sync, preallocation; counters
  *   mpiox_file_abort.c      ending the job where the only other end is a hang
  *   mpiox_file_view.c       the view of this rank, and positions in it
- *   mpiox_file_fence.c      several nodes whose caches nothing keeps coherent
+ *   mpiox_file_coherence.c  several nodes whose caches nothing keeps coherent
  *   mpiox_shared_pointer.c  the shared file pointer
  *   mpiox_independent.c     data access of one rank: data sieving, mappings, lists of requests
  *
@@ -40,7 +40,7 @@ typedef struct mpiox_file {
     int64_t set_displacement; /* as set */
     int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
     bool atomic;              /* MPI's atomic mode; the same on every rank */
-    bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_fence.c); the same on every rank */
+    bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_coherence.c); the same on every rank */
     int64_t settled; /* write requests up to the last flush of this descriptor; -1: somebody else's */
 
     mpiox_storage *pointer_file;  /* shared file pointer of several nodes; NULL before its first use */
@@ -92,7 +92,7 @@ int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
  * or ranks differ) or MPIOX_E_IO. */
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
 
-/* ---- caches that nothing keeps coherent (mpiox_file_fence.c) ------------------------------------------------------
+/* ---- caches that nothing keeps coherent (mpiox_file_coherence.c) --------------------------------------------------
  *
  * All of them do nothing, and return 0, unless file->refreshes. 0 or MPIOX_E_IO; *error is set in any case. */
 
@@ -103,7 +103,7 @@ void mpiox_file_unsettle(mpiox_file *file);
 /* What was at the server before is seen by all ranks. Collective, blocking; the same *error on all ranks. */
 int mpiox_file_refresh(mpiox_file *file, mpiox_error *error);
 /* Both, where several nodes have the file and any rank has written. Collective, blocking; the same *error likewise. */
-int mpiox_file_fence(mpiox_file *file, mpiox_error *error);
+int mpiox_file_make_coherent(mpiox_file *file, mpiox_error *error);
 
 /* ---- the view (mpiox_file_view.c) -------------------------------------------------------------------------------- */
 

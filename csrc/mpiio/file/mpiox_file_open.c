@@ -125,7 +125,7 @@ static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const cha
     _Static_assert(sizeof(mpiox_layout) <= MPIOX_TOPOLOGY_NOTE_BYTES, "the layout is a note");
     mpiox_layout layout = {.stripe_size = 0};
     int values[] = {!file ? MPIOX_E_NOMEM : opened ? open_here(file, path, striped) : MPIOX_E_IO, opened, true};
-    values[2] = !file || !file->refreshes; /* one such rank is enough: fences are collective */
+    values[2] = !file || !file->refreshes; /* one such rank is enough: coherence is made collectively */
     if (values[0] == MPIOX_OK && topology->rank == 0)
         layout = file->layout;
     const int code = mpiox_topology_min(topology, 3, values, &layout, sizeof layout);

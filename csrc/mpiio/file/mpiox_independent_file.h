@@ -50,7 +50,7 @@ typedef struct mpiox_independent_file { /* everything is borrowed */
     mpiox_independent_counters *counters;
     pthread_mutex_t *threads; /* with a file lock: locks of a file exclude processes, not the threads of one */
     bool stripe_size_io;      /* requests hold one stripe at most: mpiox_stripe_size_io, or decided for a collective */
-    bool refreshes;           /* nothing keeps nodes' caches coherent (mpiox_file_fence.c): a lock's holder does */
+    bool refreshes;           /* nothing keeps nodes' caches coherent (mpiox_file_coherence.c): a lock's holder does */
 } mpiox_independent_file;
 
 /* Half-open file range of a request of length > 0; of a view that is not monotonic, of the tiles that it lies in. False

@@ -69,7 +69,7 @@ static void take(const interval *file, double from, double *exclusive, double *s
 
 /* The sweep over sorted intervals. Every interval is looked at once: those that have started are represented by the one
  * of them that ends last. */
-static void sweep_group(const interval *all, int64_t n, double *exclusive, double *since, int8_t *state)
+static void sweep(const interval *all, int64_t n, double *exclusive, double *since, int8_t *state)
 {
     int64_t next = 0;
     while (next < n) {
@@ -122,7 +122,7 @@ int mpiox_critical_path(const int64_t *group, const double *start, const double 
                 all[found++] = (interval){.start = start[row], .end = end[row], .row = row};
         }
         sort(all, found);
-        sweep_group(all, found, exclusive, since, state);
+        sweep(all, found, exclusive, since, state);
         from = to;
     }
     free(all);

@@ -1,5 +1,5 @@
 /*
- * fuzz_handle_resolution.c - the sanitization on rows of any kind: PROGRAM CASES SEED; with -DFUZZ for libFuzzer.
+ * fuzz_handle_resolution.c - handle resolution on rows of any kind: PROGRAM CASES SEED; with -DFUZZ for libFuzzer.
  *
  * Each row is made of 8 bytes and, where one of them says so, of a text from the input as `extra`. Whatever comes, each
  * row leaves once, with a mask that there is, a parent where the mask has one, and the same in pieces as at once.

@@ -133,8 +133,8 @@ static void restless_page(void)
 /* More flush barriers at once than the delegate can have under way. */
 static void many(void)
 {
-    enum { FENCES = 100 };
-    static flusher flushers[FENCES];
+    enum { BARRIERS = 100 };
+    static flusher flushers[BARRIERS];
     char byte = 1;
     mpiox_server_options options = options_for(PAGE, 8);
     running delegate;
@@ -145,9 +145,9 @@ static void many(void)
     const mpiox_cache *cache = start_server(&delegate, &options);
     const int id = mpiox_ring_join(cache), file = open_shared(cache, path_of("many.dat"), MPIOX_FILE_WRITABLE, 1, 1);
     CHECK_EQUAL(access_bytes(cache, file, true, &byte, 0, 1, NULL), MPIOX_OK);
-    for (int i = 0; i < FENCES; i++)
+    for (int i = 0; i < BARRIERS; i++)
         start_barrier(&flushers[i], cache, file);
-    for (int i = 0; i < FENCES; i++) {
+    for (int i = 0; i < BARRIERS; i++) {
         pthread_join(flushers[i].thread, NULL);
         CHECK_EQUAL(flushers[i].result, MPIOX_OK);
     }

@@ -1,6 +1,6 @@
 """One rank knows that page ranges have changed hands, one does not, and their old owners die: test_arbiter_deaths.py.
 
-    delegates_remapped_heirs.py FILE
+    delegates_remapped_owners.py FILE
 
 Rank 0 writes the file. When the test has moved all page ranges to one delegate, rank 1 reads it all, and learns that.
 When the test has killed the other delegates rank 0 writes everything anew, and both read it. The ranks and the test

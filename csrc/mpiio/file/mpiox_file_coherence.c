@@ -1,30 +1,30 @@
 /*
- * mpiox_file_fence.c - files of several nodes whose caches nothing keeps coherent.
+ * mpiox_file_coherence.c - files of several nodes whose caches nothing keeps coherent.
  *
  * Problem.   On NFS, FUSE and the like every node has caches of its own. MPI promises a rank that it sees what another
  *            has written once both have called MPI_File_sync with a barrier between, and what it has written itself at
  *            once (MPI-4.1, section 14.6.1). Between nodes the second is as hard as the first: what a rank writes in a
  *            collective leaves by an aggregator's node and may come back through its own.
- * Algorithm. Every rank knows whether its descriptor has written since it was last flushed. A fence flushes those that
- *            have; if there was any on any rank, one rank of every node then drops what its client has cached
- *            (storage/mpiox_storage_refresh.h). There is one after open, in MPI_File_sync, and with several nodes
- *            around every two-phase collective that follows a write or writes. Locks of the atomic mode and of the
- *            shared file pointer do the same for one rank. Nothing is read to be written back, nothing is mapped, and
- *            file domains are whole blocks.
+ * Algorithm. Every rank knows whether its descriptor has written since it was last flushed. To make the file coherent
+ *            those that have are flushed; if there was any on any rank, one rank of every node then drops what its
+ *            client has cached (storage/mpiox_storage_refresh.h). That is done after open, in MPI_File_sync, and with
+ *            several nodes around every two-phase collective that follows a write or writes. Locks of the atomic mode
+ *            and of the shared file pointer do the same for one rank. Nothing is read to be written back, nothing is
+ *            mapped, and file domains are whole blocks.
  * Guarantee. MPI's rules, also among files of other communicators, where writes of two clients into one page are kept
  *            apart by the client (NFS and FUSE without its write-back cache do so).
  */
 #include "mpiox_file.h"
 #include "mpiox_storage_refresh.h"
 
-typedef struct turn {
+typedef struct refreshing {
     mpiox_file *file;
     mpiox_error *error;
-} turn;
+} refreshing;
 
 static void refresh(void *context)
 {
-    const turn *mine = context;
+    const refreshing *mine = context;
     mpiox_storage_refresh(mine->file->storage, mine->error);
 }
 
@@ -45,7 +45,7 @@ void mpiox_file_unsettle(mpiox_file *file)
 
 int mpiox_file_refresh(mpiox_file *file, mpiox_error *error)
 {
-    turn mine = {file, error};
+    refreshing mine = {file, error};
     *error = (mpiox_error){.code = MPIOX_OK};
     if (!file->refreshes)
         return MPIOX_OK;
@@ -53,7 +53,7 @@ int mpiox_file_refresh(mpiox_file *file, mpiox_error *error)
     return mpiox_topology_agree_error(file->topology, error);
 }
 
-int mpiox_file_fence(mpiox_file *file, mpiox_error *error)
+int mpiox_file_make_coherent(mpiox_file *file, mpiox_error *error)
 {
     *error = (mpiox_error){.code = MPIOX_OK};
     if (!file->refreshes || mpiox_topology_one_node(file->topology))
