@@ -310,7 +310,7 @@ def _write(console: Console, options: Options, work: Work, output: Path, *, envi
     console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
-    console.save(str(output / "table.txt"))
+    console.save_text(str(output / "table.txt"))
 
 
 def _write_report(console: Console, options: Options, output: Path) -> Path | None:
