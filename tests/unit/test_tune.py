@@ -298,7 +298,8 @@ def test_what_cannot_be_written_in_the_end_costs_nothing_else(tmp_path, capsys, 
     for name in broken:
         places[name].mkdir()  # since the check before the first run
     failures = finish(places["output"], places["json"])
-    assert failures == [f"{places[name]}: cannot be written: Is a directory" for name in ("json", "output") if name in broken]
+    wanted = [places[name] for name in ("json", "output") if name in broken]
+    assert failures == [f"{path}: cannot be written: Is a directory" for path in wanted]
     told = capsys.readouterr().out
     assert "wins: mpiox_partition=static_cyclic" in told and "judged by elapsed seconds" in told and "because" in told
     assert ("written: " in told) == ("output" not in broken)
