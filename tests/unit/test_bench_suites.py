@@ -390,7 +390,7 @@ def test_batch_script_passes_shellcheck():
     (("--account", "$(x)"), "not a name"), (("--module", "`x`"), "not a module"), (("--mpi", "a;b"), "not a name"),
     (("--nodes", "0"), "--nodes"), (("--suite", "nightly"), "unknown name 'nightly'"),
     (("--path", "/a b"), "sbatch knows no quotes"), (("--archive", "/a\nb"), "sbatch knows no quotes"),
-    (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: No such file"),
+    (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: cannot be written: No such file"),
     (("--", "--path", "/tmp"), "the script's"), (("--", "--sice", "3"), "--sice"),
     (("--", "-m", "x"), "unknown method"),
 ])
