@@ -13,9 +13,8 @@ import pytest
 
 from mpiio_ext.pioneer.readers import find_reader, own, reader_of
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
-from support import cbuild
+from support import cbuild, fuzz
 
-SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 HEADER = BLOCK = 65536
 PIONEER = cbuild.folder("pioneer")
 SOURCES = [str(PIONEER / name) for name in ("mpiox_tracefile.c",)]
@@ -31,7 +30,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, list[
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *INCLUDES, source, *SOURCES]
     program = cbuild.compile_c(command, "write_tracefile")
     path = folder / f"rank0{own.SUFFIX}"
-    lines = cbuild.check(program, str(path), "30000", SEED).splitlines()
+    lines = cbuild.check(program, str(path), "30000", fuzz.seed()).splitlines()
     return path, [[None if word == "null" else int(word) for word in line.split()] for line in lines]
 
 
