@@ -24,6 +24,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, launcher, library_path, run_bounded
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -197,7 +198,7 @@ def check(folder: pathlib.Path, name: str, mode: str, ranks: int) -> None:
     assert not left_over() - before
 
 
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [5, *slow(2)])
 @pytest.mark.parametrize("name", LIMITS)
 def test_collectives_and_independent_access(extension: str, folder: pathlib.Path, name: str, ranks: int) -> None:
     """The file is as the MPI library leaves it without the limit; who carried it out, and why, is as listed."""

@@ -35,6 +35,7 @@ from support.launch import (
     python_run,
     run_bounded,
 )
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -86,11 +87,10 @@ def nodes_of(launch: Launch) -> list[int]:
     ("ranks", "per_node", "delegates", "nodes"),
     [
         (1, 0, "1", [0]),
-        (2, 0, "2", [0, 0]),
         (3, 0, "50%", [0]),
-        (4, 2, "2", [0, 1]),
         (4, 1, "2", [0, 2]),
         (7, 3, "per_node=2", [0, 0, 1, 1, 2, 2]),
+        *slow((2, 0, "2", [0, 0]), (4, 2, "2", [0, 1])),
     ],
 )
 def test_modes(
@@ -146,7 +146,7 @@ def test_hdf5_file_that_is_never_closed(extension: str, family: str, tmp_path: p
 # ---- ranks that become delegates -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (4, 2, 2), (7, 3, 3)])
+@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (7, 3, 3), *slow((4, 2, 2))])
 def test_split(extension: str, tmp_path: pathlib.Path, ranks: int, delegates: int, per_node: int) -> None:
     """An unchanged script runs on the other ranks, and its files go through the delegates without any hint."""
     script = [PROGRAMS / "delegates_split.py", tmp_path / "file", "--and", "more"]

@@ -145,7 +145,8 @@ def fuzz(source: str, *modules: str, folder: pathlib.Path, runs: int, options: S
     files = [str(C_TESTS / source), *objects(FUZZER, *modules, cc=clang)]
     path = compile_c([clang, *flags, *includes(), f"-I{C_TESTS}", *files, "-lm"], pathlib.Path(source).stem)
     (folder / "corpus").mkdir()
-    command = [str(path), f"-runs={examples(runs)}", f"-seed={seed()}", *options, f"-artifact_prefix={folder}/", str(folder / "corpus")]
+    more = [f"-runs={examples(runs)}", f"-seed={seed()}", *options]
+    command = [str(path), *more, f"-artifact_prefix={folder}/", str(folder / "corpus")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
 

@@ -2,6 +2,7 @@
 
 A quarter of the examples runs every time, all of them with ``--run-slow``. The seed is another one each time: pytest
 prints it at the head, and ``MPIOX_TEST_SEED=N`` in the environment repeats it. Hypothesis has it, and what draws in C.
+Tests whose seed is part of what they state (comparisons of methods) keep their own, unless that variable is set.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ import random
 import hypothesis
 import pytest
 
-SEED_NAME, ALL_NAME = "MPIOX_TEST_SEED", "MPIOX_TEST_ALL_EXAMPLES"
+SEED_NAME, DRAWN_NAME, ALL_NAME = "MPIOX_TEST_SEED", "MPIOX_TEST_DRAWN_SEED", "MPIOX_TEST_ALL_EXAMPLES"
 #: Where hypothesis keeps the settings of a test: it can be told them once only, by the decorator.
 SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def start(all_examples: bool) -> None:
     """Draw the seed, unless there is one. Workers and launched programs get it by the environment."""
-    os.environ.setdefault(SEED_NAME, str(random.SystemRandom().randrange(1, 1_000_000)))
+    os.environ.setdefault(DRAWN_NAME, str(random.SystemRandom().randrange(1, 1_000_000)))
     if all_examples:
         os.environ[ALL_NAME] = "1"
 
 
 def seed() -> str:
     """Return the seed of this run of the suite."""
-    return os.environ.get(SEED_NAME, "1")
+    return os.environ.get(SEED_NAME) or os.environ.get(DRAWN_NAME, "1")
 
 
 def examples(count: int, least: int = 10) -> int:

@@ -12,7 +12,6 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 from click.testing import CliRunner
