@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import cbuild, fuzz  # noqa: E402
+from support import cbuild, fuzz, tiers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
@@ -38,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     cbuild.scratch()
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
     config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
+    config.addinivalue_line("markers", "both: run under a second MPI too")
     config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
     if config.getoption("--durations-files") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
@@ -59,6 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         fuzz.prepare(item)
         item.add_marker(pytest.mark.xdist_group("mpi" if "mpi" in item.keywords else item.location[0]))
+        if tiers.runs_under_both(item):
+            item.add_marker(pytest.mark.both)
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
 
