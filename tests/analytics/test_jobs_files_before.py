@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpiio_ext.analytics.histories import read
-from mpiio_ext.analytics.summaries import files
+from mpiio_ext.analytics.jobs import files, read
 from support.job_histories import DAY, PERFORMANCE, START, series, some
 
 ARCHIVE = Path(__file__).parent / "files" / "job-tables.tar.xz"

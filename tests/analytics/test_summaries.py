@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
-from mpiio_ext.analytics.histories.reading import read as read_history
-from mpiio_ext.analytics.summaries import files, row
-from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
-from mpiio_ext.analytics.summaries.model import Summaries
+from mpiio_ext.analytics.jobs import files, row
+from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
+from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.jobs.reading import read as read_history
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.traffic import traffic
@@ -178,8 +178,8 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
 #: Adds a row to a file; between reading and writing it is long enough for others to do the same.
 SLOW_UPDATE = """
 import sys, time
-from mpiio_ext.analytics.summaries import files
-from mpiio_ext.analytics.summaries.model import Summaries
+from mpiio_ext.analytics.jobs import files
+from mpiio_ext.analytics.jobs.model import Summaries
 write = files.write
 def slowly(*arguments):
     time.sleep(0.5)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext.analytics.histories import Jobs
-from mpiio_ext.analytics.summaries.model import Summaries
+from mpiio_ext.analytics.jobs import Jobs
+from mpiio_ext.analytics.jobs.model import Summaries
 from mpiio_ext.analytics.tools.series import Series
 from support.darshan_rows import shared_data
 
