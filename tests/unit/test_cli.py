@@ -41,7 +41,8 @@ def refused(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("old", "new"), OLD.items())
 def test_old_spellings_do_the_same_and_say_the_new_one(old: str, new: str) -> None:
-    done, plain = (CliRunner().invoke(main, [*words, "--no-such-option"], prog_name="mpiio-ext") for words in ([old], new.split()))
+    done, plain = (CliRunner().invoke(main, [*words, "--no-such-option"], prog_name="mpiio-ext")
+                   for words in ([old], new.split()))
     line = f"mpiio-ext: `mpiio-ext {old}` is now `mpiio-ext {new}`; the old spelling goes with the next release\n"
     assert done.output == line + plain.output
     assert done.exit_code == plain.exit_code == 2 and old not in main.list_commands(click.Context(main))
