@@ -1,7 +1,7 @@
 """Files that an earlier version has written: records as JSON, and a store; both are read, and the store grows.
 
-``earlier/records.json`` is ``mpiio-ext connector convert`` of an ``lfs df`` with a damaged line; ``earlier/store.tar.gz``
-a store of a log of Darshan, three jobs of Slurm, and two steps of LMT.
+``earlier/records.json`` is ``mpiio-ext connector convert`` of an ``lfs df`` with a damaged line;
+``earlier/store.tar.gz`` a store of a log of Darshan, three jobs of Slurm, and two steps of LMT.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_records() -> None:
 def test_store(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("duckdb")
     with tarfile.open(EARLIER / "store.tar.gz") as archive:
-        archive.extractall(tmp_path)  # noqa: S202  (the repository's own)
+        archive.extractall(tmp_path)
     (tmp_path / "new.sacct").write_text("JobIDRaw|State|Start|End|NNodes\n99|COMPLETED|2018-01-28T00:00:00|Unknown|2\n")
     with IOMiner({"store": str(tmp_path / "store"), "inputs": {"slurm": [str(tmp_path)]}, "workers": 0}) as miner:
         assert miner.load("darshan_job").project("job_id", "app", "log_version").rows() == [
