@@ -33,10 +33,10 @@ from mpiio_ext.analytics.sources.jobids import job_id_of
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
+from mpiio_ext.common.results import Measured
 from mpiio_ext.common.units import size_text
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
-from mpiio_ext.report.rows import Measured
 
 __all__ = ["Measurement", "is_results", "joined", "read", "result_files", "slices"]
 

@@ -32,9 +32,9 @@ from mpiio_ext.analytics.sources.content import first_lines
 from mpiio_ext.analytics.sources.jobids import bins, identity, job_id_of, sum_of
 from mpiio_ext.analytics.sources.statistics import read_statistics
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, RUNS, TABLES
+from mpiio_ext.common.results import Measured
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
-from mpiio_ext.report.rows import Measured
 
 __all__ = ["SOURCE", "convert"]
 
