@@ -30,9 +30,9 @@ from mpiio_ext.analytics.connectors.base import Converted, Outcome
 from mpiio_ext.analytics.connectors.jobids import bins, identity, job_id_of, sum_of
 from mpiio_ext.analytics.connectors.statistics import read_statistics
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.results import Measured
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
-from mpiio_ext.report.rows import Measured
 
 __all__ = ["convert"]
 

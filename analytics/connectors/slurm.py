@@ -23,32 +23,37 @@ from __future__ import annotations
 import contextlib
 import datetime
 import gzip
-import json
 import re
 import sqlite3
 import zlib
 import zoneinfo
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from mpiio_ext.analytics.connectors.base import Converted, Outcome
-from mpiio_ext.analytics.connectors.nodelist import expand_nodes
 from mpiio_ext.analytics.tables.schema import SLURM
+from mpiio_ext.common.slurm import (
+    JobId,
+    SlurmError,
+    count,
+    expand_nodes,
+    is_nothing,
+    job_id,
+    plain,
+    read_json,
+    read_text,
+    states,
+    tasks,
+)  # fmt: skip
 
 __all__ = ["convert"]
 
-_JOB = re.compile(r"^(?P<job>\d+)(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+(?P<part>\d+))?(?:\.(?P<step>.+))?$")
-_NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "none assigned", "(null)", "partition_limit"})
 _SPAN = re.compile(r"^(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d+)(?:\.\d+)?$")
 #: Column of sacct (lower case) -> column of the table, for those that are taken as they are.
 _TEXTS = {"jobname": "job_name", "user": "user", "account": "account", "partition": "partition", "qos": "qos"}
-
-
-class _LogError(Exception):
-    """A log or line that is not what it should be; the message says how."""
 
 
 class _Jobs:
@@ -96,78 +101,42 @@ class _Jobs:
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def _nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
-
-
-def _integer(value: Any, most: int = 2**31 - 1) -> int | None:
-    if _nothing(value):
-        return None
-    # Slurm prints counts in powers of 1024, "1.50K" for 1536 (convert_num_unit of its common code).
-    scale = {"K": 1024, "M": 1024**2}.get(str(value).strip()[-1:].upper(), 1)
-    try:
-        number = int(float(str(value).strip().rstrip("KkMm")) * scale)
-    except (ValueError, OverflowError) as error:
-        raise _LogError(f"{str(value)[:40]!r} is no number") from error
-    if not 0 <= number <= most:
-        raise _LogError(f"{str(value)[:40]!r} is out of range")
-    return number
-
-
 def _time(value: Any, zone: zoneinfo.ZoneInfo) -> float | None:
     """Return seconds since 1970 UTC of ``2017-03-20T01:59:02`` (with or without zone), or of seconds."""
-    if _nothing(value):
+    if is_nothing(value):
         return None
     text = str(value).strip()
     if text.isdigit():
         seconds = int(text)
         if seconds >= 2**40:
-            raise _LogError(f"{text[:40]!r} is no time")
+            raise SlurmError(f"{text[:40]!r} is no time")
         return float(seconds) or None
     try:
         found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
         return found.timestamp() if found.tzinfo else found.replace(tzinfo=zone).timestamp()
     except (ValueError, OverflowError) as error:
-        raise _LogError(f"{text[:40]!r} is no time") from error
+        raise SlurmError(f"{text[:40]!r} is no time") from error
 
 
 def _span(value: Any) -> float | None:
     """Return the seconds of ``[DD-[HH:]]MM:SS``."""
-    if _nothing(value):
+    if is_nothing(value):
         return None
     match = _SPAN.match(str(value).strip())
     if match is None:
-        raise _LogError(f"{str(value)[:40]!r} is no duration")
+        raise SlurmError(f"{str(value)[:40]!r} is no duration")
     days, hours, minutes, seconds = (int(match[name] or 0) for name in ("days", "hours", "minutes", "seconds"))
     return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def _exit_code(value: Any) -> int | None:
-    return None if _nothing(value) else _integer(str(value).split(":")[0])
+    return None if is_nothing(value) else count(str(value).split(":")[0])
 
 
 def _nodes(value: Any) -> list[str] | None:
     if isinstance(value, list):
         return sorted(str(item) for item in value)
-    if _nothing(value):
-        return None
-    try:
-        return expand_nodes(str(value))
-    except ValueError as error:
-        raise _LogError(str(error)) from error
-
-
-def _job_of(value: str) -> tuple[int, bool] | None:
-    """Return the ID of the job and whether this is a step of it; None for pending tasks of an array."""
-    match = _JOB.match(value.strip())
-    if match is None:
-        raise _LogError(f"{value[:40]!r} is no job ID")
-    if (match["task"] or "").startswith("["):
-        return None
-    number = int(match["job"])
-    if number >= 2**62:
-        raise _LogError(f"{value[:40]!r} is no job ID")
-    return number, match["step"] is not None
+    return None if is_nothing(value) else expand_nodes(str(value))
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -181,49 +150,16 @@ def _line(found: Mapping[str, str], zone: zoneinfo.ZoneInfo) -> dict[str, Any]:
     for name in ("submit", "start", "end"):
         row[f"{name}_time"] = _time(found.get(name), zone)
     raw = found.get("elapsedraw")
-    row["run_time"] = float(_integer(raw) or 0) if not _nothing(raw) else _span(found.get("elapsed"))
-    nodes = found.get("allocnodes") if not _nothing(found.get("allocnodes")) else found.get("nnodes")
-    row["node_count"] = _integer(nodes)
-    cores = found.get("alloccpus") if not _nothing(found.get("alloccpus")) else found.get("ncpus")
-    row["cores"] = _integer(cores)
-    row["tasks"] = _integer(found.get("ntasks"))
+    row["run_time"] = float(count(raw) or 0) if not is_nothing(raw) else _span(found.get("elapsed"))
+    nodes = found.get("allocnodes") if not is_nothing(found.get("allocnodes")) else found.get("nnodes")
+    row["node_count"] = count(nodes)
+    cores = found.get("alloccpus") if not is_nothing(found.get("alloccpus")) else found.get("ncpus")
+    row["cores"] = count(cores)
+    row["tasks"] = count(found.get("ntasks"))
     row["nodes"] = _nodes(found.get("nodelist"))
     if row["start_time"] is None:
         row["run_time"] = None
     return row
-
-
-def _text(lines: Iterator[str], zone: zoneinfo.ZoneInfo, jobs: _Jobs) -> None:
-    head = next((line for line in lines if line.strip()), "").rstrip("\r\n")
-    names = [name.strip().lower() for name in head.split("|")]
-    key = next((name for name in ("jobidraw", "jobid") if name in names), None)
-    if key is None or len(names) < 2:
-        raise _LogError("not sacct: no line that names the columns, with JobID or JobIDRaw among them, separated by |")
-    trailing = names[-1] == ""
-    wanted = len(names) - trailing
-    for number, text in enumerate(lines, 2):
-        text = text.rstrip("\r\n")
-        if not text.strip():
-            continue
-        try:
-            values = text.split("|")
-            if len(values) - (trailing and values[-1] == "") != wanted:
-                raise _LogError(f"{len(values)} columns, not {wanted}")
-            found = dict(zip(names, values, strict=False))
-            job = _job_of(found[key])
-            if job is not None:
-                if key == "jobid" and _JOB.match(found[key].strip())["task"]:  # type: ignore[index]
-                    raise _LogError(f"{found[key][:40]!r} is a task of an array, whose ID is in the column JobIDRaw")
-                jobs.add(job[0], _line(found, zone), step=job[1])
-        except _LogError as error:
-            jobs.bad.append(f"line {number}: {error}")
-
-
-def _number(value: Any) -> Any:
-    """Return a value of sacct's JSON, which newer versions wrap: ``{"set": true, "infinite": false, "number": 5}``."""
-    if isinstance(value, dict) and "number" in value:
-        return value["number"] if value.get("set", True) and not value.get("infinite") else None
-    return value
 
 
 def _count_of(item: Mapping[str, Any], kind: str) -> int | None:
@@ -231,74 +167,33 @@ def _count_of(item: Mapping[str, Any], kind: str) -> int | None:
     tres = item.get("tres")
     for entry in (tres or {}).get("allocated", []) if isinstance(tres, dict) else []:
         if isinstance(entry, dict) and entry.get("type") == kind:
-            return _integer(entry.get("count"))
+            return count(entry.get("count"))
     return None
-
-
-def _state_of(item: Mapping[str, Any]) -> str | None:
-    state = item.get("state")
-    current = state.get("current") if isinstance(state, dict) else state
-    current = current[0] if isinstance(current, list) and current else current
-    return str(current) if current else None
 
 
 def _json_job(item: Mapping[str, Any], zone: zoneinfo.ZoneInfo) -> dict[str, Any]:
     times = item.get("time") if isinstance(item.get("time"), dict) else {}
     assert isinstance(times, dict)
-    start, end = (_time(_number(times.get(name)), zone) for name in ("start", "end"))
+    start, end = (_time(plain(times.get(name)), zone) for name in ("start", "end"))
     code = item.get("exit_code")
-    steps = item.get("steps") if isinstance(item.get("steps"), list) else []
-    tasks = [
-        _integer(_number(step["tasks"].get("count")))
-        for step in steps or []
-        if isinstance(step, dict) and isinstance(step.get("tasks"), dict)
-    ]
-    elapsed = _number(times.get("elapsed"))
+    elapsed = plain(times.get("elapsed"))
     return {
         "job_name": item.get("name") or None,
         "user": item.get("user") or None,
         "account": item.get("account") or None,
         "partition": item.get("partition") or None,
         "qos": item.get("qos") or None,
-        "state": _state_of(item),
-        "exit_code": _integer(_number(code.get("return_code"))) if isinstance(code, dict) else None,
-        "submit_time": _time(_number(times.get("submission")), zone),
+        "state": next(iter(states(item)), None),
+        "exit_code": count(code.get("return_code")) if isinstance(code, dict) else None,
+        "submit_time": _time(plain(times.get("submission")), zone),
         "start_time": start,
         "end_time": end,
-        "run_time": None if start is None or elapsed is None else float(_integer(elapsed) or 0),
-        "node_count": _integer(_number(item.get("allocation_nodes"))) or _count_of(item, "node"),
+        "run_time": None if start is None or elapsed is None else float(count(elapsed) or 0),
+        "node_count": count(item.get("allocation_nodes")) or _count_of(item, "node"),
         "cores": _count_of(item, "cpu"),
-        "tasks": max((task for task in tasks if task is not None), default=None),
+        "tasks": tasks(item),
         "nodes": _nodes(item.get("nodes")),
     }
-
-
-def _json(text: str, zone: zoneinfo.ZoneInfo, jobs: _Jobs) -> None:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _LogError(f"no JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise _LogError("JSON, but no object as sacct gives")
-    if isinstance(document.get("jobs"), list):
-        entries = [(str(item.get("job_id")) if isinstance(item, dict) else "?", item) for item in document["jobs"]]
-    else:
-        entries = list(document.items())
-    for name, item in entries:
-        try:
-            if not isinstance(item, dict):
-                raise _LogError("no object")
-            job = _job_of(str(item.get("jobidraw", name)))
-            if job is None:
-                continue
-            found = _json_job(item, zone) if "jobs" in document else _line(_plain(item), zone)
-            jobs.add(job[0], found, step=job[1])
-        except (_LogError, AttributeError, TypeError) as error:
-            jobs.bad.append(f"job {name[:40]}: {error}")
-
-
-def _plain(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {str(name).lower(): value if isinstance(value, (str, list)) else str(value) for name, value in item.items()}
 
 
 def _database(path: Path, jobs: _Jobs) -> None:
@@ -306,23 +201,28 @@ def _database(path: Path, jobs: _Jobs) -> None:
         try:
             rows = base.execute("SELECT stepid, start, completion, numnodes FROM summary").fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have damaged names in it
-            raise _LogError(f"no job database as NERSC's (table summary): {error}") from error
+            raise SlurmError(f"no job database as NERSC's (table summary): {error}") from error
     for step, start, end, nodes in rows:
         try:
-            job = _job_of(str(step).partition(".")[0])
+            job = job_id(str(step).partition(".")[0])
             assert job is not None
             utc = zoneinfo.ZoneInfo("UTC")
             jobs.add(
-                job[0],
-                {"start_time": _time(start, utc), "end_time": _time(end, utc), "node_count": _integer(nodes)},
+                job.number,
+                {"start_time": _time(start, utc), "end_time": _time(end, utc), "node_count": count(nodes)},
                 step=False,
             )
-        except (_LogError, AssertionError) as error:
+        except (SlurmError, AssertionError) as error:
             jobs.bad.append(f"step {str(step)[:40]}: {error}")
 
 
 def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
     jobs = _Jobs()
+
+    def add(job: JobId, values: Mapping[str, Any]) -> None:
+        found = _json_job(values, zone) if "job_id" in values else _line(values, zone)
+        jobs.add(job.number, found, step=job.step is not None)
+
     with path.open("rb") as stream:
         head = stream.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -334,13 +234,13 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
         while first.isspace():
             first = text.read(1)
         if not first:
-            raise _LogError("empty")
+            raise SlurmError("empty")
         text.seek(0)
         if first in "{[":
-            _json(text.read(), zone, jobs)
+            read_json(text.read(), add, jobs.bad, by_id=True)
             return jobs
         try:
-            _text(iter(text), zone, jobs)
+            read_text(text, add, jobs.bad)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             if not jobs.rows:
                 raise
@@ -374,7 +274,7 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
             jobs = _read(Path(root) / log, zone)
             tables.append(jobs.table())
             outcomes.append(_outcome(log, jobs))
-        except _LogError as error:
+        except SlurmError as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
         except (OSError, EOFError, zlib.error, sqlite3.Error) as error:
             outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))

@@ -19,10 +19,10 @@ from click.testing import CliRunner
 from mpiio_ext.analytics.cli_summarize import _words
 from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs import files
+from mpiio_ext.analytics.jobs.joins import joined, tuples
+from mpiio_ext.analytics.jobs.summarize import summarize
 from mpiio_ext.analytics.miner import IOMiner
-from mpiio_ext.analytics.summaries import files
-from mpiio_ext.analytics.summaries.joins import joined, tuples
-from mpiio_ext.analytics.summaries.summarize import summarize
 from mpiio_ext.analytics.tools.system import Note, System
 from mpiio_ext.cli import main
 from support import source_texts as texts

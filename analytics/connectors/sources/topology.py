@@ -221,7 +221,7 @@ def job_radius(processors: Any, nodes: Iterable[str]) -> JobRadius:
     processors : pyarrow.Table
         ``processors`` of :func:`read`.
     nodes : iterable of str
-        Names of the job's nodes (:func:`mpiio_ext.analytics.connectors.nodelist.expand_nodes` of Slurm's list); one
+        Names of the job's nodes (:func:`mpiio_ext.common.slurm.expand_nodes` of Slurm's list); one
         that comes twice counts once.
 
     References
