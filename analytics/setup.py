@@ -43,10 +43,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
 
-from mpiio_ext.analytics.connectors.registry import KINDS
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.site import FIELDS as SITE_FIELDS
 from mpiio_ext.analytics.site import Site, StripeDefault, Text, load_site, parse_site
+from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, DocumentError, given, shown
 

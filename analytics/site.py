@@ -122,7 +122,7 @@ def _mount(mount: str) -> str:
 
 
 def _source(source: str) -> str:
-    from mpiio_ext.analytics.connectors.sources.registry import names
+    from mpiio_ext.analytics.sources.registry import names
 
     if source not in (sources := names()):
         raise ValueError(f"{shown(source)} is no source; there are {', '.join(sources)}")
