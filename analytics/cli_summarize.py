@@ -177,8 +177,8 @@ def _tell(found: Summaries) -> None:
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
-    from mpiio_ext.analytics.connectors.sources import ApartReader
     from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.sources import ApartReader
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 

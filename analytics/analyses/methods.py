@@ -70,7 +70,7 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
     """
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors.results import convert
+    from mpiio_ext.analytics.sources.results import convert
 
     found: dict[str, list[pa.Table]] = {}
     for path in results:

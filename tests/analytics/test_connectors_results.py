@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.analytics.connectors.results import convert
+from mpiio_ext.analytics.sources.results import convert
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.bench.results.files import write_document
 from mpiio_ext.common.results import Row

@@ -11,7 +11,7 @@ import pytest
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
 from mpiio_ext.analytics.analyses.methods import methods
-from mpiio_ext.analytics.connectors.statistics import read_statistics
+from mpiio_ext.analytics.sources.statistics import read_statistics
 from mpiio_ext.bench.results.files import write_document
 from mpiio_ext.common.results import Row
 

@@ -82,7 +82,7 @@ def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | 
 
 def _rows_of(table: Jobs, log: Path) -> Flags:
     """Return the rows of a log's name that began when its job did; without one of this name all that began then."""
-    from mpiio_ext.analytics.connectors.darshanheader import start_of
+    from mpiio_ext.analytics.sources.darshanheader import start_of
 
     try:
         start = start_of(log)
