@@ -17,7 +17,7 @@ from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_
 from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.connectors.sources.records import Records
+    from mpiio_ext.analytics.sources.records import Records
 
 __all__ = ["connector"]
 
@@ -49,11 +49,11 @@ def _reading_options(function: Any) -> Any:
 
 def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     """Read a source, or records of one that were saved, and say on stderr what could not be read."""
-    from mpiio_ext.analytics.connectors import sources
-    from mpiio_ext.analytics.connectors.sources.content import head_of
-    from mpiio_ext.analytics.connectors.sources.records import FORMAT
+    from mpiio_ext.analytics import sources
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.readerprocess import is_hdf5
+    from mpiio_ext.analytics.sources.content import head_of
+    from mpiio_ext.analytics.sources.records import FORMAT
 
     beginning = head_of(path)[0]
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
@@ -75,7 +75,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
 
 def _is_site(path: Path, beginning: bytes) -> bool:
     """Return whether a file is facts about a site, of this package or of pytokio, and of no connector."""
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.site import is_pytokio, load_document
 
@@ -104,7 +104,7 @@ def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """List the connectors: the built-in ones, and those of other packages."""
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
 
     found = sources.connectors()
     rows = [
@@ -128,7 +128,7 @@ def columns(name: str, as_json: bool, csv: Path | None, parquet: Path | None) ->
     """List the columns of a source's tables: types, units, meanings."""
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
 
     rows = [
         {
@@ -223,17 +223,11 @@ def show(
 @connector.command(context_settings=HELP)
 @click.argument("file", type=_FILE)
 @click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--own-form", is_flag=True, help="Write the form of the source, not JSON.")
 @_reading_options
-def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str | None, strict: bool) -> None:
+def convert(file: Path, output: Path, source: str | None, time_zone: str | None, strict: bool) -> None:
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
-    from mpiio_ext.analytics.connectors import sources
-
     records = _read(file, source, time_zone)
-    if own_form:
-        sources.write(records, output)
-    else:
-        records.save(output)
+    records.save(output)
     click.echo(f"{output}: {output.stat().st_size / 1e3:,.1f} kB", err=True)
     _end(records, strict)
 

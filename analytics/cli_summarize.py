@@ -12,8 +12,8 @@ from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, te
 from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.model import Summaries
     from mpiio_ext.analytics.readerprocess import Started
-    from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
 
@@ -103,8 +103,8 @@ def summarize_job(
     """  # noqa: D301  (click wants the backspace character itself)
     started = _started(files, site)  # before it imports anything
     from mpiio_ext.analytics.errors import AnalyticsError
-    from mpiio_ext.analytics.summaries import files as forms
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs import files as forms
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     if allow_missing and not strict:
         raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
@@ -145,7 +145,7 @@ def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
 
 def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
     """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
-    from mpiio_ext.analytics.summaries.joins import joined
+    from mpiio_ext.analytics.jobs.joins import joined
 
     with miner_of(setup) as miner:
         without = joined(found, miner, name, "anti").arrow().num_rows
@@ -177,8 +177,8 @@ def _tell(found: Summaries) -> None:
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
-    from mpiio_ext.analytics.connectors.sources import ApartReader
     from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.sources import ApartReader
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 
@@ -203,7 +203,7 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, s
 
 
 def _print(found: Summaries, entire: bool) -> None:
-    from mpiio_ext.analytics.summaries.columns import SUMMARY
+    from mpiio_ext.analytics.jobs.columns import SUMMARY
 
     units = {column.name: column.unit for column in SUMMARY.columns}
     for number, row in enumerate(found.rows()):

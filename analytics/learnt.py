@@ -70,7 +70,7 @@ def patterns_of_logs(logs: Sequence[Path]) -> Learnt:
     AnalyticsError
         The package ``darshan`` is not installed, or there is no memory or process to read with.
     """
-    from mpiio_ext.analytics.connectors.darshan import convert
+    from mpiio_ext.analytics.sources.darshan import convert
 
     converted = convert([str(path.absolute()) for path in logs], "/")
     found, notes = _joined(converted.tables["darshan_job"].select(_JOB).to_pylist(),

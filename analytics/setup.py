@@ -43,10 +43,10 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.checker import Checker, escaped, shown, unique
-from mpiio_ext.analytics.connectors.registry import KINDS
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.site import FIELDS as SITE_FIELDS
 from mpiio_ext.analytics.site import Site, StripeDefault, site_in_setup
+from mpiio_ext.analytics.sources.registry import KINDS
 
 __all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
 

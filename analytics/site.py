@@ -359,7 +359,7 @@ class _Reader:
     def _files(
         self, number: int, item: Mapping[str, Any], systems: Collection[str], clocks: Collection[str]
     ) -> SourceFiles:
-        from mpiio_ext.analytics.connectors.sources.registry import names
+        from mpiio_ext.analytics.sources.registry import names
 
         where = f"{self._where}/files/{number}"
         for field, known in (("file_system", systems), ("clock", clocks)):

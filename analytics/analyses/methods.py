@@ -31,7 +31,7 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.report.rows import Spread
+    from mpiio_ext.common.results import Spread
 
 __all__ = ["WORTH_ASKING", "Explained", "explained", "methods", "tables_of_results"]
 
@@ -70,7 +70,7 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
     """
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors.results import convert
+    from mpiio_ext.analytics.sources.results import convert
 
     found: dict[str, list[pa.Table]] = {}
     for path in results:
@@ -120,7 +120,7 @@ def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, di
 
 def _spread(row: Mapping[str, Any]) -> Spread | None:
     """Return the bandwidths of a run's repetitions [B/s]; None where they were not kept."""
-    from mpiio_ext.report.rows import Spread
+    from mpiio_ext.common.results import Spread
 
     given = json.loads(row["statistics"]) if row["statistics"] else {}
     low, high = given.get("bandwidth_low"), given.get("bandwidth_high")

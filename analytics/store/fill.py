@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.analytics.connectors.base import Connector
-from mpiio_ext.analytics.connectors.registry import KINDS, connector_for
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup
+from mpiio_ext.analytics.sources.base import Connector
+from mpiio_ext.analytics.sources.registry import KINDS, connector_for
 from mpiio_ext.analytics.store.commit import Staged, age_of, clean, merge_parts
 from mpiio_ext.analytics.store.conflicts import NOTE, Conflicts, with_conflicts
 from mpiio_ext.analytics.store.convert import Done, convert_chunk, digests, log_id_of

@@ -23,7 +23,6 @@ from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
-from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
 from mpiio_ext.bench.run.afford import NativeLimit
 from mpiio_ext.bench.run.agreement import agree, on_rank_0
@@ -34,6 +33,7 @@ from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import terminal_width
 from mpiio_ext.bench.work import Work, needed_bytes, plan
+from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 
 __all__ = ["SetupError", "run_bench"]
 
@@ -289,7 +289,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
 def _write(console: Console, options: Options, work: Work, output: Path, *, environment: dict[str, Any],
            rows: list[Row], absent: list[Absent], failure: BenchError | None) -> None:
     """Print the table and write everything that is kept."""
-    summaries = summarize(rows)
+    summaries = measure(rows)
     if rows:
         print_table(console, summaries)
     print_absent(console, absent)

@@ -6,8 +6,7 @@ Layers, each of which imports only those above it:
 
 ==================  ==================================================================================================
 `errors`            the one error, a line for people
-`rows`              one measured row over its repetitions: medians and spreads
-`load`              files of results, checked field by field
+`load`              files of results, checked field by field; their schema and medians are `common.results`
 `words`             numbers and rows in words
 `environment`       where the numbers come from, and in what two environments differ
 `reproduce`         the command that measures a row again

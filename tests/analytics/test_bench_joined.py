@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.analytics.histories import select
-from mpiio_ext.analytics.histories.bench import bench_table
-from mpiio_ext.analytics.histories.table import Jobs
+from mpiio_ext.analytics.jobs import bench, files, select
+from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.joins import joined
+from mpiio_ext.analytics.jobs.summarize import summarize
+from mpiio_ext.analytics.jobs.table import Jobs
 from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.site import load_site
-from mpiio_ext.analytics.summaries import bench, files
-from mpiio_ext.analytics.summaries.joins import joined
-from mpiio_ext.analytics.summaries.summarize import summarize
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
 from support import report_results as results

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.analytics.connectors import sources
+from mpiio_ext.analytics import sources
 from mpiio_ext.cli import main
 from support import source_texts as texts
 
@@ -82,9 +82,6 @@ def test_convert_and_show_again(fullness: pathlib.Path, tmp_path: pathlib.Path) 
         assert run("convert", fullness, output).exit_code == 0
         again = run("show", output, "--table", "targets", "--json")
         assert json.loads(again.stdout) == json.loads(run("show", fullness, "--table", "targets", "--json").stdout)
-    done = run("convert", tmp_path / "r.json.gz", tmp_path / "own.txt", "--own-form")
-    assert done.exit_code == 0 and done.stderr.startswith(f"{tmp_path}/own.txt: ")
-    assert sources.read(tmp_path / "own.txt").equals(sources.read(fullness))
 
 
 def test_sites_are_told_from_sources(tmp_path: pathlib.Path) -> None:

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records, SourceError
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources import Records, SourceError
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main

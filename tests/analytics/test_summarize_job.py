@@ -17,12 +17,12 @@ pytest.importorskip("darshan")
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.cli_summarize import _words
-from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs import files
+from mpiio_ext.analytics.jobs.joins import joined, tuples
+from mpiio_ext.analytics.jobs.summarize import summarize
 from mpiio_ext.analytics.miner import IOMiner
-from mpiio_ext.analytics.summaries import files
-from mpiio_ext.analytics.summaries.joins import joined, tuples
-from mpiio_ext.analytics.summaries.summarize import summarize
+from mpiio_ext.analytics.sources.darshan import read_logs
 from mpiio_ext.analytics.tools.system import Note, System
 from mpiio_ext.cli import main
 from support import source_texts as texts
@@ -97,7 +97,7 @@ def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_files_count_by_their_slowest_rank(tmp_path: pathlib.Path) -> None:
-    from mpiio_ext.analytics.connectors.darshan import library_path
+    from mpiio_ext.analytics.sources.darshan import library_path
 
     names = _double_names(library_path())
     slowest = names.index("POSIX_F_SLOWEST_RANK_TIME")
