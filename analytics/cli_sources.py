@@ -270,7 +270,7 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
 
 
 def _print_schema(context: click.Context) -> None:
-    from mpiio_ext.analytics.site import SCHEMA
+    from mpiio_ext.analytics.site import schema
 
-    click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+    click.echo(json.dumps(schema(), indent=2))
     context.exit()

@@ -29,9 +29,9 @@ from mpiio_ext.bench.explore import results
 from mpiio_ext.bench.explore.measure import Place, measure, prepare
 from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import Spec
-from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.run.agreement import agree, on_rank_0
 from mpiio_ext.bench.run.delegation import start_delegates
+from mpiio_ext.bench.terminal import progress_of_rank_0
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
@@ -334,7 +334,7 @@ def _run(comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec
                           page=False)
 
     steps = sum(len(options.counts(spec)) * options.times(spec) for spec in patterns.values())
-    with progress(comm, options.progress, steps) as advance:
+    with progress_of_rank_0(comm, options.progress, steps) as advance:
         try:
             explorer.run(advance, keep)
         except BenchError as caught:
