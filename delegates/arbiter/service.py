@@ -37,8 +37,8 @@ from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.shares import shared_out
 from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
+from mpiio_ext.delegates.arbitration import Size
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
-from mpiio_ext.delegates.arbitration.rules import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["Arbiter", "BusyError", "is_served"]

@@ -16,7 +16,8 @@ from typing import Any
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
-from mpiio_ext.delegates.arbitration.rules import Policy, policy, settings_of
+from mpiio_ext.delegates.arbitration.rules import policy, settings_of
+from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Settings", "read", "write"]
@@ -47,7 +48,7 @@ class Settings:
         the same for all users whose jobs run
     jobs_per_user : jobs of one user that count, the first ones by name
     confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see
-        :class:`mpiio_ext.delegates.arbitration.rules.Mckp`; the shared I/O node is the one of index 0
+        :class:`mpiio_ext.delegates.arbitration.rules.mckp.Mckp`; the shared I/O node is the one of index 0
     """
 
     io_nodes: int

@@ -13,20 +13,15 @@ from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError, InfeasibleError
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
 from mpiio_ext.delegates.arbitration.queue import QueueJob, QueueResult, run_queue
-from mpiio_ext.delegates.arbitration.rules import (
-    Formula,
-    Mckp,
-    One,
-    Oracle,
-    Policy,
-    Process,
-    Size,
-    Sizes,
-    Static,
-    Zero,
-    policy,
-    policy_classes,
-)
+from mpiio_ext.delegates.arbitration.rules import policy, policy_classes
+from mpiio_ext.delegates.arbitration.rules.base import Formula, Policy, Sizes
+from mpiio_ext.delegates.arbitration.rules.mckp import Mckp
+from mpiio_ext.delegates.arbitration.rules.one import One
+from mpiio_ext.delegates.arbitration.rules.oracle import Oracle
+from mpiio_ext.delegates.arbitration.rules.process import Process
+from mpiio_ext.delegates.arbitration.rules.size import Size
+from mpiio_ext.delegates.arbitration.rules.static import Static
+from mpiio_ext.delegates.arbitration.rules.zero import Zero
 from mpiio_ext.delegates.arbitration.sets import catalogue
 from mpiio_ext.delegates.arbitration.simulation import Simulation, simulate
 from mpiio_ext.delegates.arbitration.solver import Solution, Solver, profiles, solve, solve_arrays

@@ -62,7 +62,7 @@ class Classes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """How bandwidths become values: see :class:`mpiio_ext.delegates.arbitration.rules.Mckp`.
+    """How bandwidths become values: see :class:`mpiio_ext.delegates.arbitration.rules.mckp.Mckp`.
 
     Attributes
     ----------

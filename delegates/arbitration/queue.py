@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
-from mpiio_ext.delegates.arbitration.rules import Policy
+from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Policies on sets of jobs drawn at random, with every size of the pool: Figures 2 and 3 and the text of Section 3.2.
 
-Algorithm.  Every policy is asked to simulate itself (:meth:`mpiio_ext.delegates.arbitration.rules.Policy.simulate`).
+Algorithm.  Every policy simulates itself (:meth:`mpiio_ext.delegates.arbitration.rules.base.Policy.simulate`).
             ORACLE, and the knapsack's best for every size of the pool, are what they are compared with.
 Guarantees. The same numbers as the policies' own `allocate` (tested); the same seed gives the same result. STATIC's C
             is the largest number of compute nodes that a set can have, unless another one is given, or each set's own.

@@ -13,18 +13,8 @@ import pkgutil
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from mpiio_ext.delegates.arbitration.rules.base import Formula, Policy, Sizes
-from mpiio_ext.delegates.arbitration.rules.mckp import Mckp
-from mpiio_ext.delegates.arbitration.rules.one import One
-from mpiio_ext.delegates.arbitration.rules.oracle import Oracle
-from mpiio_ext.delegates.arbitration.rules.process import Process
-from mpiio_ext.delegates.arbitration.rules.size import Size
-from mpiio_ext.delegates.arbitration.rules.static import Static
-from mpiio_ext.delegates.arbitration.rules.zero import Zero
+from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
-
-__all__ = ["Formula", "Mckp", "One", "Oracle", "Policy", "Process", "Size", "Sizes", "Static", "Zero", "policy",
-           "policy_classes", "settings_of", "table"]  # fmt: skip
 
 
 def policy_classes() -> Mapping[str, type[Policy]]:
