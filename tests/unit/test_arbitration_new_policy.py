@@ -73,7 +73,7 @@ def curves() -> dict[Pattern, Curve]:
 def test_a_new_policy_is_one_file(added: Path, tmp_path: Path) -> None:
     (added / "half.py").write_text(HALF, encoding="utf-8")
     assert list(policy_classes())[-1] == "half" and "| HALF | half of the pool | yes |" in rules.table()
-    for command in (["arbitrate", "solve"], ["arbitrate", "queue"], ["arbiter"]):
+    for command in (["delegates", "arbitrate", "solve"], ["delegates", "arbitrate", "queue"], ["delegates", "arbiter"]):
         assert "|half]" in "".join(CliRunner().invoke(main, [*command, "--help"]).output.split()), command
     found = simulate(catalogue(curves()), pools=[1, 8], sets=20, apps=3)
     assert (found.given["half"] == [0, 12]).all()
