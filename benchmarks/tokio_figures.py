@@ -12,15 +12,15 @@ import datetime
 from pathlib import Path
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
-from mpiio_ext.analytics.climate.study import study
-from mpiio_ext.analytics.climate.watch import Options
-from mpiio_ext.analytics.histories import published, read
-from mpiio_ext.analytics.regimes import Rules
+from mpiio_ext.analytics.jobs import published, read
+from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.jobs.climate.study import study
+from mpiio_ext.analytics.jobs.climate.watch import Options
+from mpiio_ext.analytics.jobs.regimes import Rules
+from mpiio_ext.analytics.jobs.umami import find, show, umami
+from mpiio_ext.analytics.jobs.umami.job import history_of
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.panels import svg_file
-from mpiio_ext.analytics.umami import find, show, umami
-from mpiio_ext.analytics.umami.job import history_of
 from mpiio_ext.common.files import write_whole
 
 _SYSTEM, _MOTIF = "scratch3", "hacc_io_write_fpp_write"

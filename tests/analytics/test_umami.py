@@ -16,14 +16,14 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.histories import HistoryError, Jobs, read, select
-from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS, METRICS
-from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.analytics.jobs import HistoryError, Jobs, read, select
+from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
+from mpiio_ext.analytics.jobs.umami import find, show, umami
+from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
+from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.analytics.report.drawing import draw
 from mpiio_ext.analytics.report.panels import number_words, png, svg_file
 from mpiio_ext.analytics.report.theme import DARK, LIGHT, dark_style
-from mpiio_ext.analytics.umami import find, show, umami
-from mpiio_ext.analytics.umami.job import find_log, has_log, history_of
 from mpiio_ext.cli import main
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
@@ -169,7 +169,7 @@ def sample() -> Path:
 def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
     import shutil
 
-    from mpiio_ext.analytics.connectors.darshanheader import start_of
+    from mpiio_ext.analytics.sources.darshanheader import start_of
 
     start = start_of(sample)
     assert start is not None
@@ -187,7 +187,7 @@ def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
 
 
 def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, sample: Path) -> None:
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     row = summarize([sample]).rows()[0]
     before = row["darshan_start_time"] - DAY * np.arange(30, 0, -1)
@@ -212,8 +212,8 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
 def test_what_summarize_job_writes_is_read(tmp_path: Path, sample: Path, form: str) -> None:
     if form == "h5":
         pytest.importorskip("h5py", reason="needs h5py")
-    from mpiio_ext.analytics.summaries import files
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs import files
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     made = summarize([sample])
     path = tmp_path / f"summaries.{form}"
@@ -303,9 +303,9 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
 
 
 def test_no_line_is_drawn_through_a_gap() -> None:
-    from mpiio_ext.analytics.climate.charts import averages_chart
-    from mpiio_ext.analytics.histories import histories
-    from mpiio_ext.analytics.regimes.partition import Rules, partition
+    from mpiio_ext.analytics.jobs import histories
+    from mpiio_ext.analytics.jobs.climate.charts import averages_chart
+    from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
     from mpiio_ext.analytics.report.panels import KINDS
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
@@ -324,7 +324,7 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["umami", *arguments])
+    return CliRunner().invoke(main, ["analyze", "umami", *arguments])
 
 
 @pytest.fixture
