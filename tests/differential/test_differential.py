@@ -128,7 +128,7 @@ def test_both_forms_reach_the_mpi_library(
 
 def test_the_same_seed_gives_the_same_case() -> None:
     """Seeds are enough to reproduce a failure, on any machine."""
-    for seed in range(40):
+    for seed in range(fuzz.examples(40)):
         assert generate.generate(seed) == generate.generate(seed)
 
 
