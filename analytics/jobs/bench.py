@@ -24,19 +24,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.analytics.connectors.jobids import job_id_of
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import row
 from mpiio_ext.analytics.jobs.asked import TAIL_S, Answer, ask
 from mpiio_ext.analytics.jobs.columns import BENCH_COUNTS, BENCH_TIMES
 from mpiio_ext.analytics.jobs.table import Slice
+from mpiio_ext.analytics.sources.jobids import job_id_of
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
+from mpiio_ext.common.results import Measured
 from mpiio_ext.common.units import size_text
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
-from mpiio_ext.report.rows import Measured
 
 __all__ = ["Measurement", "is_results", "joined", "read", "result_files", "slices"]
 

@@ -3,7 +3,7 @@
 Problem. What pytokio took from the text of darshan-parser, in seconds a log, is wanted in milliseconds, and of damaged
 logs as far as they can be read.
 
-Algorithm. The reader in C (:mod:`mpiio_ext.analytics.connectors.darshan`) observes the counters while it reads the
+Algorithm. The reader in C (:mod:`mpiio_ext.analytics.sources.darshan`) observes the counters while it reads the
 records for the tables of the store. Here the results get names, and quotients are made.
 
 Guarantees. What a log does not have is None. A log that cannot be read gives no row but its reason.
@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.analytics.connectors.base import Outcome
-from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.jobs.columns import COUNTERS
+from mpiio_ext.analytics.sources.base import Outcome
+from mpiio_ext.analytics.sources.darshan import read_logs
 
 __all__ = ["Log", "read"]
 

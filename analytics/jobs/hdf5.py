@@ -113,8 +113,8 @@ def _get_series(data: h5py.Dataset) -> Series:
 
 
 def _put_slices(file: h5py.File, jobs: Jobs) -> None:
-    ids = dict(zip(jobs.table[LOG_ID].to_pylist(), jobs.table[ID].to_pylist(), strict=True))
     slices = file.require_group("slices")
+    ids = {row[LOG_ID]: row[ID] for row in jobs.table.select([LOG_ID, ID]).to_pylist()} if jobs.slices else {}
     for log, found in jobs.slices.items():
         group = slices.require_group(str(ids[log])).create_group(str(log))
         for name, series in found.items():

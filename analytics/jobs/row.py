@@ -166,8 +166,8 @@ def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum(row: Mapping[str, Any], names: Sequence[str]) -> float | None:
-    values = [row.get(name) for name in names]
-    return None if None in values else sum(values)
+    known = [value for name in names if (value := row.get(name)) is not None]
+    return sum(known) if len(known) == len(names) else None
 
 
 def doubts(row: Mapping[str, Any]) -> list[Note]:

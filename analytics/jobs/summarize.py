@@ -22,12 +22,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.analytics.connectors.base import Outcome
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import bench, darshan, row
 from mpiio_ext.analytics.jobs.asked import TAIL_S, ask
 from mpiio_ext.analytics.jobs.merging import places_of_logs
 from mpiio_ext.analytics.jobs.table import Jobs, Slice
+from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System

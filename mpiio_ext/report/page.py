@@ -23,6 +23,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 import mpiio_ext
+from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
 from mpiio_ext.common.units import megabytes, seconds_text, size_text
 from mpiio_ext.report import arbitration, charts, verdict, words
 from mpiio_ext.report.added import Added
@@ -31,7 +32,6 @@ from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
-from mpiio_ext.report.rows import OUTER_PHASES, OWN_PHASES, Measured, Spread
 
 __all__ = ["LIMIT_BYTES", "Added", "Page", "render"]
 

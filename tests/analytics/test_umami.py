@@ -169,7 +169,7 @@ def sample() -> Path:
 def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
     import shutil
 
-    from mpiio_ext.analytics.connectors.darshanheader import start_of
+    from mpiio_ext.analytics.sources.darshanheader import start_of
 
     start = start_of(sample)
     assert start is not None
@@ -324,7 +324,7 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["umami", *arguments])
+    return CliRunner().invoke(main, ["analyze", "umami", *arguments])
 
 
 @pytest.fixture

@@ -76,13 +76,13 @@ def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | 
     """
     places = np.flatnonzero(_rows_of(table, log))
     if not len(places):
-        raise HistoryError(f"{table.source}: no row that counts is of {log}; mpiio-ext summarize-job adds it")
+        raise HistoryError(f"{table.source}: no row that counts is of {log}; mpiio-ext analyze summarize-job adds it")
     return int(places[find(table.take(places), motif=motif, system=system)])
 
 
 def _rows_of(table: Jobs, log: Path) -> Flags:
     """Return the rows of a log's name that began when its job did; without one of this name all that began then."""
-    from mpiio_ext.analytics.connectors.darshanheader import start_of
+    from mpiio_ext.analytics.sources.darshanheader import start_of
 
     try:
         start = start_of(log)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.bench.results.rows import Summary
 from mpiio_ext.bench.results.table import interface_title, parts
+from mpiio_ext.common.results import Measured
 
 __all__ = ["plot_ratios"]
 
@@ -28,20 +28,20 @@ class _Cluster:
     """Bars that stand together: rows of one pattern, kernel or phase, by (method, operation)."""
 
     label: str
-    rows: dict[tuple[str, str], Summary]
+    rows: dict[tuple[str, str], Measured]
 
 
-def _label(rows: Sequence[Summary], phase: str) -> str:
-    row = rows[0]
-    interface = "" if row.kind == "pattern" and row.interface == "mpiio" else "\n" + interface_title(row.interface)
-    text = row.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(").replace(", ", "\n")
+def _label(rows: Sequence[Measured], phase: str) -> str:
+    last = rows[0].last
+    interface = "" if last.kind == "pattern" and last.interface == "mpiio" else "\n" + interface_title(last.interface)
+    text = last.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(").replace(", ", "\n")
     return text + (f"\n{phase}" if phase else "") + interface
 
 
-def _clusters(rows: Sequence[Summary]) -> list[_Cluster]:
+def _clusters(rows: Sequence[Measured]) -> list[_Cluster]:
     return [
         _Cluster(_label(group, phase),
-                 {(row.strategy, "read" if row.operation == "read" else "write"): row for row in group})
+                 {(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group})
         for (_, _, phase), group in parts(rows).items()
     ]
 
@@ -52,12 +52,12 @@ def _bars(axes: Any, clusters: Sequence[_Cluster], methods: Sequence[str], opera
         places, heights, low, high = [], [], [], []
         for x, cluster in enumerate(clusters):
             row = cluster.rows.get((method, operation))
-            if row is None or row.ratio_to_native is None:
+            if row is None or row.ratio is None:
                 continue
             places.append(x - 0.42 + (k + 0.5) * width)
-            heights.append(row.ratio_to_native)
-            low.append(row.ratio_to_native - (row.ratio_to_native_min or row.ratio_to_native))
-            high.append((row.ratio_to_native_max or row.ratio_to_native) - row.ratio_to_native)
+            heights.append(row.ratio.median)
+            low.append(row.ratio.median - row.ratio.low)
+            high.append(row.ratio.high - row.ratio.median)
         # A bar on a logarithmic axis has no natural foot: it grows from 1, up or down.
         axes.bar(
             places, [height - 1 for height in heights], width, bottom=1, label=method, yerr=(low, high),
@@ -85,9 +85,9 @@ def _band(all_axes: Sequence[Any], clusters: Sequence[_Cluster], methods: Sequen
     all_axes[1].set_xticks(range(len(clusters)), [cluster.label for cluster in clusters])
 
 
-def plot_ratios(summaries: Sequence[Summary], folder: Path) -> list[Path]:
+def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
     """Write ratios.svg and ratios.png into `folder` and return their paths; none when there is nothing to compare."""
-    rows = [row for row in summaries if row.ratio_to_native is not None and row.strategy != "native"]
+    rows = [row for row in summaries if row.ratio is not None and row.key.strategy != "native"]
     if not rows:
         return []
     import matplotlib as mpl
@@ -96,7 +96,7 @@ def plot_ratios(summaries: Sequence[Summary], folder: Path) -> list[Path]:
     from matplotlib import pyplot as plt
 
     clusters = _clusters(rows)
-    methods = list(dict.fromkeys(row.strategy for row in rows))
+    methods = list(dict.fromkeys(row.key.strategy for row in rows))
     bands = [clusters[k : k + _PER_BAND] for k in range(0, len(clusters), _PER_BAND)]
     with mpl.rc_context({"font.size": 9, "svg.hashsalt": "mpiio_ext", "hatch.linewidth": 0.5}):
         size = (max(7.0, 1.6 * len(bands[0])), 6.4 * len(bands))
