@@ -1,4 +1,4 @@
-"""``mpiio-ext climate``: histories of jobs over months, and the regression watch for a cron job."""
+"""``mpiio-ext analyze climate``: histories of jobs over months, and the regression watch for a cron job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.cli.one_line import OneLineCommand
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -106,7 +106,7 @@ def _told_apart() -> Iterator[None]:
         raise SystemExit(EXIT_FAILED) from None
 
 
-@click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("climate", context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -142,9 +142,9 @@ def climate(**options: Any) -> None:
     once, as the last of them has it.
 
     \b
-      mpiio-ext climate year.csv.gz --published -o climate.html
-      mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
-      mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
+      mpiio-ext analyze climate year.csv.gz --published -o climate.html
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
     Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
     3 a defect of this program.

@@ -1,4 +1,4 @@
-"""``mpiio-ext summarize-job``: a row of scalars, and slices of the servers' series, for each Darshan log."""
+"""``mpiio-ext analyze summarize-job``: a row of scalars, and slices of the servers' series, for each Darshan log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
-from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.model import Summaries
@@ -42,7 +41,7 @@ _INSTANT = "s since 1970 UTC"
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-@click.command(cls=OneLineCommand, context_settings=HELP)
+@click.command(context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
 @click.option("--site", type=_PATH, metavar="FILE", help="Facts of the site: where sources, file systems, clocks are.")
 @click.option(
@@ -91,11 +90,11 @@ def summarize_job(
     LOG is a log of Darshan, a results.json of the bench, or a folder of such, as the archive of a suite.
 
     \b
-      mpiio-ext summarize-job run.darshan --site site.json
-      mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
-      mpiio-ext summarize-job bench-results/nightly/results.json --site site.json
-      mpiio-ext summarize-job *.darshan --site site.json --join slurm --setup setup.json
-      mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
+      mpiio-ext analyze summarize-job run.darshan --site site.json
+      mpiio-ext analyze summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
+      mpiio-ext analyze summarize-job bench-results/nightly/results.json --site site.json
+      mpiio-ext analyze summarize-job *.darshan --site site.json --join slurm --setup setup.json
+      mpiio-ext analyze summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
     done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a

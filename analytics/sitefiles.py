@@ -141,6 +141,7 @@ def find_files(
             if not names:
                 missing[expected] = None
             for name in names:
-                found.setdefault(Path(name), Found(Path(name), source, clock.time_zone, files.file_system, files.host,
-                                                   files.clock, files.stamps, files.metrics))  # fmt: skip
+                file = Found(Path(name), source, clock.time_zone, files.file_system, files.host, files.clock,
+                             files.stamps, tuple(files.metrics.items()))  # fmt: skip
+                found.setdefault(file.path, file)
     return FoundFiles(tuple(found.values()), tuple(missing))

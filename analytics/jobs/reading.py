@@ -5,7 +5,7 @@ header has no name. Stores of one's own are Parquet or SQLite, of which a view n
 
 Algorithm. PyArrow reads CSV and Parquet, the standard library SQLite; each is asked for the columns that are wanted
 alone. A row number without a name is left out. In SQLite the table is the one that has a column of job IDs. HDF5 is
-what ``mpiio-ext summarize-job`` writes.
+what ``mpiio-ext analyze summarize-job`` writes.
 
 Guarantees. A file that is no table, is cut off, has no job IDs, or has starts that are no times in seconds (but in
 milliseconds, say) is an error of one line that names it; what a value means is not guessed. The row order is that of

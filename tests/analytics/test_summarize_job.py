@@ -422,7 +422,7 @@ def test_no_damage_of_a_source_costs_another(tmp_path: pathlib.Path) -> None:
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(main, ["summarize-job", *map(str, arguments)], catch_exceptions=False)
+    return CliRunner().invoke(main, ["analyze", "summarize-job", *map(str, arguments)], catch_exceptions=False)
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
@@ -528,10 +528,10 @@ def test_local_times_are_refused_where_no_zone_is_known(
         (row,) = summarize([log], System(None, [source]), file_system="x").rows()
         assert "local times" in row["_notes"]
     assert run(log, "--source", source, "--time-zone", "America/Los_Angeles").exit_code == 0
-    shown = CliRunner().invoke(main, ["connector", "show", str(source)])
+    shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source)])
     assert shown.exit_code == 0 and ("taken for UTC; --time-zone" in shown.stderr) is local
     for zone in ("UTC", "America/Los_Angeles"):
-        shown = CliRunner().invoke(main, ["connector", "show", str(source), "--time-zone", zone])
+        shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source), "--time-zone", zone])
         assert "taken for" not in shown.stderr
 
 

@@ -324,7 +324,7 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["umami", *arguments])
+    return CliRunner().invoke(main, ["analyze", "umami", *arguments])
 
 
 @pytest.fixture

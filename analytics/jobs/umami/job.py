@@ -76,7 +76,7 @@ def find_log(table: Jobs, log: Path, *, motif: str | None = None, system: str | 
     """
     places = np.flatnonzero(_rows_of(table, log))
     if not len(places):
-        raise HistoryError(f"{table.source}: no row that counts is of {log}; mpiio-ext summarize-job adds it")
+        raise HistoryError(f"{table.source}: no row that counts is of {log}; mpiio-ext analyze summarize-job adds it")
     return int(places[find(table.take(places), motif=motif, system=system)])
 
 
