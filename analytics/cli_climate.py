@@ -1,4 +1,4 @@
-"""``mpiio-ext climate``: histories of jobs over months, and the regression watch for a cron job."""
+"""``mpiio-ext analyze climate``: histories of jobs over months, and the regression watch for a cron job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.cli.one_line import OneLineCommand
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
@@ -41,7 +41,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
-    tables = [read(path) for path in paths if path not in results]
+    tables = [read(path, slices=False) for path in paths if path not in results]
     if results:  # what reads them and asks the sources takes a fifth of a second to import
         from mpiio_ext.analytics.jobs.benchtable import bench_table
         from mpiio_ext.analytics.site import load_site
@@ -106,11 +106,11 @@ def _told_apart() -> Iterator[None]:
         raise SystemExit(EXIT_FAILED) from None
 
 
-@click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("climate", context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv).")
+@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
 @click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
@@ -142,9 +142,9 @@ def climate(**options: Any) -> None:
     once, as the last of them has it.
 
     \b
-      mpiio-ext climate year.csv.gz --published -o climate.html
-      mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
-      mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
+      mpiio-ext analyze climate year.csv.gz --published -o climate.html
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
     Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
     3 a defect of this program.
@@ -193,7 +193,7 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     target = alias(options["target"])
     table.need(target, *metrics)
     if options["save"] is not None:
-        from mpiio_ext.analytics.jobs.writing import write
+        from mpiio_ext.analytics.jobs.files import write
 
         click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}

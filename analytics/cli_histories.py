@@ -1,4 +1,4 @@
-"""What ``mpiio-ext umami`` and ``mpiio-ext climate`` share: which rows of a table count, how figures are written."""
+"""What ``analyze umami`` and ``analyze climate`` share: which rows of a table count, how figures are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mpiio-ext connector``: look at monitoring sources, convert them, and check a site.
+"""``mpiio-ext analyze connector``: look at monitoring sources, convert them, and check a site.
 
 Subcommands read one file each. Exit status: 0 read, also where a part of it could not be (standard error says which), 1
 with ``--strict`` where anything could not be, 2 nothing could be read.
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save, show_table
-from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.sources.records import Records
@@ -25,16 +24,16 @@ _FILE = click.Path(path_type=Path)
 _SHOWN_PROBLEMS = 10
 
 
-@click.group(cls=OneLineErrors, context_settings=HELP)
+@click.group(context_settings=HELP)
 def connector() -> None:
     """Look at monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
 
     \b
-      mpiio-ext connector list
-      mpiio-ext connector show ost-fullness.txt.gz
-      mpiio-ext connector show snx11025.sqlite3 --time-zone America/Los_Angeles --table operations --csv ops.csv
-      mpiio-ext connector convert mmperfmon.tgz mmperfmon.json.gz
-      mpiio-ext connector site site.json
+      mpiio-ext analyze connector list
+      mpiio-ext analyze connector show ost-fullness.txt.gz
+      mpiio-ext analyze connector show snx11025.sqlite3 --time-zone America/Los_Angeles --table operations --csv ops.csv
+      mpiio-ext analyze connector convert mmperfmon.tgz mmperfmon.json.gz
+      mpiio-ext analyze connector site site.json
     """  # noqa: D301  (click wants the backspace character itself)
 
 
@@ -59,7 +58,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
         records = sources.load(path)
     elif source is None and _is_site(path, beginning):
-        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext connector site` says what is in it")
+        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext analyze connector site` says what is in it")
     else:  # libhdf5 can crash on a damaged file
         reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")

@@ -1,4 +1,4 @@
-"""``mpiio-ext umami``: a job against the history of its application, file system and motif.
+"""``mpiio-ext analyze umami``: a job against the history of its application, file system and motif.
 
 Only the columns of the rows that are drawn are read, and neither SciPy nor pandas is imported: the figure shall be
 there in a second and a half.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.cli.one_line import OneLineCommand
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter
@@ -40,7 +40,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
     from mpiio_ext.analytics.jobs.filters import emptied
 
     # Whether a row is complete, every column says.
-    table = read(options["history"], None if rules.complete else _columns(metrics))
+    table = read(options["history"], None if rules.complete else _columns(metrics), slices=False)
     if options["log"] is not None:
         from mpiio_ext.analytics.jobs.umami.job import has_log, with_log
 
@@ -65,7 +65,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     save(output, show.page(found, draw(figure)))
 
 
-@click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("umami", context_settings=HELP)
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
               help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
@@ -89,8 +89,8 @@ def umami(**options: Any) -> None:
     Without -o the same as a table on the terminal.
 
     \b
-      mpiio-ext umami --history year.parquet --job last -o umami.html
-      mpiio-ext umami --history year.csv.gz --job 8480839 --motif ior_fpp_write --metric performance -o umami.svg
+      mpiio-ext analyze umami --history year.parquet --job last -o umami.html
+      mpiio-ext analyze umami --history year.csv.gz --job 8480839 --metric performance -o umami.svg
 
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)

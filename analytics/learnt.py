@@ -1,4 +1,4 @@
-"""How programs accessed their files, from logs: what ``mpiio-ext arbitrate curves`` makes bandwidth curves of.
+"""How programs accessed their files, from logs: what ``arbitrate curves`` makes bandwidth curves of.
 
 Problem.    The arbiter knows a job by its program's name; logs of earlier runs say what that program does.
 Algorithm.  Rows of ``darshan_job`` and ``darshan_file`` of single Darshan logs, or of a store (which holds the

@@ -74,7 +74,7 @@ FIELDS: dict[str, str] = {
     "/clocks/*": "a clock that stamps are of, by a name that files refer to",
     "/clocks/*/time_zone": "of its stamps without zone; default: that of the site",
     "/clocks/*/offset_s": "how far it is ahead of UTC, in seconds: the true time is the stamp minus this; default 0",
-    "/files/*/source": "connector that reads the files (mpiio-ext connector list)",
+    "/files/*/source": "connector that reads the files (mpiio-ext analyze connector list)",
     "/files/*/path": "files, relative to the folder of this file: %Y %m %d %H %j stand for a date in the clock's time "
     "zone, * ? [...] for any letters; of a list the first of which there is a file for that date",
     "/files/*/file_system": "whose files they are; without it they are of the whole machine",
@@ -400,7 +400,7 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
         if is_pytokio(document):
             raise AnalyticsError(
                 f"{path}: is a site of pytokio; make one of this package of it: "
-                "mpiio-ext connector site --from-pytokio FILE --time-zone ZONE -o OUTPUT"
+                "mpiio-ext analyze connector site --from-pytokio FILE --time-zone ZONE -o OUTPUT"
             )
     try:
         return parse_site(document, base)

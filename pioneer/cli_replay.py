@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.lazy import complete_hint
+from mpiio_ext.cli.words import complete_hint
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:

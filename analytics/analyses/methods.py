@@ -9,7 +9,7 @@ waiting (of the rank that spent longest in it, so that they overlap among ranks 
 opening and closing, rounds, requests and their size, messages. The phases whose times differ most in the direction of
 the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is concluded from a statistic that
 one of the two does not have, and nothing at all where the repetitions of the two overlap: then there is no difference
-to explain, by the rule of ``mpiio-ext report --baseline``.
+to explain, by the rule of ``mpiio-ext bench report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """

@@ -1,6 +1,6 @@
 """The HTML of a report: sections of sentences, figures and tables in one file that fetches nothing.
 
-The style is that of ``mpiio-ext report``. The page needs no script, but for ``--interactive``, which puts Plotly into
+The style is that of ``bench report``. The page needs no script, but for ``--interactive``, which puts Plotly into
 it once. Text from logs is escaped by the template engine; drawings come from this package.
 """
 

@@ -1,4 +1,4 @@
-"""Who had which I/O nodes: an arbiter's folder, its map, or what ``mpiio-ext arbiter --status`` prints.
+"""Who had which I/O nodes: an arbiter's folder, its map, or what ``mpiio-ext delegates arbiter --status`` prints.
 
 ``assignments`` is the map, ``jobs`` what the jobs announce of themselves. What the parts of the folder mean, and when
 they are whole: :mod:`mpiio_ext.delegates.arbiter`.

@@ -13,18 +13,14 @@ import numpy as np
 
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.queue import QueueResult
-from mpiio_ext.delegates.arbitration.simulate import Simulation
+from mpiio_ext.delegates.arbitration.rules import policy_classes
+from mpiio_ext.delegates.arbitration.simulation import Simulation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["draw_curves", "draw_gain", "draw_medians", "draw_queue"]
 
-#: Policy -> (colour, marker).
-_LOOKS = {
-    "zero": ("#56B4E9", "o"), "one": ("#CC79A7", "v"), "static": ("#D55E00", "s"), "size": ("#E69F00", "D"),
-    "process": ("#999999", "P"), "oracle": ("#222222", ""), "mckp": ("#0072B2", "^"),
-}
 _CYCLE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#222222", "#F0E442")
 _MOST_TICKS = 12
 
@@ -58,9 +54,9 @@ def draw_medians(simulation: Simulation) -> str:
 
     def paint(axis: Axes) -> None:
         for name, values in simulation.bandwidth.items():
-            colour, marker = _LOOKS[name]
-            axis.plot(simulation.pools, np.median(values, axis=0) / 1000, color=colour, marker=marker or None,
-                      markersize=4, linestyle="--" if name == "oracle" else "-", label=name.upper())
+            policy = policy_classes()[name]
+            axis.plot(simulation.pools, np.median(values, axis=0) / 1000, color=policy.colour,
+                      marker=policy.marker or None, markersize=4, linestyle=policy.line, label=policy.name)
         axis.set_xlabel("I/O nodes in the pool")
         axis.set_ylabel("median aggregate bandwidth (GB/s)")
         axis.set_ylim(bottom=0)
@@ -103,13 +99,12 @@ def draw_queue(results: Sequence[QueueResult]) -> str:
     def over_time(axis: Axes) -> None:
         first = min((each.time_s for result in results for each in result.steps if each.time_s > 0), default=1.0) / 10
         for result in results:
-            colour, _ = _LOOKS[result.policy.lower()]
+            policy = policy_classes()[result.policy.lower()]
             steps = [each for each in result.steps if each.grants]
             edges = [max(each.time_s, first) for each in steps] + [result.makespan_s]
             times, values = _in_pairs([each.bandwidth / 1000 for each in steps], edges)
-            axis.plot(times, values, color=colour, linewidth=1.4, label=result.policy,
-                      linestyle="--" if result.policy == "ORACLE" else "-")
-            axis.plot(times[-1], values[-1], color=colour, marker="|", markersize=9)  # the queue is empty
+            axis.plot(times, values, color=policy.colour, linewidth=1.4, label=result.policy, linestyle=policy.line)
+            axis.plot(times[-1], values[-1], color=policy.colour, marker="|", markersize=9)  # the queue is empty
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xlim(left=first)
@@ -124,7 +119,7 @@ def draw_queue(results: Sequence[QueueResult]) -> str:
         for index, result in enumerate(results):
             means = {job.name: job.bandwidth / 1000 for job in result.jobs}
             axis.bar([at + (index + 0.5) * width - 0.4 for at in range(len(names))], [means[name] for name in names],
-                     width, color=_LOOKS[result.policy.lower()][0], label=result.policy)
+                     width, color=policy_classes()[result.policy.lower()].colour, label=result.policy)
         axis.set_yscale("log")
         axis.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
         axis.set_ylabel("mean of the job (GB/s)")

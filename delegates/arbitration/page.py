@@ -1,4 +1,4 @@
-"""One self-contained HTML page of a simulation, in the style of ``mpiio-ext report``.
+"""One self-contained HTML page of a simulation, in the style of ``mpiio-ext bench report``.
 
 Figures are images inside the page, not part of its markup: the style sheet is for the report's own drawings.
 """

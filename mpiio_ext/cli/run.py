@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mpiio_ext.cli.lazy import complete_command, complete_hint
+from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.launchers import Launch, execute, launcher_family, let_rank_0_speak, plan
 
 __all__ = ["plan_launch", "run", "select_library", "settings_of", "start"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from mpiio_ext._load import get_library
-from mpiio_ext.cli.lazy import complete_command, complete_hint
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
+from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.tune.job import INTERRUPTED, Job, check_library, finish, metric_of, ranks_in

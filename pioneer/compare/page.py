@@ -1,6 +1,6 @@
 """A comparison as files: one self-contained HTML page, the JSON document, and the figures as SVG.
 
-The page has the style of ``mpiio-ext report`` in it, needs nothing else and no script. Every figure is also in the JSON
+The page has the style of ``bench report`` in it, needs nothing else and no script. Every figure is also in the JSON
 document as numbers. A file is there whole or not at all.
 """
 

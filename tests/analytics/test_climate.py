@@ -18,9 +18,9 @@ from mpiio_ext.analytics.jobs.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.jobs.climate.together import falls
 from mpiio_ext.analytics.jobs.climate.watch import Options, watch
+from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
-from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page
@@ -303,7 +303,7 @@ def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, ["climate", *map(str, arguments)])
+    return CliRunner().invoke(main, ["analyze", "climate", *map(str, arguments)])
 
 
 def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(archive: Path, tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_start_that_is_no_time_of_a_job_is_an_error_that_names_it(tmp_path: Pa
     done = run(tmp_path / "t.csv")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
     assert f"t.csv: column {column} holds " in done.stderr and "in row 2" in done.stderr
-    done = CliRunner().invoke(main, ["umami", "--history", str(tmp_path / "t.csv")])
+    done = CliRunner().invoke(main, ["analyze", "umami", "--history", str(tmp_path / "t.csv")])
     assert done.exit_code == 2 and f"column {column} holds " in done.stderr
 
 

@@ -1,4 +1,4 @@
-"""``mpiio-ext connector``: what it prints, writes and refuses."""
+"""``mpiio-ext analyze connector``: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support import source_texts as texts
 
 
 def run(*arguments: str | pathlib.Path) -> Result:
-    return CliRunner().invoke(main, ["connector", *map(str, arguments)])
+    return CliRunner().invoke(main, ["analyze", "connector", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_sites_are_told_from_sources(tmp_path: pathlib.Path) -> None:
     assert run("site", "--from-pytokio", theirs).exit_code == run("site", ours).exit_code == 0
     for path in (theirs, ours):
         done = run("show", path)
-        assert done.exit_code == 2 and "`mpiio-ext connector site`" in done.stderr
+        assert done.exit_code == 2 and "`mpiio-ext analyze connector site`" in done.stderr
     done = run("show", other)
     assert done.exit_code == 2 and "no connector knows this" in done.stderr
 

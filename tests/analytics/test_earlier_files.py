@@ -1,6 +1,6 @@
 """Files that an earlier version has written: records as JSON, and a store; both are read, and the store grows.
 
-``earlier/records.json`` is ``mpiio-ext connector convert`` of an ``lfs df`` with a damaged line;
+``earlier/records.json`` is ``mpiio-ext analyze connector convert`` of an ``lfs df`` with a damaged line;
 ``earlier/store.tar.gz`` a store of a log of Darshan, three jobs of Slurm, and two steps of LMT.
 """
 

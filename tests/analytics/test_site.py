@@ -259,12 +259,13 @@ def test_a_site_of_pytokio(tmp_path: pathlib.Path) -> None:
 
 def test_the_real_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     path = shared_data("tokio", "samples", "site.json")
-    done = CliRunner().invoke(main, ["connector", "site", "--from-pytokio", "--time-zone", "America/Los_Angeles",
+    done = CliRunner().invoke(main, ["analyze", "connector", "site", "--from-pytokio",
+                                     "--time-zone", "America/Los_Angeles",
                                      str(path), "-o", str(tmp_path / "site.json")])  # fmt: skip
     assert done.exit_code == 0 and "left out, without counterpart: esnet_snmp_interfaces" in done.stderr, done.output
     site = load_site(tmp_path / "site.json")
     assert site.lmt_mounts == {f"snx{number}": mount for number, mount in (
         (11025, "/scratch1"), (11035, "/scratch2"), (11036, "/scratch3"), (11168, "/global/cscratch1"))}  # fmt: skip
     assert site.file_systems["testfs-micro"].role_of_target("ddn55dt00") == "data"
-    done = CliRunner().invoke(main, ["connector", "site", str(tmp_path / "site.json")])
+    done = CliRunner().invoke(main, ["analyze", "connector", "site", str(tmp_path / "site.json")])
     assert done.exit_code == 0 and "scratch1: lustre, snx11025, /scratch1" in done.output

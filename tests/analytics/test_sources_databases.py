@@ -225,7 +225,8 @@ def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
         for at in source.sample([at for at in places if at < len(damaged) and at >= 8], 12):
             damaged[at] = source.randrange(256)
         bad.write_bytes(damaged)
-        done = CliRunner().invoke(main, ["summarize-job", str(log), "--source", str(bad), "--file-system", "snx1",
+        done = CliRunner().invoke(main, ["analyze", "summarize-job", str(log), "--source", str(bad),
+                                                                                               "--file-system", "snx1",
                                          "--json", "--strict", "--allow-missing"])  # fmt: skip
         (row,) = json.loads(done.stdout)
         assert row["_log"] == "x.darshan" and done.exit_code in (0, 1), done.output

@@ -382,7 +382,7 @@ def test_what_the_arbiters_command_prints(tmp_path: pathlib.Path) -> None:
     (tmp_path / "map").write_bytes(texts.ARBITER_MAP)
     (tmp_path / "jobs" / "a").write_text(
         "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n")
-    done = CliRunner().invoke(main, ["arbiter", "--dir", str(tmp_path), "--status"])
+    done = CliRunner().invoke(main, ["delegates", "arbiter", "--dir", str(tmp_path), "--status"])
     records = read(tmp_path, done.stdout)
     assert (records.source, records.status, records.header["serving"]) == ("arbiter", "whole", False)
     folder = sources.read(tmp_path)

@@ -422,7 +422,7 @@ def test_no_damage_of_a_source_costs_another(tmp_path: pathlib.Path) -> None:
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(main, ["summarize-job", *map(str, arguments)], catch_exceptions=False)
+    return CliRunner().invoke(main, ["analyze", "summarize-job", *map(str, arguments)], catch_exceptions=False)
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
@@ -454,7 +454,7 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
     empty.write_bytes(b"")
     for arguments, words in (
         ((empty,), "none of the logs could be read"),
-        ((log, "-o", tmp_path / "x.xlsx"), "end in .parquet"),
+        ((log, "-o", tmp_path / "x.xlsx"), "ends in .parquet"),
         ((log, "--time-zone", "Mars"), "is no time zone"),
     ):
         found = run(*arguments)
@@ -488,7 +488,7 @@ def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
     folder.mkdir()
     for arguments, words in (
         (("-o", tmp_path / "none" / "jobs.h5"), f"jobs.h5: cannot be written: there is no folder {tmp_path / 'none'}"),
-        (("-o", folder), "folder.csv: cannot be written: it is no regular file"),
+        (("-o", folder), "folder.csv: is a folder"),
         (("--join", "slurm", "--joined", tmp_path / "none" / "x.csv"), f"there is no folder {tmp_path / 'none'}"),
     ):
         found = run(log, *arguments)
@@ -528,10 +528,10 @@ def test_local_times_are_refused_where_no_zone_is_known(
         (row,) = summarize([log], System(None, [source]), file_system="x").rows()
         assert "local times" in row["_notes"]
     assert run(log, "--source", source, "--time-zone", "America/Los_Angeles").exit_code == 0
-    shown = CliRunner().invoke(main, ["connector", "show", str(source)])
+    shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source)])
     assert shown.exit_code == 0 and ("taken for UTC; --time-zone" in shown.stderr) is local
     for zone in ("UTC", "America/Los_Angeles"):
-        shown = CliRunner().invoke(main, ["connector", "show", str(source), "--time-zone", zone])
+        shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source), "--time-zone", zone])
         assert "taken for" not in shown.stderr
 
 

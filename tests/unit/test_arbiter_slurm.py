@@ -302,7 +302,8 @@ def fake(path: pathlib.Path, text: str, status: int = 0) -> pathlib.Path:
 
 def run(*words: str, path: pathlib.Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ) | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
-    return subprocess.run([sys.executable, "-m", "mpiio_ext", "arbiter", *words], capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words],
+                          capture_output=True, text=True,
                           timeout=120, check=False, env=environment, input=given)
 
 

@@ -242,7 +242,7 @@ def test_sizes(text, size):
     (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
     (["-i", "netcdf9"], "did you mean 'pnetcdf'"), (["-i", "adios"], "one of mpiio"),
     (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
-    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "unexpected extra"),
+    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "No such command"),
     (["--piece", "1"], "at least 4"),
 ])
 def test_wrong_arguments_are_one_clear_line(arguments, message):

@@ -165,7 +165,7 @@ def folders(tmp_path):
 
 
 def invoke(folder, *arguments: object):
-    return CliRunner().invoke(main, ["report", str(folder / "new"), *map(str, arguments)])
+    return CliRunner().invoke(main, ["bench", "report", str(folder / "new"), *map(str, arguments)])
 
 
 def test_json(folders, monkeypatch):

@@ -1,4 +1,4 @@
-"""The page of `mpiio-ext report`: well-formed, self-contained, small, and true to its input."""
+"""The page of `mpiio-ext bench report`: well-formed, self-contained, small, and true to its input."""
 
 from __future__ import annotations
 
