@@ -16,8 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.bench import interfaces, kernels, slurm
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels import PATTERNS
-from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import volume_of
 from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
