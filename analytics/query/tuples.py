@@ -320,8 +320,8 @@ class Tuples:
         """
         from mpiio_ext.analytics.factors import extract  # many modules, for this question only
 
-        bounds = (None if bound is None else float(units.bandwidth(bound)) for bound in (low, high))
-        found: Tuples = extract(self._files(of_jobs=True), *bounds, direction, **thresholds)
+        least, most = (None if bound is None else float(units.bandwidth(bound)) for bound in (low, high))
+        found: Tuples = extract(self._files(of_jobs=True), least, most, direction, **thresholds)
         return found
 
     def ost_union(self, keys: str | Sequence[str] = ()) -> Tuples:
