@@ -8,7 +8,7 @@ The memory of nonblocking requests is kept alive until they are waited for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["blocking", "posted"]
 
 Array = npt.NDArray[Any]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _REQ_NULL = -1
 
 _PARAMETERS = """
@@ -103,6 +104,6 @@ def _words(name: str) -> str:
     return f"{'Write' if 'put' in name else 'Read'} {'a list of subarrays' if 'varn' in name else 'a subarray'}"
 
 
-def _named(method: Any, name: str, says: str) -> Any:
+def _named(method: _Method, name: str, says: str) -> _Method:
     method.__name__, method.__qualname__, method.__doc__ = name, f"File.{name}", says + _PARAMETERS
     return method
