@@ -57,8 +57,8 @@ def test_what_the_core_does(words: list[str], shown: str) -> None:
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
     assert done.returncode == 1 and done.stdout == ""
-    assert re.fullmatch(rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n",
-                        done.stderr), done.stderr  # fmt: skip
+    line = rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
+    assert re.fullmatch(line, done.stderr), done.stderr
 
 
 def test_the_bench_as_a_module() -> None:
