@@ -46,9 +46,9 @@ def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> Non
         pytest.skip(f"there is no {compiler}")
     assert done.returncode == 0, done.stderr
     runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, timeout=60)
-    launch = python_run([PROGRAMS / "pioneer_fuzz.py", tmp_path, "50000", str(fuzz.examples(60)), tmp_path / "libmpiio_ext.so"], 2,
-                        timeout_s=300, env={"LD_PRELOAD": runtime.stdout.strip(),
-                                            "ASAN_OPTIONS": "detect_leaks=0"})  # fmt: skip
+    words = [PROGRAMS / "pioneer_fuzz.py", tmp_path, "50000", str(fuzz.examples(60)), tmp_path / "libmpiio_ext.so"]
+    environment = {"LD_PRELOAD": runtime.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    launch = python_run(words, 2, timeout_s=300, env=environment)
     assert "FUZZ" in launch.stdout and "AddressSanitizer" not in launch.stderr, launch.describe()
 
 
