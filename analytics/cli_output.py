@@ -198,7 +198,7 @@ def _print_table(table: pa.Table, most: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from mpiio_ext.analytics.report.page import grid
+    from mpiio_ext.analytics.report.grids import grid
 
     table = table.select([name for name in table.column_names if table[name].null_count < max(1, table.num_rows)])
     shown = grid(table, most=most)
@@ -257,8 +257,9 @@ def _save_figures(result: Result, path: Path) -> None:
         raise AnalyticsError(f"{path}: figures are SVG; name a file that ends in .svg")
     if not result.charts:
         raise AnalyticsError(f"{result.name}: nothing to draw: {result.caption}")
-    from mpiio_ext.analytics.report.drawing import draw
+    from mpiio_ext.analytics.report.drawing import chart_of
+    from mpiio_ext.common.plots import svg_file
 
     for chart in result.charts:
         target = path if len(result.charts) == 1 else path.with_stem(f"{path.stem}-{chart.name.split('-')[-1]}")
-        save(target, draw(chart) + "\n")
+        save(target, svg_file(chart_of(chart)))
