@@ -264,7 +264,7 @@ def test_an_svg_file_is_dark_where_the_reader_prefers_that() -> None:
     assert drawn and drawn <= set(LIGHT.colours())  # every colour has a dark one
     assert len(set(LIGHT.colours())) == len(LIGHT.colours()) == len(DARK.colours())
     for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True):
-        assert f'"fill: {light}"] {{ fill: {dark} !important }}' in dark_style(".x")
+        assert f'"fill: {light}"], [fill="{light}"]) {{ fill: {dark} !important }}' in dark_style(".x")
 
 
 def _luminance(colour: str) -> float:

@@ -245,7 +245,7 @@ def corners(edges: Sequence[float], values: Sequence[Number]) -> tuple[list[floa
     return [each for edge in edges for each in (edge, edge)][1:-1], [each for value in values for each in (value,) * 2]
 
 
-def cumulative(values: Sequence[float]) -> tuple[list[float], list[Number]]:
+def cumulative(values: Sequence[float]) -> tuple[list[float], list[float]]:
     """Return the cumulative distribution of samples as steps from 0 to 1."""
     known = sorted(values)
     ends = [at for at in range(len(known)) if at + 1 == len(known) or known[at + 1] != known[at]]

@@ -4,7 +4,7 @@ Problem. A page follows the reader's choice of light or dark, and so shall the c
 of their own. A program other than a browser, which knows no such choice, must still show an SVG.
 
 Algorithm. Charts are drawn in the light colours. Where the reader prefers dark, a style sheet in the page, or in the
-file, replaces each light colour by the dark one of the same meaning: it selects elements by the colour in their style.
+file, replaces each light colour by the dark one of the same meaning: it selects elements by the colour they have.
 A PNG has one of the two, drawn in its colours.
 
 Guarantees. Each colour of the light theme occurs in it once, so that the replacement is unambiguous. Colours are those
@@ -121,6 +121,6 @@ def dark_style(scope: str) -> str:
     scope : str
         Selector of the elements around, or of, the charts, such as ``.drawing``.
     """
-    rules = [f'{scope} [style*="{kind}: {light}"] {{ {kind}: {dark} !important }}'
+    rules = [f'{scope} :is([style*="{kind}: {light}"], [{kind}="{light}"]) {{ {kind}: {dark} !important }}'
              for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True) for kind in ("fill", "stroke")]
     return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}"
