@@ -10,12 +10,9 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.cli.lazy import LazyGroup
-from mpiio_ext.cli.one_line import OneLineErrors
+from mpiio_ext.common.commands import HELP, LazyGroup
 
 __all__ = ["analyze"]
-
-_HELP = {"help_option_names": ["-h", "--help"]}
 
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
@@ -36,17 +33,17 @@ _COMMANDS = {
     "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
     "interference": ("cli_layout", "interference", "Whose traffic files met on their OSTs (LMT)."),
     "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
+    "summarize-job": ("cli_summarize", "summarize_job", "Join what is known of the I/O of jobs, a row a job."),
+    "umami": ("cli_umami", "umami", "Show one job against the history of jobs like it."),
+    "climate": ("cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
+    "connector": ("cli_sources", "connector", "Look at monitoring sources, and check a site."),
 }
 _SUBCOMMANDS = {
     name: (f"mpiio_ext.analytics.{module}", attribute, line) for name, (module, attribute, line) in _COMMANDS.items()
 }
 
 
-class _Commands(OneLineErrors, LazyGroup):
-    """Commands whose errors are a line and exit status 2."""
-
-
-@click.group(cls=_Commands, subcommands=_SUBCOMMANDS, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=LazyGroup, subcommands=_SUBCOMMANDS, context_settings=HELP, invoke_without_command=True)
 @click.option(
     "--results",
     multiple=True,
@@ -64,7 +61,7 @@ class _Commands(OneLineErrors, LazyGroup):
 @click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
 @click.pass_context
 def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None, verbose: bool) -> None:
-    """Analyse I/O logs: Darshan, Slurm, LMT, and runs of the bench.
+    """Analyse logs of jobs, servers, and runs of the bench: Darshan, Slurm, LMT and others.
 
     \b
       mpiio-ext analyze init setup.json 2018-01-01 2018-01-31

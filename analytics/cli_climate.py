@@ -1,4 +1,4 @@
-"""``mpiio-ext climate``: histories of jobs over months, and the regression watch for a cron job."""
+"""``mpiio-ext analyze climate``: histories of jobs over months, and the regression watch for a cron job."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.cli.one_line import OneLineCommand
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.climate.study import Study
-    from mpiio_ext.analytics.histories.filters import Step
-    from mpiio_ext.analytics.histories.table import Jobs
+    from mpiio_ext.analytics.jobs.climate.study import Study
+    from mpiio_ext.analytics.jobs.filters import Step
+    from mpiio_ext.analytics.jobs.table import Jobs
 
 __all__ = ["climate"]
 
@@ -32,16 +32,16 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
 
     And, where there is more than one table, the rows that were left out because another one has them too.
     """
-    from mpiio_ext.analytics.histories import read
-    from mpiio_ext.analytics.histories.filters import Step
-    from mpiio_ext.analytics.histories.stacking import stack
+    from mpiio_ext.analytics.jobs import read
+    from mpiio_ext.analytics.jobs.filters import Step
+    from mpiio_ext.analytics.jobs.stacking import stack
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path) for path in paths if path not in results]
     if results:  # what reads them and asks the sources takes a fifth of a second to import
-        from mpiio_ext.analytics.histories.bench import bench_table
+        from mpiio_ext.analytics.jobs.benchtable import bench_table
         from mpiio_ext.analytics.site import load_site
         from mpiio_ext.analytics.tools.system import System
 
@@ -59,9 +59,9 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
 def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
     import numpy as np
 
-    from mpiio_ext.analytics.histories.errors import HistoryError
-    from mpiio_ext.analytics.histories.filters import emptied
-    from mpiio_ext.analytics.histories.table import MOTIF, SYSTEM
+    from mpiio_ext.analytics.jobs.errors import HistoryError
+    from mpiio_ext.analytics.jobs.filters import emptied
+    from mpiio_ext.analytics.jobs.table import MOTIF, SYSTEM
 
     if not len(table):
         raise HistoryError(emptied(table.source, steps))
@@ -92,7 +92,7 @@ def _told_apart() -> Iterator[None]:
         raise SystemExit(EXIT_FAILED) from None
 
 
-@click.command("climate", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("climate", context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -128,9 +128,9 @@ def climate(**options: Any) -> None:
     once, as the last of them has it.
 
     \b
-      mpiio-ext climate year.csv.gz --published -o climate.html
-      mpiio-ext climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
-      mpiio-ext climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
+      mpiio-ext analyze climate year.csv.gz --published -o climate.html
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --within 14      # after the nightly suite
+      mpiio-ext analyze climate /home/me/tokio/tokio-abc --site site.json # and what the servers did meanwhile
 
     Exit status: 0 nothing, 1 a regression (or, with --stale, no new job), 2 a table or a file that cannot be used,
     3 a defect of this program.
@@ -150,7 +150,7 @@ def _stale(made: Study, days: float) -> bool:
     """Return whether the newest job is older than so many days, and say so on stderr."""
     import time
 
-    from mpiio_ext.analytics.climate.silence import newest
+    from mpiio_ext.analytics.jobs.climate.silence import newest
 
     last = newest(made.every)
     age = float("inf") if last is None else (time.time() - last) / 86400
@@ -162,11 +162,11 @@ def _stale(made: Study, days: float) -> bool:
 
 def _study(options: dict[str, Any]) -> Study:
     """Return the study that the options ask for."""
-    from mpiio_ext.analytics.climate.study import study
-    from mpiio_ext.analytics.climate.watch import Options
-    from mpiio_ext.analytics.histories import select
-    from mpiio_ext.analytics.histories.metrics import alias
-    from mpiio_ext.analytics.regimes.partition import Rules
+    from mpiio_ext.analytics.jobs import select
+    from mpiio_ext.analytics.jobs.climate.study import study
+    from mpiio_ext.analytics.jobs.climate.watch import Options
+    from mpiio_ext.analytics.jobs.metrics import alias
+    from mpiio_ext.analytics.jobs.regimes.partition import Rules
 
     options["zone"] = options["time_zone"]
     table, stacking = _read(options["tables"], options["site"])
@@ -177,7 +177,7 @@ def _study(options: dict[str, Any]) -> Study:
     target = alias(options["target"])
     table.need(target, *metrics)
     if options["save"] is not None:
-        from mpiio_ext.analytics.histories.writing import write
+        from mpiio_ext.analytics.jobs.writing import write
 
         click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
@@ -189,14 +189,14 @@ def _study(options: dict[str, Any]) -> Study:
 def _tell(made: Study, options: dict[str, Any]) -> None:
     """Print what was found, and make the page where one was asked for."""
     from mpiio_ext.analytics.cli_output import dumps, save
-    from mpiio_ext.analytics.climate import show
-    from mpiio_ext.analytics.histories.filters import zone_of
+    from mpiio_ext.analytics.jobs.climate import show
+    from mpiio_ext.analytics.jobs.filters import zone_of
 
     zone = zone_of(options["zone"])
     if options["output"] is not None:
         save(options["output"], show.page(made, options["title"], zone))
     if options["as_json"]:
-        from mpiio_ext.analytics.climate.study import document
+        from mpiio_ext.analytics.jobs.climate.study import document
 
         click.echo(dumps(document(made)))
     else:

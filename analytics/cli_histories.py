@@ -1,4 +1,4 @@
-"""What ``mpiio-ext umami`` and ``mpiio-ext climate`` share: which rows of a table count, how figures are written."""
+"""What ``analyze umami`` and ``analyze climate`` share: which rows of a table count, how figures are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
-    from mpiio_ext.analytics.histories.filters import Filter
+    from mpiio_ext.analytics.jobs.filters import Filter
 
 __all__ = ["day", "row_options", "rules_of", "save_figure"]
 
@@ -53,7 +53,7 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def rules_of(options: dict[str, Any]) -> Filter:
     """Take the options of :func:`row_options` out of those of a command, and return the filters that they ask for."""
-    from mpiio_ext.analytics.histories.filters import PUBLISHED, Filter
+    from mpiio_ext.analytics.jobs.filters import PUBLISHED, Filter
 
     taken = {name: options.pop(name) for name in
              ("published", "complete", "since", "until", "time_zone", "above_gib", "without")}  # fmt: skip

@@ -205,8 +205,9 @@ def _print_table(table: pa.Table, most: int) -> None:
     console = Console()
     if not console.is_terminal:  # a pipe has no width
         console = Console(width=160)
+    rows = [[str(cell) for cell in row] for row in shown.rows]
     # Headings are broken between words, cells are not.
-    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in shown.rows)]) + 3
+    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in rows)]) + 3
               for at, name in enumerate(shown.columns)]  # fmt: skip
     fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
     if len(widths) <= 5:  # names of files may take several lines
@@ -215,7 +216,7 @@ def _print_table(table: pa.Table, most: int) -> None:
     for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
         drawn.add_column(Text(name), justify="right" if number else "left", overflow="fold",
                          min_width=width - 3 if number else None)  # fmt: skip
-    for row in shown.rows:
+    for row in rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)
     if fitting < len(widths):

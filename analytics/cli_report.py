@@ -114,7 +114,7 @@ def _converted(files: Sequence[Path], anonymous: bool) -> list[tuple[Path, dict[
     """Return the tables of each log; those that cannot be read are told on stderr, and an error if none can."""
     import pyarrow.compute as pc
 
-    from mpiio_ext.analytics.connectors.darshan import convert
+    from mpiio_ext.analytics.sources.darshan import convert
 
     found = []
     for path in files:

@@ -1,4 +1,4 @@
-"""``mpiio-ext connector``: look at monitoring sources, convert them, and check a site.
+"""``mpiio-ext analyze connector``: look at monitoring sources, convert them, and check a site.
 
 Subcommands read one file each. Exit status: 0 read, also where a part of it could not be (standard error says which), 1
 with ``--strict`` where anything could not be, 2 nothing could be read.
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save, show_table
-from mpiio_ext.cli.one_line import OneLineErrors
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.connectors.sources.records import Records
+    from mpiio_ext.analytics.sources.records import Records
 
 __all__ = ["connector"]
 
@@ -25,16 +24,16 @@ _FILE = click.Path(path_type=Path)
 _SHOWN_PROBLEMS = 10
 
 
-@click.group(cls=OneLineErrors, context_settings=HELP)
+@click.group(context_settings=HELP)
 def connector() -> None:
     """Look at monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
 
     \b
-      mpiio-ext connector list
-      mpiio-ext connector show ost-fullness.txt.gz
-      mpiio-ext connector show snx11025.sqlite3 --time-zone America/Los_Angeles --table operations --csv ops.csv
-      mpiio-ext connector convert mmperfmon.tgz mmperfmon.json.gz
-      mpiio-ext connector site site.json
+      mpiio-ext analyze connector list
+      mpiio-ext analyze connector show ost-fullness.txt.gz
+      mpiio-ext analyze connector show snx11025.sqlite3 --time-zone America/Los_Angeles --table operations --csv ops.csv
+      mpiio-ext analyze connector convert mmperfmon.tgz mmperfmon.json.gz
+      mpiio-ext analyze connector site site.json
     """  # noqa: D301  (click wants the backspace character itself)
 
 
@@ -49,17 +48,17 @@ def _reading_options(function: Any) -> Any:
 
 def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     """Read a source, or records of one that were saved, and say on stderr what could not be read."""
-    from mpiio_ext.analytics.connectors import sources
-    from mpiio_ext.analytics.connectors.sources.content import head_of
-    from mpiio_ext.analytics.connectors.sources.records import FORMAT
+    from mpiio_ext.analytics import sources
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.readerprocess import is_hdf5
+    from mpiio_ext.analytics.sources.content import head_of
+    from mpiio_ext.analytics.sources.records import FORMAT
 
     beginning = head_of(path)[0]
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
         records = sources.load(path)
     elif source is None and _is_site(path, beginning):
-        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext connector site` says what is in it")
+        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext analyze connector site` says what is in it")
     else:  # libhdf5 can crash on a damaged file
         reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
@@ -75,7 +74,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
 
 def _is_site(path: Path, beginning: bytes) -> bool:
     """Return whether a file is facts about a site, of this package or of pytokio, and of no connector."""
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.site import is_pytokio, load_document
 
@@ -104,7 +103,7 @@ def list_command(as_json: bool, csv: Path | None, parquet: Path | None) -> None:
     """List the connectors: the built-in ones, and those of other packages."""
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
 
     found = sources.connectors()
     rows = [
@@ -128,7 +127,7 @@ def columns(name: str, as_json: bool, csv: Path | None, parquet: Path | None) ->
     """List the columns of a source's tables: types, units, meanings."""
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors import sources
+    from mpiio_ext.analytics import sources
 
     rows = [
         {
@@ -223,17 +222,11 @@ def show(
 @connector.command(context_settings=HELP)
 @click.argument("file", type=_FILE)
 @click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--own-form", is_flag=True, help="Write the form of the source, not JSON.")
 @_reading_options
-def convert(file: Path, output: Path, own_form: bool, source: str | None, time_zone: str | None, strict: bool) -> None:
+def convert(file: Path, output: Path, source: str | None, time_zone: str | None, strict: bool) -> None:
     """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
-    from mpiio_ext.analytics.connectors import sources
-
     records = _read(file, source, time_zone)
-    if own_form:
-        sources.write(records, output)
-    else:
-        records.save(output)
+    records.save(output)
     click.echo(f"{output}: {output.stat().st_size / 1e3:,.1f} kB", err=True)
     _end(records, strict)
 
@@ -276,7 +269,7 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
 
 
 def _print_schema(context: click.Context) -> None:
-    from mpiio_ext.analytics.site import SCHEMA
+    from mpiio_ext.analytics.site import schema
 
-    click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
+    click.echo(json.dumps(schema(), indent=2))
     context.exit()

@@ -1,4 +1,4 @@
-"""``mpiio-ext summarize-job``: a row of scalars, and slices of the servers' series, for each Darshan log."""
+"""``mpiio-ext analyze summarize-job``: a row of scalars, and slices of the servers' series, for each Darshan log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
-from mpiio_ext.cli.one_line import OneLineCommand
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.model import Summaries
     from mpiio_ext.analytics.readerprocess import Started
-    from mpiio_ext.analytics.summaries.model import Summaries
 
 __all__ = ["summarize_job"]
 
@@ -42,7 +41,7 @@ _INSTANT = "s since 1970 UTC"
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-@click.command(cls=OneLineCommand, context_settings=HELP)
+@click.command(context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
 @click.option("--site", type=_PATH, metavar="FILE", help="Facts of the site: where sources, file systems, clocks are.")
 @click.option(
@@ -91,11 +90,11 @@ def summarize_job(
     LOG is a log of Darshan, a results.json of the bench, or a folder of such, as the archive of a suite.
 
     \b
-      mpiio-ext summarize-job run.darshan --site site.json
-      mpiio-ext summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
-      mpiio-ext summarize-job bench-results/nightly/results.json --site site.json
-      mpiio-ext summarize-job *.darshan --site site.json --join slurm --setup setup.json
-      mpiio-ext summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
+      mpiio-ext analyze summarize-job run.darshan --site site.json
+      mpiio-ext analyze summarize-job *.darshan --site site.json -o jobs.parquet -o jobs.h5
+      mpiio-ext analyze summarize-job bench-results/nightly/results.json --site site.json
+      mpiio-ext analyze summarize-job *.darshan --site site.json --join slurm --setup setup.json
+      mpiio-ext analyze summarize-job run.darshan --source lmt.hdf5 --source osts.txt.gz --time-zone America/Los_Angeles
 
     A source that is missing leaves its columns empty, and a note says why; standard error counts them. Exit status: 0
     done, 1 with --strict where there is such a note (with --allow-missing: one of damage), 2 no log could be read, a
@@ -103,8 +102,8 @@ def summarize_job(
     """  # noqa: D301  (click wants the backspace character itself)
     started = _started(files, site)  # before it imports anything
     from mpiio_ext.analytics.errors import AnalyticsError
-    from mpiio_ext.analytics.summaries import files as forms
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs import files as forms
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     if allow_missing and not strict:
         raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
@@ -145,7 +144,7 @@ def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
 
 def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
     """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
-    from mpiio_ext.analytics.summaries.joins import joined
+    from mpiio_ext.analytics.jobs.joins import joined
 
     with miner_of(setup) as miner:
         without = joined(found, miner, name, "anti").arrow().num_rows
@@ -177,8 +176,8 @@ def _tell(found: Summaries) -> None:
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
-    from mpiio_ext.analytics.connectors.sources import ApartReader
     from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.sources import ApartReader
     from mpiio_ext.analytics.tools.moments import moment
     from mpiio_ext.analytics.tools.system import System
 
@@ -203,7 +202,7 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, s
 
 
 def _print(found: Summaries, entire: bool) -> None:
-    from mpiio_ext.analytics.summaries.columns import SUMMARY
+    from mpiio_ext.analytics.jobs.columns import SUMMARY
 
     units = {column.name: column.unit for column in SUMMARY.columns}
     for number, row in enumerate(found.rows()):

@@ -1,4 +1,4 @@
-"""``mpiio-ext umami``: a job against the history of its application, file system and motif.
+"""``mpiio-ext analyze umami``: a job against the history of its application, file system and motif.
 
 Only the columns of the rows that are drawn are read, and neither SciPy nor pandas is imported: the figure shall be
 there in a second and a half.
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.cli.one_line import OneLineCommand
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.histories.filters import Filter
-    from mpiio_ext.analytics.histories.table import Jobs
-    from mpiio_ext.analytics.umami.rows import Umami
+    from mpiio_ext.analytics.jobs.filters import Filter
+    from mpiio_ext.analytics.jobs.table import Jobs
+    from mpiio_ext.analytics.jobs.umami.rows import Umami
 
 __all__ = ["umami"]
 
@@ -26,9 +26,9 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 
 def _columns(metrics: tuple[str, ...]) -> set[str]:
     """Return the columns that the metrics are made of, and those that say what a job is."""
-    from mpiio_ext.analytics.histories.derived import SOURCES
-    from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS
-    from mpiio_ext.analytics.histories.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
+    from mpiio_ext.analytics.jobs.derived import SOURCES
+    from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS
+    from mpiio_ext.analytics.jobs.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
 
     wanted = {ID, MOTIF, SYSTEM, START, PERFORMANCE, "darshan_start_time", "darshan_total_gibs_posix", "_log"}
     wanted |= {*(metrics or DEFAULT_ROWS), *SOURCES[MOTIF]}
@@ -36,13 +36,13 @@ def _columns(metrics: tuple[str, ...]) -> set[str]:
 
 
 def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
-    from mpiio_ext.analytics.histories import HistoryError, read, select
-    from mpiio_ext.analytics.histories.filters import emptied
+    from mpiio_ext.analytics.jobs import HistoryError, read, select
+    from mpiio_ext.analytics.jobs.filters import emptied
 
     # Whether a row is complete, every column says.
     table = read(options["history"], None if rules.complete else _columns(metrics))
     if options["log"] is not None:
-        from mpiio_ext.analytics.umami.job import has_log, with_log
+        from mpiio_ext.analytics.jobs.umami.job import has_log, with_log
 
         if not has_log(table, options["log"]):
             table = with_log(table, options["log"], options["system"])
@@ -53,7 +53,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
-    from mpiio_ext.analytics.umami import show
+    from mpiio_ext.analytics.jobs.umami import show
 
     if output.suffix.lower() != ".html":
         save_figure(output, show.chart(found, heading=True), theme)
@@ -65,7 +65,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     save(output, show.page(found, draw(figure)))
 
 
-@click.command("umami", cls=OneLineCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("umami", context_settings=HELP)
 @click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
               help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
@@ -89,12 +89,12 @@ def umami(**options: Any) -> None:
     Without -o the same as a table on the terminal.
 
     \b
-      mpiio-ext umami --history year.parquet --job last -o umami.html
-      mpiio-ext umami --history year.csv.gz --job 8480839 --motif ior_fpp_write --metric performance -o umami.svg
+      mpiio-ext analyze umami --history year.parquet --job last -o umami.html
+      mpiio-ext analyze umami --history year.csv.gz --job 8480839 --metric performance -o umami.svg
 
     Exit status: 0 done, 2 a table, a job or a file that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.analytics.histories.metrics import alias
+    from mpiio_ext.analytics.jobs.metrics import alias
 
     output, as_json, theme = options.pop("output"), options.pop("as_json"), options.pop("theme")
     if output is not None:
@@ -121,7 +121,7 @@ def _why_alone(found: Umami, options: dict[str, Any]) -> str:
 
 def _print(found: Umami, as_json: bool, quiet: bool) -> None:
     """Print JSON, or the weather as a table unless that is in a file."""
-    from mpiio_ext.analytics.umami import show
+    from mpiio_ext.analytics.jobs.umami import show
 
     if as_json:
         from mpiio_ext.analytics.cli_output import dumps
@@ -133,8 +133,8 @@ def _print(found: Umami, as_json: bool, quiet: bool) -> None:
 
 def _found(table: Jobs, options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
     """Return the UMAMI of the job that the options ask for."""
-    from mpiio_ext.analytics.umami.job import find, find_log, history_of
-    from mpiio_ext.analytics.umami.rows import umami as rows_of
+    from mpiio_ext.analytics.jobs.umami.job import find, find_log, history_of
+    from mpiio_ext.analytics.jobs.umami.rows import umami as rows_of
 
     chosen = {"motif": options["motif"], "system": options["system"]}
     place = (find(table, options["job"], **chosen) if options["log"] is None

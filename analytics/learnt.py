@@ -1,4 +1,4 @@
-"""How programs accessed their files, from logs: what ``mpiio-ext arbitrate curves`` makes bandwidth curves of.
+"""How programs accessed their files, from logs: what ``arbitrate curves`` makes bandwidth curves of.
 
 Problem.    The arbiter knows a job by its program's name; logs of earlier runs say what that program does.
 Algorithm.  Rows of ``darshan_job`` and ``darshan_file`` of single Darshan logs, or of a store (which holds the
@@ -70,7 +70,7 @@ def patterns_of_logs(logs: Sequence[Path]) -> Learnt:
     AnalyticsError
         The package ``darshan`` is not installed, or there is no memory or process to read with.
     """
-    from mpiio_ext.analytics.connectors.darshan import convert
+    from mpiio_ext.analytics.sources.darshan import convert
 
     converted = convert([str(path.absolute()) for path in logs], "/")
     found, notes = _joined(converted.tables["darshan_job"].select(_JOB).to_pylist(),

@@ -1,4 +1,4 @@
-"""The process that reads sources for :class:`mpiio_ext.analytics.connectors.sources.apart.ApartReader`.
+"""The process that reads sources for :class:`mpiio_ext.analytics.sources.apart.ApartReader`.
 
 It is told path, source, time zone and period of one source after another over a socket, sends back records or an error,
 and ends when the socket is closed. Run as ``python -m mpiio_ext.analytics.reader DESCRIPTOR``.
@@ -8,22 +8,11 @@ from __future__ import annotations
 
 import sys
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.errors import AnalyticsError
 
 __all__ = ["main"]
-
-
-def _read(path: str, source: str | None, time_zone: str, between: tuple[float, float] | None) -> Records:
-    if between is None:
-        return sources.read(path, source, time_zone=time_zone)
-    connector: Any = sources.connector_of(source or "")
-    found: Records = connector.read(Path(path), time_zone, between=between)
-    return found
 
 
 def main(descriptor: int) -> None:
@@ -35,7 +24,8 @@ def main(descriptor: int) -> None:
             except (EOFError, OSError):
                 return
             try:
-                parent.send(_read(*request))
+                path, source, time_zone, between = request
+                parent.send(sources.read(path, source, time_zone=time_zone, between=between))
             except (AnalyticsError, OSError) as error:
                 parent.send(error)
 

@@ -35,18 +35,20 @@ Only ``store`` and ``inputs`` must be there. `FIELDS` of this module says what e
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from mpiio_ext.analytics.checker import Checker, escaped, shown, unique
-from mpiio_ext.analytics.connectors.registry import KINDS
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
+
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.site import FIELDS as SITE_FIELDS
-from mpiio_ext.analytics.site import Site, StripeDefault, site_in_setup
+from mpiio_ext.analytics.site import Site, StripeDefault, Text, load_site, parse_site
+from mpiio_ext.analytics.sources.registry import KINDS
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError, given, shown
 
 __all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
 
@@ -71,14 +73,51 @@ FIELDS: dict[str, str] = {
     **{f"/site{place}": meaning for place, meaning in SITE_FIELDS.items()},
 }
 
-#: Options of each engine, and what they are; those of :mod:`mpiio_ext.analytics.query.engines` and ``.spark``.
-ENGINE_OPTIONS: dict[str, dict[str, str]] = {
-    "duckdb": {"memory": "memory", "threads": "count", "temporary": "text"},
-    "spark": {"master": "text", "memory": "memory", "temporary": "text", "configuration": "settings",
-              "dispatch": "dispatch", "verbose": "flag"},
-}  # fmt: skip
-#: How each engine has memory written, and an example.
-_MEMORY = {"duckdb": (r"\d+(\.\d+)? ?([kmgt](i?b)?|%)", "4GB"), "spark": (r"\d+[kmgt]b?", "4g")}
+
+def _path(text: str, info: ValidationInfo) -> str:
+    """Return a path, absolute."""
+    try:
+        return str(given(info)["folder"] / Path(text).expanduser())
+    except RuntimeError:
+        raise ValueError(f"{shown(text)} names a user that is not there") from None
+
+
+def _memory(pattern: str, example: str) -> BeforeValidator:
+    def check(text: Any) -> Any:
+        if not isinstance(text, str) or (text and not re.fullmatch(pattern, text.strip(), re.IGNORECASE)):
+            raise ValueError(f'{shown(text)} is not a size such as "{example}"')
+        return text
+
+    return BeforeValidator(check)
+
+
+_Folder = Annotated[Text, AfterValidator(_path)]
+
+
+@dataclasses.dataclass(frozen=True)
+class _DuckDB:
+    __pydantic_config__ = CLOSED
+
+    memory: Annotated[str, _memory(r"\d+(\.\d+)? ?([kmgt](i?b)?|%)", "4GB")] = ""
+    threads: Annotated[int, Field(ge=0, le=4096)] = 0
+    temporary: Text = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Spark:
+    __pydantic_config__ = CLOSED
+
+    master: Text = ""
+    memory: Annotated[str, _memory(r"\d+[kmgt]b?", "4g")] = ""
+    temporary: Text = ""
+    configuration: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    dispatch: Literal["target", "subtable", "spark"] = "target"
+    verbose: bool = False
+
+
+#: Form of the options of each engine; their meaning, and what holds without them, is that of
+#: :mod:`mpiio_ext.analytics.query.engines` and ``.spark``.
+ENGINE_OPTIONS: dict[str, type[Any]] = {"duckdb": _DuckDB, "spark": _Spark}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +141,72 @@ class Engine:
 class PlacementPlan:
     """Over which storage targets the tables are placed; `osts` are those of Lustre, or empty."""
 
-    targets: tuple[str, ...]
-    subtables: int
-    osts: tuple[int, ...] = ()
+    __pydantic_config__ = CLOSED
+
+    targets: Annotated[tuple[_Folder, ...], Field(min_length=1)]
+    subtables: Annotated[int, Field(ge=1, le=100_000)] = 0
+    osts: tuple[Annotated[int, Field(ge=0, le=65535)], ...] = ()
+
+
+# ---- parts of the document whose form is another one -----------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+    __pydantic_config__ = CLOSED
+
+    path: _Folder
+    date: Literal["auto", "path", "mtime", "any"] = "auto"
+
+
+def _kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(f"there is no such name; there are {', '.join(KINDS)}")
+    return name
+
+
+_Entries = dict[
+    Annotated[str, AfterValidator(_kind)],
+    tuple[Annotated[_Entry, BeforeValidator(lambda entry: {"path": entry} if isinstance(entry, str) else entry)], ...],
+]
+
+
+def _inputs(value: Any, info: ValidationInfo) -> tuple[Input, ...]:
+    found = documents.parse(_Entries, value, **given(info))
+    return tuple(Input(kind, entry.path, entry.date) for kind, entries in found.items() for entry in entries)
+
+
+def _engine(value: Any) -> Engine:
+    given = value if isinstance(value, dict) else {"name": value}
+    name = given.get("name", "duckdb")
+    if name not in tuple(ENGINE_OPTIONS):
+        place = "/name" if given is value else ""
+        raise DocumentError([(place, f"{shown(name)} is not one of {', '.join(map(shown, ENGINE_OPTIONS))}")])
+    options = {key: option for key, option in given.items() if key != "name"}
+    documents.parse(ENGINE_OPTIONS[name], options)
+    return Engine(name, options)
+
+
+def _placed(plan: PlacementPlan) -> PlacementPlan:
+    count = len(plan.targets)
+    mistakes = [("/targets", "names a folder twice")] if len(set(plan.targets)) < count else []
+    if plan.subtables % count:
+        shared = f"{plan.subtables} cannot be shared evenly by {count} targets; take a multiple of {count}"
+        mistakes.append(("/subtables", shared))
+    if plan.osts and len(plan.osts) != count:
+        mistakes.append(("/osts", f"has {len(plan.osts)} entries for {count} targets"))
+    if mistakes:
+        raise DocumentError(mistakes)
+    return dataclasses.replace(plan, subtables=plan.subtables or count)
+
+
+def _site(value: Any, info: ValidationInfo) -> Site:
+    if not isinstance(value, str):
+        return parse_site(value, given(info)["folder"])
+    try:
+        return load_site(documents.parse(_Folder, value, **given(info)))
+    except AnalyticsError as error:
+        raise DocumentError([("", line) for line in str(error).splitlines()]) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,15 +219,19 @@ class Setup:
         What is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
     """
 
-    store: Path
-    inputs: tuple[Input, ...]
-    workers: int
-    period: str = "month"
-    engine: Engine = Engine()
-    osts: int = 0
-    timeout_s: float = 600.0
-    placement: PlacementPlan | None = None
-    site: Site = dataclasses.field(default_factory=Site)
+    __pydantic_config__ = CLOSED
+
+    store: Annotated[Path, PlainValidator(lambda value, info: Path(documents.parse(_Folder, value, **given(info))))]
+    inputs: Annotated[tuple[Input, ...], PlainValidator(_inputs)]
+    workers: Annotated[int, Field(ge=0, le=4096)] = dataclasses.field(
+        default_factory=lambda: len(os.sched_getaffinity(0))
+    )
+    period: Literal["month", "day"] = "month"
+    engine: Annotated[Engine, PlainValidator(_engine)] = Engine()
+    osts: Annotated[int, Field(ge=0, le=3968)] = 0
+    timeout_s: Annotated[float, Field(gt=0, lt=1e9)] = 600.0
+    placement: Annotated[PlacementPlan, AfterValidator(_placed)] | None = None
+    site: Annotated[Site, PlainValidator(_site)] = dataclasses.field(default_factory=Site)
 
     @property
     def time_zone(self) -> str:
@@ -151,113 +257,6 @@ class Setup:
         return {"time_zone": self.time_zone, "period": self.period}
 
 
-def _inputs(check: Checker, value: Any) -> tuple[Input, ...]:
-    found = []
-    for kind, entries in check.object("/inputs", value, tuple(KINDS)).items():
-        if kind not in KINDS:
-            continue
-        for number, entry in enumerate(check.list(f"/inputs/{kind}", entries)):
-            where = f"/inputs/{kind}/{number}"
-            if isinstance(entry, dict):
-                check.object(where, entry, ("path", "date"))
-                if "path" not in entry:
-                    check.wrong(where, "has no path")
-                path = check.path(f"{where}/path", entry.get("path", "."))
-                date = check.choice(f"{where}/date", entry.get("date", "auto"), ("auto", "path", "mtime", "any"))
-                found.append(Input(kind, path, date))
-            else:
-                found.append(Input(kind, check.path(where, entry)))
-    return tuple(found)
-
-
-def _engine(check: Checker, value: Any) -> Engine:
-    names = tuple(ENGINE_OPTIONS)
-    if not isinstance(value, dict):
-        return Engine(check.choice("/engine", value, names))
-    given = value.get("name", "duckdb")
-    name = check.choice("/engine/name", given, names)
-    options = {key: option for key, option in value.items() if key != "name"}
-    if name == given:  # else nobody knows whose options they are
-        for key, option in options.items():
-            _engine_option(check, name, key, option)
-    return Engine(name, options)
-
-
-def _engine_option(check: Checker, engine: str, key: str, value: Any) -> None:
-    where = f"/engine/{escaped(key)}"
-    known = ENGINE_OPTIONS[engine]
-    kind = known.get(key)
-    if kind is None:
-        check.wrong(where, f"is not known of {engine}; known are name, {', '.join(known)}")
-    elif kind == "count":
-        check.integer(where, value, 0, 4096)
-    elif kind == "flag" and not isinstance(value, bool):
-        check.wrong(where, f"is {shown(value)}, and true or false is wanted")
-    elif kind == "dispatch":
-        check.choice(where, value, ("target", "subtable", "spark"))
-    elif kind == "memory":
-        pattern, example = _MEMORY[engine]
-        if not isinstance(value, str) or (value and not re.fullmatch(pattern, value.strip(), re.IGNORECASE)):
-            check.wrong(where, f'is {shown(value)}, and a size such as "{example}" is wanted')
-    elif kind == "settings":
-        for name, setting in check.object(where, value).items():
-            if not isinstance(setting, str):
-                check.wrong(f"{where}/{escaped(name)}", f"is {shown(setting)}, and a text is wanted")
-    elif kind == "text":
-        check.text(where, value)
-
-
-def _placement(check: Checker, value: Any) -> PlacementPlan | None:
-    if value is None:
-        return None
-    found = check.object("/placement", value, ("targets", "osts", "subtables"))
-    targets = [
-        check.path(f"/placement/targets/{number}", item)
-        for number, item in enumerate(check.list("/placement/targets", found.get("targets", [])))
-    ]
-    if not targets:
-        check.wrong("/placement/targets", "is empty or missing; name the folders to place the tables on")
-    if len(set(targets)) < len(targets):
-        check.wrong("/placement/targets", "names a folder twice")
-    subtables = check.integer("/placement/subtables", found.get("subtables", max(1, len(targets))), 1, 100_000)
-    if targets and subtables % len(targets):
-        check.wrong(
-            "/placement/subtables",
-            f"is {subtables}, which {len(targets)} targets cannot share evenly; take a multiple of {len(targets)}",
-        )
-    osts = tuple(
-        check.integer(f"/placement/osts/{number}", item, 0, 65535)
-        for number, item in enumerate(check.list("/placement/osts", found.get("osts", [])))
-    )
-    if osts and len(osts) != len(targets):
-        check.wrong("/placement/osts", f"has {len(osts)} entries for {len(targets)} targets")
-    return PlacementPlan(tuple(targets), subtables, osts)
-
-
-def _parse(check: Checker, document: Any) -> Setup:
-    known = ("store", "inputs", "workers", "period", "engine", "osts", "timeout_s", "placement", "site")
-    found = check.object("", document, known)
-    for name in ("store", "inputs"):
-        if name not in found:
-            check.wrong("", f"has no {name}")
-    timeout = found.get("timeout_s", 600)
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
-        check.wrong("/timeout_s", f"is {shown(timeout)}, and a number of seconds above 0 is wanted")
-        timeout = 600
-    cores = len(os.sched_getaffinity(0))
-    return Setup(
-        store=Path(check.path("/store", found.get("store", "store"))),
-        inputs=_inputs(check, found.get("inputs", {})),
-        workers=check.integer("/workers", found.get("workers", cores), 0, 4096),
-        period=check.choice("/period", found.get("period", "month"), ("month", "day")),
-        engine=_engine(check, found.get("engine", "duckdb")),
-        osts=check.integer("/osts", found.get("osts", 0), 0, 3968),
-        timeout_s=float(timeout),
-        placement=_placement(check, found.get("placement")),
-        site=site_in_setup(check, found.get("site", {})),
-    )
-
-
 def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | Path = ".") -> Setup:
     """Read and check a set-up.
 
@@ -279,13 +278,12 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
         path = Path(source).absolute()
         name, base = str(path), path.parent
         try:
-            document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+            document = documents.read_json(path)
         except OSError as error:
             raise AnalyticsError(f"{path}: the set-up cannot be read: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise AnalyticsError(f"{path}: the set-up is not JSON: {error}") from error
-    check = Checker(base)
-    setup = _parse(check, document)
-    if check.problems:
-        raise AnalyticsError("\n".join(f"{name}: {problem}" for problem in check.problems))
-    return setup
+    try:
+        return documents.parse(Setup, document, folder=base)
+    except DocumentError as error:
+        raise AnalyticsError(error.within(name)) from error

@@ -4,9 +4,10 @@ Problem. A tool that is asked what the servers moved between two times must know
 their stamps are of, which path lies on which file system, and what that is called by its servers. pytokio kept this in
 code and in a file without a form.
 
-Content. :class:`Site`, from ``site`` of setup.json or from a file of its own, to which setup.json may point. The form
-is ``site.schema.json`` (JSON Schema); what a schema cannot say (a time zone that exists, a pattern that is one, names
-that are defined) is checked beside it. Every mistake is a line that begins with its place as a JSON pointer.
+Content. :class:`Site`, from ``site`` of setup.json or from a file of its own, to which setup.json may point. Its
+annotations are the form, and :func:`schema` has it as JSON Schema; what a schema cannot say (a time zone that exists, a
+pattern that is one, names that are defined) is checked besides. Every mistake is a line that begins with its place as a
+JSON pointer.
 
 Example of a site
 -----------------
@@ -34,27 +35,23 @@ Source: TOKIO, Section "Data integration": clocks must agree for an index by tim
 from __future__ import annotations
 
 import dataclasses
-import functools
 import glob
-import json
 import os
 import re
 import zoneinfo
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from mpiio_ext.analytics.checker import Checker, escaped, shown, unique
+from pydantic import AfterValidator, Field, ValidationInfo
+from pydantic.json_schema import SkipJsonSchema
+
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.pioneer import schema_check
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, ONE_OR_MORE, DocumentError, given, shown
 
-__all__ = ["FIELDS", "SCHEMA", "Clock", "FileSystem", "Site", "SourceFiles", "StripeDefault", "is_pytokio",
-           "load_document", "load_site", "schema", "site_in_setup"]  # fmt: skip
-
-#: The form of a site, as JSON Schema.
-#:
-#: :meta hide-value:
-SCHEMA = Path(__file__).with_name("site.schema.json")
+__all__ = ["FIELDS", "Clock", "FileSystem", "Site", "SourceFiles", "StripeDefault", "Text", "is_pytokio",
+           "load_document", "load_site", "parse_site", "schema"]  # fmt: skip
 
 #: What each field means, by JSON pointer; ``*`` stands for any name or number.
 #:
@@ -77,7 +74,7 @@ FIELDS: dict[str, str] = {
     "/clocks/*": "a clock that stamps are of, by a name that files refer to",
     "/clocks/*/time_zone": "of its stamps without zone; default: that of the site",
     "/clocks/*/offset_s": "how far it is ahead of UTC, in seconds: the true time is the stamp minus this; default 0",
-    "/files/*/source": "connector that reads the files (mpiio-ext connector list)",
+    "/files/*/source": "connector that reads the files (mpiio-ext analyze connector list)",
     "/files/*/path": "files, relative to the folder of this file: %Y %m %d %H %j stand for a date in the clock's time "
     "zone, * ? [...] for any letters; of a list the first of which there is a file for that date",
     "/files/*/file_system": "whose files they are; without it they are of the whole machine",
@@ -89,10 +86,77 @@ FIELDS: dict[str, str] = {
     'that is there; with its unit where the source does not say it: "disk_rate [kB/s]"',
 }
 
-_SITE_FIELDS = ("time_zone", "mounts", "lmt_mounts", "file_systems", "clocks", "files", "$schema")
-_TOLD = ("/time_zone", "/mounts", "/lmt_mounts")
 _DIRECTIVES = "YmdHj%"
 Times = TypeVar("Times")
+
+
+# ---- texts of a site -------------------------------------------------------------------------------------------------
+
+
+def _no_nul(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError(f"{shown(text)} is empty, or has a NUL in it")
+    return text
+
+
+def _zone(zone: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{shown(zone)} is no time zone of this machine; take a name as Europe/Berlin") from None
+    return zone
+
+
+def _pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"{shown(pattern)} is no regular expression: {error}") from error
+    return pattern
+
+
+def _mount(mount: str) -> str:
+    if not mount.startswith("/"):
+        raise ValueError(f"{shown(mount)} is no absolute path")
+    return mount
+
+
+def _source(source: str) -> str:
+    from mpiio_ext.analytics.sources.registry import names
+
+    if source not in (sources := names()):
+        raise ValueError(f"{shown(source)} is no source; there are {', '.join(sources)}")
+    return source
+
+
+def _among(kind: str) -> Callable[[str, ValidationInfo], str]:
+    def check(name: str, info: ValidationInfo) -> str:
+        if name not in given(info)[f"{kind}s"]:
+            raise ValueError(f"{shown(name)} is not among {kind}s of the site")
+        return name
+
+    return check
+
+
+def _template(text: str, info: ValidationInfo) -> str:
+    """Return a template of paths, absolute."""
+    if not text or "\0" in text:
+        raise ValueError(f"{shown(text)} is no path")
+    for after in sorted(set(re.findall(r"%(.?)", text.replace("%%", ""), re.DOTALL))):
+        if not after or after not in _DIRECTIVES:
+            raise ValueError(f"{shown('%' + after)} stands for no part of a date; %Y %m %d %H %j do, %% is %")
+    # The folder is no template, whatever letters there are in its name.
+    folder = "" if text.startswith("/") else glob.escape(str(given(info)["folder"])).replace("%", "%%")
+    return os.path.normpath(os.path.join(folder, text))  # noqa: PTH118  (a template)
+
+
+Text = Annotated[str, AfterValidator(_no_nul)]
+_Zone = Annotated[str, AfterValidator(_zone)]
+_Patterns = tuple[Annotated[str, AfterValidator(_pattern)], ...]
+_Seconds = Annotated[float, Field(ge=-1e9, le=1e9)]
+
+
+# ---- what a site has -------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,9 +173,11 @@ class StripeDefault:
         First OST, of the paper's system -1 (any); None: files are not told apart by it.
     """
 
-    stripe_size: int = 1048576
-    stripe_count: int = 1
-    stripe_offset: int | None = None
+    __pydantic_config__ = CLOSED
+
+    stripe_size: Annotated[int, Field(ge=1)] = 1048576
+    stripe_count: Annotated[int, Field(ge=-1)] = 1
+    stripe_offset: Annotated[int, Field(ge=-1)] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,22 +192,26 @@ class Clock:
         How far it is ahead of UTC [s].
     """
 
-    time_zone: str = "UTC"
-    offset_s: float = 0.0
+    __pydantic_config__ = CLOSED
+
+    time_zone: _Zone = "UTC"
+    offset_s: _Seconds = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
     """A file system; `FIELDS` says what each field means."""
 
-    name: str
+    __pydantic_config__ = CLOSED
+
+    name: SkipJsonSchema[str] = dataclasses.field(default="", init=False)
     kind: Literal["lustre", "gpfs", "other"] = "lustre"
     backend: str = ""
-    mounts: tuple[str, ...] = ()
-    mount_patterns: tuple[str, ...] = ()
-    data_targets: tuple[str, ...] = ()
-    metadata_targets: tuple[str, ...] = ()
-    metadata_servers: tuple[str, ...] = ()
+    mounts: tuple[Annotated[str, AfterValidator(_mount)], ...] = ()
+    mount_patterns: _Patterns = ()
+    data_targets: _Patterns = ()
+    metadata_targets: _Patterns = ()
+    metadata_servers: _Patterns = ()
 
     def role_of_target(self, target: str) -> Literal["data", "metadata"] | None:
         """Return what a disk of GPFS holds, by its name; None where no pattern matches it."""
@@ -162,17 +232,23 @@ class SourceFiles:
     ----------
     paths : tuple of str
         Templates, absolute; the first of which there is a file for a date.
-    metrics : tuple of (str, tuple of str)
+    metrics : mapping of str to tuple of str
         Quantity, and the names of metrics that are it.
     """
 
-    source: str
-    paths: tuple[str, ...]
-    file_system: str | None = None
+    __pydantic_config__ = CLOSED
+
+    source: Annotated[str, AfterValidator(_source)]
+    paths: Annotated[
+        tuple[Annotated[str, AfterValidator(_template)], ...], Field(alias="path", min_length=1), ONE_OR_MORE
+    ]
+    file_system: Annotated[str, AfterValidator(_among("file_system"))] | None = None
     host: str | None = None
-    clock: str | None = None
+    clock: Annotated[str, AfterValidator(_among("clock"))] | None = None
     stamps: Literal["begin", "end"] = "begin"
-    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    metrics: Mapping[
+        Literal["bytes_read", "bytes_written", "cpu"], Annotated[tuple[str, ...], ONE_OR_MORE]
+    ] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,12 +268,15 @@ class Site:
     files : tuple of SourceFiles
     """
 
-    time_zone: str = "UTC"
+    __pydantic_config__ = CLOSED
+
+    time_zone: _Zone = "UTC"
     mounts: Mapping[str, StripeDefault] = dataclasses.field(default_factory=dict)
-    lmt_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    lmt_mounts: Mapping[str, Text] = dataclasses.field(default_factory=dict)
     file_systems: Mapping[str, FileSystem] = dataclasses.field(default_factory=dict)
     clocks: Mapping[str, Clock] = dataclasses.field(default_factory=dict)
     files: tuple[SourceFiles, ...] = ()
+    form: Annotated[str, Field(alias="$schema")] = dataclasses.field(default="", repr=False, compare=False)
 
     def clock(self, name: str | None) -> Clock:
         """Return a clock by name; None: one that is right, in the site's time zone.
@@ -248,161 +327,32 @@ class Site:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-@functools.cache
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a site."""
-    return schema_check.read_schema(SCHEMA)
+    return {"title": "Site facts of mpiio_ext.analytics", **documents.form_schema(Site)}
 
 
-class _Reader:
-    """Makes a site of a JSON object.
+def parse_site(document: Any, folder: Path) -> Site:
+    """Return the site that a JSON value is; paths are relative to a folder.
 
-    Parameters
-    ----------
-    check : Checker
-        Takes what is wrong.
-    where : str
-        Place of the object.
-    folder : Path
-        What paths are relative to.
+    Raises
+    ------
+    DocumentError
+        It is none.
     """
+    def named(kind: str) -> Mapping[str, Any]:
+        found = document.get(kind) if isinstance(document, Mapping) else None
+        return found if isinstance(found, Mapping) else {}
 
-    def __init__(self, check: Checker, where: str, folder: Path) -> None:
-        self._check = check
-        self._where = where
-        self._folder = folder
-
-    def site(self, value: Any) -> Site:
-        """Return the site; after problems it is not to be used."""
-        check, where = self._check, self._where
-        found = check.object(where, value, _SITE_FIELDS)
-        zone = self._zone(f"{where}/time_zone", found.get("time_zone", "UTC"))
-        mounts = check.object(f"{where}/mounts", found.get("mounts", {}))
-        lmt = check.object(f"{where}/lmt_mounts", found.get("lmt_mounts", {}))
-        site = Site(
-            time_zone=zone,
-            mounts={
-                name: _stripe(check, f"{where}/mounts/{escaped(name)}", item) for name, item in mounts.items()
-            },
-            lmt_mounts={
-                name: check.text(f"{where}/lmt_mounts/{escaped(name)}", item) for name, item in lmt.items()
-            },
-        )  # fmt: skip
-        others = {name: item for name, item in found.items() if name in _SITE_FIELDS and f"/{name}" not in _TOLD}
-        problems = schema_check.check(others, schema())
-        check.problems += [f"{where}{line}" for line in problems]
-
-        def whole(place: str) -> bool:
-            return not any(line.startswith((f"{place}/", f"{place}:")) for line in problems)
-
-        def parts(kind: str) -> dict[str, Any]:  # of which the schema has nothing to say
-            named = found.get(kind, {})
-            return {name: item for name, item in (named.items() if isinstance(named, dict) else ())
-                    if whole(f"/{kind}/{escaped(name)}")}  # fmt: skip
-
-        systems = {name: self._file_system(name, item) for name, item in parts("file_systems").items()}
-        clocks = {name: self._clock(name, item, zone) for name, item in parts("clocks").items()}
-        listed = found.get("files", [])
-        known = {kind: list(found[kind]) if isinstance(found.get(kind), dict) else []
-                 for kind in ("file_systems", "clocks")}  # fmt: skip
-        files = tuple(
-            self._files(at, item, known["file_systems"], known["clocks"])
-            for at, item in enumerate(listed if isinstance(listed, list) else ())
-            if whole(f"/files/{at}")
-        )
-        of_systems = {
-            item.backend: item.mounts[0] for item in systems.values() if item.kind == "lustre" and item.mounts
-        }
-        return dataclasses.replace(
-            site, lmt_mounts={**of_systems, **site.lmt_mounts}, file_systems=systems, clocks=clocks, files=files
-        )
-
-    def _zone(self, where: str, value: Any) -> str:
-        zone = self._check.text(where, value)
-        if not zone:
-            return zone  # it has been told
-        try:
-            zoneinfo.ZoneInfo(zone)
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            self._check.wrong(
-                where, f"{shown(zone)} is no time zone of this machine; take a name as Europe/Berlin"
-            )  # fmt: skip
-        return zone
-
-    def _patterns(self, where: str, found: list[str]) -> tuple[str, ...]:
-        for number, pattern in enumerate(found):
-            try:
-                re.compile(pattern)
-            except (re.error, RecursionError, OverflowError) as error:
-                self._check.wrong(f"{where}/{number}", f"{shown(pattern)} is no regular expression: {error}")
-        return tuple(found)
-
-    def _file_system(self, name: str, item: Mapping[str, Any]) -> FileSystem:
-        where = f"{self._where}/file_systems/{escaped(name)}"
-        for number, mount in enumerate(item.get("mounts", [])):
-            if not mount.startswith("/"):
-                self._check.wrong(f"{where}/mounts/{number}", f"{shown(mount)} is no absolute path")
-        patterns = {
-            field: self._patterns(f"{where}/{field}", item.get(field, []))
-            for field in ("mount_patterns", "data_targets", "metadata_targets", "metadata_servers")
-        }
-        return FileSystem(
-            name, kind=item.get("kind", "lustre"), backend=item.get("backend", name),
-            mounts=tuple(item.get("mounts", [])), **patterns,
-        )  # fmt: skip
-
-    def _clock(self, name: str, item: Mapping[str, Any], zone: str) -> Clock:
-        where = f"{self._where}/clocks/{escaped(name)}/time_zone"
-        own = self._zone(where, item["time_zone"]) if "time_zone" in item else zone
-        return Clock(own, float(item.get("offset_s", 0)))
-
-    def _files(
-        self, number: int, item: Mapping[str, Any], systems: Collection[str], clocks: Collection[str]
-    ) -> SourceFiles:
-        from mpiio_ext.analytics.connectors.sources.registry import names
-
-        where = f"{self._where}/files/{number}"
-        for field, known in (("file_system", systems), ("clock", clocks)):
-            if field in item and item[field] not in known:
-                self._check.wrong(f"{where}/{field}", f"{shown(item[field])} is not among {field}s of the site")
-        if not item["source"]:
-            self._check.wrong(f"{where}/source", "is empty")
-        elif item["source"] not in (sources := names()):
-            text = f"{shown(item['source'])} is no source; there are {', '.join(sources)}"
-            self._check.wrong(f"{where}/source", text)
-        given = item["path"]
-        many = isinstance(given, list)
-        if not given:
-            self._check.wrong(f"{where}/path", "is empty")
-        paths = []
-        for at, text in enumerate(given if many else [given] if given else []):
-            self._template(f"{where}/path/{at}" if many else f"{where}/path", text)
-            # The folder is no template, whatever letters there are in its name.
-            folder = "" if text.startswith("/") else glob.escape(str(self._folder)).replace("%", "%%")
-            paths.append(os.path.normpath(os.path.join(folder, text)))  # noqa: PTH118  (a template)
-        return SourceFiles(
-            item["source"], tuple(paths), item.get("file_system"), item.get("host"), item.get("clock"),
-            item.get("stamps", "begin"),
-            tuple((name, (given,) if isinstance(given, str) else tuple(given))
-                  for name, given in item.get("metrics", {}).items()),
-        )  # fmt: skip
-
-    def _template(self, where: str, text: str) -> None:
-        unknown = sorted({after for after in re.findall(r"%(.?)", text.replace("%%", ""), re.DOTALL)
-                          if after not in _DIRECTIVES or not after})  # fmt: skip
-        if not text or "\0" in text:
-            self._check.wrong(where, "is no path")
-        elif unknown:
-            self._check.wrong(
-                where, f"{shown('%' + unknown[0])} stands for no part of a date; %Y %m %d %H %j do, %% is %"
-            )
-
-
-def _stripe(check: Checker, where: str, value: Any) -> StripeDefault:
-    lowest = {"stripe_size": 1, "stripe_count": -1, "stripe_offset": -1}
-    found = check.object(where, value, tuple(lowest))
-    given = {name: check.integer(f"{where}/{name}", found[name], low) for name, low in lowest.items() if name in found}
-    return StripeDefault(**given)
+    site = documents.parse(Site, document, folder=folder, file_systems=named("file_systems"), clocks=named("clocks"))
+    systems = {}
+    for name, system in site.file_systems.items():
+        systems[name] = dataclasses.replace(system, backend=system.backend or name)
+        object.__setattr__(systems[name], "name", name)
+    clocks = {name: clock if "time_zone" in named("clocks")[name] else Clock(site.time_zone, clock.offset_s)
+              for name, clock in site.clocks.items()}  # fmt: skip
+    lmt = {item.backend: item.mounts[0] for item in systems.values() if item.kind == "lustre" and item.mounts}
+    return dataclasses.replace(site, lmt_mounts={**lmt, **site.lmt_mounts}, file_systems=systems, clocks=clocks)
 
 
 def load_document(path: Path) -> Any:
@@ -414,29 +364,16 @@ def load_document(path: Path) -> Any:
         It cannot be read, or is no JSON.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+        return documents.read_json(path)
     except OSError as error:
         raise AnalyticsError(f"{path}: the site cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise AnalyticsError(f"{path}: the site is not JSON: {error}") from error
 
 
 def is_pytokio(document: Any) -> bool:
     """Return whether a document is a site as pytokio has it, and none of this package."""
     return isinstance(document, Mapping) and "mount_to_fsname" in document and "file_systems" not in document
-
-
-def site_in_setup(check: Checker, value: Any) -> Site:
-    """Return the site of a set-up, an object of it or the path of a file; what is wrong is told to `check`."""
-    if not isinstance(value, str):
-        return _Reader(check, "/site", check.folder).site(value)
-    path = check.path("/site", value)
-    try:
-        return load_site(path) if path else Site()
-    except AnalyticsError as error:
-        for line in str(error).splitlines():
-            check.wrong("/site", line)
-        return Site()
 
 
 def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | Path = ".") -> Site:
@@ -463,10 +400,9 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
         if is_pytokio(document):
             raise AnalyticsError(
                 f"{path}: is a site of pytokio; make one of this package of it: "
-                "mpiio-ext connector site --from-pytokio FILE --time-zone ZONE -o OUTPUT"
+                "mpiio-ext analyze connector site --from-pytokio FILE --time-zone ZONE -o OUTPUT"
             )
-    check = Checker(base)
-    site = _Reader(check, "", base).site(document)
-    if check.problems:
-        raise AnalyticsError("\n".join(f"{name}: {problem}" for problem in check.problems))
-    return site
+    try:
+        return parse_site(document, base)
+    except DocumentError as error:
+        raise AnalyticsError(error.within(name)) from error

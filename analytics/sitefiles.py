@@ -138,6 +138,7 @@ def find_files(
             if not names:
                 missing[expected] = None
             for name in names:
-                found.setdefault(Path(name), Found(Path(name), source, files.file_system, files.host, files.clock,
-                                                   clock.time_zone, files.stamps, files.metrics))  # fmt: skip
+                found.setdefault(Path(name), Found(
+                    Path(name), source, files.file_system, files.host, files.clock, clock.time_zone, files.stamps,
+                    tuple(files.metrics.items())))  # fmt: skip
     return FoundFiles(tuple(found.values()), tuple(missing))

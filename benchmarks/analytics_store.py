@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mpiio_ext.analytics.connectors.base import Connector, Converted, Outcome
 from mpiio_ext.analytics.setup import Setup, load_setup
+from mpiio_ext.analytics.sources.base import Connector, Converted, Outcome
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import Report, fill
 from mpiio_ext.analytics.tables.schema import TABLES

@@ -12,14 +12,14 @@ import datetime
 from pathlib import Path
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.climate.charts import averages_chart, correlation_chart, months_chart
-from mpiio_ext.analytics.climate.study import study
-from mpiio_ext.analytics.climate.watch import Options
-from mpiio_ext.analytics.histories import published, read
-from mpiio_ext.analytics.regimes import Rules
+from mpiio_ext.analytics.jobs import published, read
+from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.jobs.climate.study import study
+from mpiio_ext.analytics.jobs.climate.watch import Options
+from mpiio_ext.analytics.jobs.regimes import Rules
+from mpiio_ext.analytics.jobs.umami import find, show, umami
+from mpiio_ext.analytics.jobs.umami.job import history_of
 from mpiio_ext.analytics.report.drawing import chart_of
-from mpiio_ext.analytics.umami import find, show, umami
-from mpiio_ext.analytics.umami.job import history_of
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.plots import svg_file
 

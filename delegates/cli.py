@@ -1,4 +1,4 @@
-"""``mpiio-ext delegates``: what the I/O delegates of running programs do."""
+"""``mpiio-ext delegates``: what the I/O delegates of running programs do; commands of arbitration are under it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.commands import HELP, LazyGroup
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.delegates._status import DelegateFile, DelegateStatus, Observation, Watch
 
-__all__ = ["delegates"]
+__all__ = ["delegates", "status"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _CACHE_CELLS = 10
@@ -267,12 +268,20 @@ def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
 # ---- the commands ----------------------------------------------------------------------------------------------------
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+#: Subcommand -> (module, attribute, help line).
+_COMMANDS = {
+    "status": (__name__, "status", "Show what the I/O delegates of your running programs on this host do."),
+    "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),
+    "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
+}
+
+
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
 def delegates() -> None:
-    """I/O delegates of running programs."""
+    """Watch the I/O delegates of running programs, and share I/O nodes among jobs."""
 
 
-@delegates.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
 @click.option("--interval", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="SECONDS",
               help="Seconds between two looks; rates are those of the last interval. 0: one look, rates since the "
                    "start.")

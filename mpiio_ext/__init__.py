@@ -61,8 +61,9 @@ def _module() -> str:
 
 
 def _is_tool() -> bool:
-    """Return whether this process is `mpiio-ext`, which puts the extension under nothing but what it is told to."""
-    return _module() == "mpiio_ext" or (sys.argv[:1] != [] and Path(sys.argv[0]).name == "mpiio-ext")
+    """Return whether this process is `mpiio-ext`, which puts the extension under nothing but its own bench."""
+    is_command = _module() == "mpiio_ext" or Path(sys.argv[0] if sys.argv else "").name == "mpiio-ext"
+    return is_command and sys.argv[1:2] != ["bench"]
 
 
 # A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.

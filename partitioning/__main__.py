@@ -3,4 +3,4 @@
 from mpiio_ext.partitioning.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="python -m mpiio_ext.partitioning")
+    main(prog_name="mpiio-ext partitioning")

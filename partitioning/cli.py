@@ -1,4 +1,4 @@
-"""``python -m mpiio_ext.partitioning``: show how a method cuts a file region, as a picture, as text, or as JSON."""
+"""``mpiio-ext partitioning``: show how a method cuts a file region, as a picture, as text, or as JSON."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def main(
 
     \b
     Example:
-      python -m mpiio_ext.partitioning --servers 3 --aggregators 6 --stripes 36 --method group_cyclic --plot out.svg
+      mpiio-ext partitioning --servers 3 --aggregators 6 --stripes 36 --method group_cyclic --plot out.svg
     """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
     if stripe_size < 1:
         raise click.BadParameter("a stripe has at least one byte", param_hint="--stripe-size")

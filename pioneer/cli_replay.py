@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.lazy import complete_hint
+from mpiio_ext.cli.words import complete_hint
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ _HELP = {"help_option_names": ["-h", "--help"]}
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
     """Start this command once more with the extension and the hints under it. Does not return."""
     import mpiio_ext
-    from mpiio_ext.cli.run import _settings, select_library, start
+    from mpiio_ext.cli.run import select_library, settings_of, start
 
     command = (sys.executable, "-m", "mpiio_ext", "pioneer", "replay", *words)
     select_library(command)
-    start(command, str(mpiio_ext.get_library()), _settings(hint, hints_file, None), dry_run=False)
+    start(command, str(mpiio_ext.get_library()), settings_of(hint, hints_file, None), dry_run=False)
 
 
 def _refuse(comm: Any, error: Exception | None) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mpiio_ext.cli.synthetic import END_MARK
+from mpiio_ext.tune.replayed import END_MARK
 
 __all__ = ["obey"]
 

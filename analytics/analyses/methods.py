@@ -9,7 +9,7 @@ waiting (of the rank that spent longest in it, so that they overlap among ranks 
 opening and closing, rounds, requests and their size, messages. The phases whose times differ most in the direction of
 the whole are the evidence. Waiting for other ranks is what imbalance costs. Nothing is concluded from a statistic that
 one of the two does not have, and nothing at all where the repetitions of the two overlap: then there is no difference
-to explain, by the rule of ``mpiio-ext report --baseline``.
+to explain, by the rule of ``mpiio-ext bench report --baseline``.
 
 Source: IOMiner, Section III-F, for our own runs.
 """
@@ -31,7 +31,7 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.report.rows import Spread
+    from mpiio_ext.common.results import Spread
 
 __all__ = ["WORTH_ASKING", "Explained", "explained", "methods", "tables_of_results"]
 
@@ -70,7 +70,7 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
     """
     import pyarrow as pa
 
-    from mpiio_ext.analytics.connectors.results import convert
+    from mpiio_ext.analytics.sources.results import convert
 
     found: dict[str, list[pa.Table]] = {}
     for path in results:
@@ -120,7 +120,7 @@ def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, di
 
 def _spread(row: Mapping[str, Any]) -> Spread | None:
     """Return the bandwidths of a run's repetitions [B/s]; None where they were not kept."""
-    from mpiio_ext.report.rows import Spread
+    from mpiio_ext.common.results import Spread
 
     given = json.loads(row["statistics"]) if row["statistics"] else {}
     low, high = given.get("bandwidth_low"), given.get("bandwidth_high")

@@ -5,7 +5,7 @@ the two beside each other for a hundred rows.
 
 Algorithm. :func:`mpiio_ext.analytics.analyses.methods.explained` compares the methods of each case by their statistics.
 The section has a line for each pair that differs enough, the largest differences first, and says which phase accounts
-for most of the difference how often. The page is that of ``mpiio-ext report``, made anew with the section in it.
+for most of the difference how often. The page is that of ``mpiio-ext bench report``, made anew with the section in it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.analytics.connectors.base import Connector, Converted
+from mpiio_ext.analytics.sources.base import Connector, Converted
 from mpiio_ext.analytics.tables.bitmap import width_of, with_words
 from mpiio_ext.analytics.tables.parquet import KEYS, TableWriter
 from mpiio_ext.analytics.tables.schema import TABLES

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.analytics.connectors.registry import KINDS
+from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.analytics.store.logtable import keys_of
 
 __all__ = ["dates_in_words", "with_dates"]

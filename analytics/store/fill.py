@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.analytics.connectors.base import Connector
-from mpiio_ext.analytics.connectors.registry import KINDS, connector_for
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup
+from mpiio_ext.analytics.sources.base import Connector
+from mpiio_ext.analytics.sources.registry import KINDS, connector_for
 from mpiio_ext.analytics.store.commit import Staged, age_of, clean, merge_parts
 from mpiio_ext.analytics.store.conflicts import NOTE, Conflicts, with_conflicts
 from mpiio_ext.analytics.store.convert import Done, convert_chunk, digests, log_id_of
@@ -41,10 +41,10 @@ from mpiio_ext.analytics.store.logtable import LOGS, SEEN, keys_of, read_logs, w
 from mpiio_ext.analytics.store.manifest import Manifest, read_manifest, write_manifest
 from mpiio_ext.analytics.store.plan import Date, Plan, day_of, mark_duplicates, plan
 from mpiio_ext.analytics.store.pool import Pool, WorkerDeathError, WorkerError
-from mpiio_ext.analytics.store.progress import progress
 from mpiio_ext.analytics.store.scan import scan
 from mpiio_ext.analytics.store.zones import Days, zone_notes
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.progress import progress
 
 __all__ = ["Report", "fill"]
 
@@ -368,7 +368,8 @@ def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
     """Carry out the plan."""
     filler.staging.mkdir(parents=True, exist_ok=True)
     count = filler.plan.todo.num_rows
-    with Pool(filler.setup.workers, filler.setup.timeout_s) as pool, progress(count, quiet) as advance:
+    shown = None if quiet is None else not quiet
+    with Pool(filler.setup.workers, filler.setup.timeout_s) as pool, progress(count, shown=shown) as advance:
         found = _digest(filler, pool)
         same = mark_duplicates(filler.plan.todo, found, logs, filler.plan.replaced)
         filler.plan = dataclasses.replace(filler.plan, todo=filler.plan.todo.append_column("digest", found))
@@ -379,11 +380,11 @@ def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
         rows = np.flatnonzero(repeated)
         names = [same[int(row)].as_py() for row in rows]
         filler.set_aside(rows, "duplicate", [f"holds the same as {name}" for name in names], names)
-        advance(int((repeated | unreadable | bad).sum()))
+        advance(by=int((repeated | unreadable | bad).sum()))
         rows = np.flatnonzero(~repeated & ~unreadable & ~bad)
         for chunk, done in pool.each(lambda chunk: filler.convert(pool, chunk), filler.chunks(rows)):
             filler.take(chunk, done)
-            advance(len(chunk.paths))
+            advance(by=len(chunk.paths))
         filler.commit()
 
 

@@ -24,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.analytics.connectors.registry import KINDS
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Input
+from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.analytics.store.logtable import SEEN, keys_of
 
 __all__ = ["SCANNED", "Found", "scan"]

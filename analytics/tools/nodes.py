@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from mpiio_ext.analytics.connectors.sources.topology import job_radius
+from mpiio_ext.analytics.sources.topology import job_radius
 from mpiio_ext.analytics.tools.rows import Read
 
 __all__ = ["Placement", "placement"]

@@ -15,7 +15,7 @@ __all__ = ["Read", "Rows", "amounts", "cut", "numbers", "of", "split", "step_of"
 
 
 class Read(Protocol):
-    """What a connector returned: :class:`mpiio_ext.analytics.connectors.sources.records.Records`."""
+    """What a connector returned: :class:`mpiio_ext.analytics.sources.records.Records`."""
 
     @property
     def source(self) -> str:

@@ -24,13 +24,12 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.readerprocess import is_hdf5
+from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
@@ -210,12 +209,8 @@ class System:
             zone = file.time_zone or "UTC"  # of times that say their zone
             if is_hdf5(file.path):
                 records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
-            elif file.between is None:
-                records = sources.read(file.path, file.source, time_zone=zone)
             else:
-                connector: Any = sources.connector_of(file.source or "")
-                records = connector.read(Path(file.path), zone, between=file.between)
-            assert records is not None
+                records = sources.read(file.path, file.source, time_zone=zone, between=file.between)
             lost = [problem for problem in records.problems if problem.lost]
             if lost:
                 more = f", and {len(lost) - 1:,} more problems like it" if len(lost) > 1 else ""
@@ -401,7 +396,7 @@ class System:
 def _cuts(source: str) -> bool:
     """Return whether a part of a source's file can be read."""
     try:
-        return bool(source) and bool(getattr(sources.connector_of(source), "CUTS", False))
+        return bool(source) and sources.connector_of(source).CUTS
     except AnalyticsError:
         return False
 

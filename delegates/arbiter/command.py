@@ -1,4 +1,4 @@
-"""``mpiio-ext arbiter``: the command line of the arbiter."""
+"""``mpiio-ext delegates arbiter``: the command line of the arbiter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from mpiio_ext.cli.lazy import LazyGroup
-from mpiio_ext.cli.one_line import OneLineErrors
+from mpiio_ext.common.commands import HELP, LazyGroup
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ __all__ = ["arbiter"]
 
 
 def _fail(message: object) -> NoReturn:
-    print(f"mpiio-ext arbiter: {message}", file=sys.stderr)
+    print(f"mpiio-ext delegates arbiter: {message}", file=sys.stderr)
     sys.exit(2)
 
 
@@ -36,12 +35,7 @@ _COMMANDS = {
 }
 
 
-class _Arbiter(OneLineErrors, LazyGroup):
-    """The service, and what brings the scheduler's word to it."""
-
-
-@click.group(cls=_Arbiter, subcommands=_COMMANDS, invoke_without_command=True,
-             context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, invoke_without_command=True, context_settings=HELP)
 @click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
@@ -94,13 +88,13 @@ def arbiter(
     try:
         if only_set and not folder.is_dir():
             _fail(f"{folder}: no such folder, so that no arbiter serves it: start one there, without --set "
-                  f"(mpiio-ext arbiter --dir {folder} --io-nodes N)")
+                  f"(mpiio-ext delegates arbiter --dir {folder} --io-nodes N)")
         first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
             if is_served(folder) is False:
-                print(f"mpiio-ext arbiter: {folder}: nobody serves this folder now; the next arbiter takes these "
-                      "settings", file=sys.stderr)
+                print(f"mpiio-ext delegates arbiter: {folder}: nobody serves this folder now; the next "
+                      "arbiter takes these settings", file=sys.stderr)
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -119,7 +113,7 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
             told = ""
         except OSError as error:  # a full or unreachable file system: jobs keep what they have
             if str(error) != told:
-                print(f"mpiio-ext arbiter: {error}; trying again", file=sys.stderr, flush=True)
+                print(f"mpiio-ext delegates arbiter: {error}; trying again", file=sys.stderr, flush=True)
             told = str(error)
         stop.wait(interval)
 

@@ -36,7 +36,7 @@ class Settings:
     Attributes
     ----------
     io_nodes : in the pool, 1 to `MOST_NODES`
-    policy : name of a policy, as ``mpiio-ext arbitrate`` has them
+    policy : name of a policy, as ``mpiio-ext delegates arbitrate`` has them
     lease_s : a job that has not touched its file for so long is taken for dead, s
     reserve_s : a job that the scheduler says has begun, and that has not announced itself, is counted for so long, s
     curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and

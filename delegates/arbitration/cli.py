@@ -1,4 +1,4 @@
-"""``mpiio-ext arbitrate``: policies applied, simulated and shown."""
+"""``mpiio-ext delegates arbitrate``: policies applied, simulated and shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.one_line import OneLineErrors
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.delegates.arbitration.ranges import CountsType
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
             click.echo(line)
 
 
-@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings=HELP)
 def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/arbitration.md)."""
 

@@ -40,7 +40,7 @@ _MOST_TICKS = 12
 
 def draw_medians(simulation: Simulation) -> Chart:
     """Return Figure 2: the median aggregate bandwidth of each policy by size of the pool."""
-    marks = [Line(x=simulation.pools, y=(np.median(values, axis=0) / 1000).tolist(), look=_LOOKS[name], size=4,
+    marks = [Line(x=simulation.pools.tolist(), y=(np.median(values, axis=0) / 1000).tolist(), look=_LOOKS[name], size=4,
                   name=name.upper()) for name, values in simulation.bandwidth.items()]  # fmt: skip
     panel = Panel(marks=marks, x=Axis(label="I/O nodes in the pool"),
                   y=Axis(label="median aggregate bandwidth (GB/s)", low=0, grid=True))
@@ -49,11 +49,11 @@ def draw_medians(simulation: Simulation) -> Chart:
 
 def draw_gain(simulation: Simulation) -> Chart:
     """Return Figure 3: the bandwidth of MCKP over STATIC's, smallest, median and largest of the sets."""
-    ratio = simulation.ratio("mckp", "static")
+    pools, ratio = simulation.pools.tolist(), simulation.ratio("mckp", "static")
     low, middle, high = (part.tolist() for part in (ratio.min(axis=0), np.median(ratio, axis=0), ratio.max(axis=0)))
     marks: list[Mark] = [
-        Area(x=simulation.pools, low=low, high=high, look=Look("series4"), name="smallest to largest"),
-        Line(x=simulation.pools, y=middle, look=_LOOKS["mckp"], size=4, name="median"),
+        Area(x=pools, low=low, high=high, look=Look("series4"), name="smallest to largest"),
+        Line(x=pools, y=middle, look=_LOOKS["mckp"], size=4, name="median"),
         Rule(at=1, across=True, look=Look("ink", "--"), width=0.8)]  # fmt: skip
     panel = Panel(marks=marks, legend=True, x=Axis(label="I/O nodes in the pool"),
                   y=Axis(label="MCKP over STATIC", scale="log", grid=True,

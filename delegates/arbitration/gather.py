@@ -1,4 +1,4 @@
-"""What ``mpiio-ext arbitrate curves`` does: curves of measurements or logs under the names of programs, kept and shown.
+"""What ``arbitrate curves`` does: curves of measurements or logs under the names of programs, kept and shown.
 
 Guarantees. Curves that were estimated say so, and of what. Logs that were left out are named.
 """

@@ -28,15 +28,15 @@ import click
 
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
-from mpiio_ext.cli.run import _settings, plan_launch, select_library
-from mpiio_ext.cli.synthetic import CALLS_TIME, replay_command
-from mpiio_ext.cli.tune import _check_library, _finish, _Job, _metric, _ranks_in, _tune
+from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
 from mpiio_ext.tune.evidence import least_pairs
+from mpiio_ext.tune.job import INTERRUPTED, Job, check_library, finish, metric_of, ranks_in, tune
+from mpiio_ext.tune.replayed import CALLS_TIME, replay_command
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 __all__ = ["advise", "split_command"]
 
 _NATIVE = "mpiox_enable=false"
-_INTERRUPTED = 130
 #: A run of the check is stopped after so many times the traced one's time, but not before so many seconds.
 _STOP_FACTOR, _LEAST_LIMIT_S = 10.0, 30.0
 #: The calls of a run that is worth advice take so long at least.
@@ -191,7 +190,7 @@ class _Check:
 
 
 def _runs(
-    job: _Job, runner: Any, setting: Setting, *, pairs: int, limit_s: float, seed: int
+    job: Job, runner: Any, setting: Setting, *, pairs: int, limit_s: float, seed: int
 ) -> tuple[list[float], list[float]]:
     """Run the program under the MPI library alone and under the setting, in pairs of random order."""
     from mpiio_ext.tune.setting import BASELINE
@@ -207,7 +206,7 @@ def _runs(
     return costs[BASELINE], costs[setting]
 
 
-def _checked(job: _Job, result: Result, traced: _Traced, asked: _Asked) -> _Check:
+def _checked(job: Job, result: Result, traced: _Traced, asked: _Asked) -> _Check:
     """Run the program itself; `job` is about it."""
     from mpiio_ext.tune.evidence import evidence
     from mpiio_ext.tune.objective import Elapsed
@@ -298,7 +297,7 @@ def _before(asked: _Asked) -> float:
     TuneError
         It cannot hold a decision, however short the program is.
     """
-    ranks = _ranks_in(asked.launcher) if asked.launcher else 1
+    ranks = ranks_in(asked.launcher) if asked.launcher else 1
     start_s = start_seconds(ranks)
     costs = Costs(start_s=start_s, run_s=_SHORTEST_RUN_S, io_s=_SHORTEST_RUN_S)
     found = choose_runs(asked.budget_s, costs, asked.confidence, may_fall=asked.may_fall)
@@ -330,7 +329,7 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
     return (path if found.share == 1 else shortened(path, found.share)), found
 
 
-def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tuple[_Job, Result]:
+def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tuple[Job, Result]:
     """Tune as much of the path as the budget holds; where a run takes longer than it should, less of it."""
     from mpiio_ext.tune.objective import InOutput
     from mpiio_ext.tune.space import Options
@@ -348,12 +347,12 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
         pauses = "" if runs.pauses else " without its pauses"
         about = ("", f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
                  f"ranks, against the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
-        job = _Job(command=words, glob="*", options=Options(), about=about, usage=usage_of(path), served=True,
+        job = Job(command=words, glob="*", options=Options(), about=about, usage=usage_of(path), served=True,
                    metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True))  # fmt: skip
         plan = Plan(budget_s=left_s, trials=asked.trials, confidence=runs.confidence, may_fall=asked.may_fall,
                     seed=asked.seed, subject="the replay of the program's path")  # fmt: skip
         try:
-            return job, _tune(job, plan, asked.log, None)
+            return job, tune(job, plan, asked.log, None)
         except TooShort as error:
             left_s = error.left_s
             if left_s <= 0 or not can_be_shortened(path) or path.table.num_rows < _LEAST_ROWS:
@@ -373,9 +372,9 @@ def _advise(asked: _Asked) -> list[str]:
                f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
-    failures = _finish(result, job, asked.budget_s, asked.output, asked.json_file)
+    failures = finish(result, job, asked.budget_s, asked.output, asked.json_file)
     if result.interrupted:
-        raise SystemExit(_INTERRUPTED)
+        raise SystemExit(INTERRUPTED)
     check: _Check | None = None
     if result.verdict == "wins":
         lines = [_promise(result)]
@@ -409,7 +408,7 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
     from mpiio_ext.tune.errors import need
     from mpiio_ext.tune.targets import check_targets
 
-    _check_library()
+    check_library()
     need("optuna")
     need("scipy.stats")
     need("pyarrow")
@@ -452,12 +451,12 @@ def advise(
     settings. The hints are written when they beat the MPI library alone. With --check PROGRAM runs again, natively and
     with the hints, which shows the gain that it has beside the one that was promised.
     """  # noqa: D301  (click wants the backspace character itself)
-    metric = _metric("elapsed", pattern, lower_is_better)
+    metric = metric_of("elapsed", pattern, lower_is_better)
     try:
         select_library(command)
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
-        os.environ.update(_settings((_NATIVE,), None, None))
+        os.environ.update(settings_of((_NATIVE,), None, None))
         hints, folder, json_path = _prepare(output, log, json_file)
         failures = _advise(_Asked(
             command=command, launcher=launcher, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
@@ -466,7 +465,7 @@ def advise(
             may_fall=confidence is None, seed=seed,
         ))  # fmt: skip
     except KeyboardInterrupt as error:
-        raise SystemExit(_INTERRUPTED) from error
+        raise SystemExit(INTERRUPTED) from error
     except (MpiioExtError, ValueError, OSError) as error:
         click.echo(f"mpiio-ext advise: {error}", err=True)
         raise SystemExit(getattr(error, "exit_status", 1)) from error

@@ -8,7 +8,7 @@ Layers, each of which imports only those above it (``scripts/check_imports.py``)
 `kernels`           what is accessed: one module per pattern and per application
 `interfaces`        how: MPI-IO, HDF5, PnetCDF, netCDF-4, POSIX; `pnetcdf` is a binding
 `methods`           native and the methods of the extension, as sets of hints
-`results`           the rows, their schema, medians; the files, the table and the picture
+`results`           the files, the table and the picture; `mpiio_ext.common.results` has their schema and medians
 `run`               the runner: programs played through interfaces, verified, counted
 `suites`            parameter files, one suite at a time, archive
 `options`           the command line; `arguments`, the kinds of its values

@@ -134,23 +134,6 @@ def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> Any:
         return split(MPI.COMM_WORLD, int(delegates))
 
 
-#: Commands that launch MPI programs, or write scripts that do, and are none themselves: name -> module.
-_COMMANDS = {
-    "arbitration": "mpiio_ext.bench.arbitrated.command",
-    "compare": "mpiio_ext.bench.compare.compare",
-    "scaling": "mpiio_ext.bench.compare.scaling",
-    "slurm": "mpiio_ext.bench.slurm",
-}
-
-
-def _other_command(name: str, arguments: list[str]) -> NoReturn:
-    import importlib
-
-    other: Any = importlib.import_module(_COMMANDS[name]).command
-    other.main(args=arguments, prog_name=f"python -m mpiio_ext.bench {name}")
-    raise SystemExit
-
-
 def _explore(arguments: list[str]) -> None:
     """``explore``: an MPI program too, with options of its own."""
     from mpiio_ext.bench.explore.command import command as explore_command
@@ -181,12 +164,13 @@ def _carry_out(comm: Any, action: Callable[[], Path]) -> Path:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments and arguments[0] in _COMMANDS:
-        _other_command(arguments[0], arguments[1:])
-    end_on_interrupt(launch_rank())
     if arguments and arguments[0] == "explore":
+        end_on_interrupt(launch_rank())
         _explore(arguments[1:])
         return
+    if arguments and arguments[0] in command.list_commands(click.Context(command)):
+        command.main(args=arguments, prog_name=command.name)
+    end_on_interrupt(launch_rank())
     options: Options = _parse(command, arguments, Options)
     if options.dry_run or options.list_kernels:
         _preview(options)
@@ -199,6 +183,8 @@ def main(arguments: list[str] | None = None) -> None:
     output = _carry_out(comm, lambda: run_bench(comm, options))
     _collect_logs(comm.rank, options, output, started)
 
+
+command.program = main
 
 if __name__ == "__main__":
     main()

@@ -19,11 +19,9 @@ from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.interrupted import on_interrupt
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
-from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
 from mpiio_ext.bench.run.afford import NativeLimit
 from mpiio_ext.bench.run.agreement import agree, on_rank_0
@@ -32,8 +30,9 @@ from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
-from mpiio_ext.bench.terminal import terminal_width
+from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width
 from mpiio_ext.bench.work import Work, needed_bytes, plan
+from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 
 __all__ = ["SetupError", "run_bench"]
 
@@ -259,7 +258,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
                            rows=with_ratios(rows), absent=work.absent,
                            failure="the bench had not ended when this was written")
 
-    with progress(comm, options.progress, work.runs * options.repetitions) as advance:
+    with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as advance:
         runner = _runner(comm, options, work, place.folder, _keeping(advance, keep))
         rows = runner.rows
         if comm.rank == 0:
@@ -289,7 +288,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
 def _write(console: Console, options: Options, work: Work, output: Path, *, environment: dict[str, Any],
            rows: list[Row], absent: list[Absent], failure: BenchError | None) -> None:
     """Print the table and write everything that is kept."""
-    summaries = summarize(rows)
+    summaries = measure(rows)
     if rows:
         print_table(console, summaries)
     print_absent(console, absent)

@@ -6,6 +6,7 @@ the defaults.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
+from mpiio_ext.common.commands import HELP, LazyGroup
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
@@ -242,9 +244,39 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 """
 
 
-@click.command(
+#: Subcommand -> (module, attribute, help line). All but `explore` are no MPI programs; some launch such.
+_COMMANDS = {
+    "compare": ("mpiio_ext.bench.compare.compare", "command", "Compare with the native library, launch by launch."),
+    "scaling": ("mpiio_ext.bench.compare.scaling", "command", "Measure how time grows with ranks and pieces."),
+    "explore": ("mpiio_ext.bench.explore.command", "command", "Measure patterns over numbers of I/O delegates."),
+    "arbitration": ("mpiio_ext.bench.arbitrated.command", "command", "Run two jobs under a live arbiter."),
+    "slurm": ("mpiio_ext.bench.slurm", "command", "Write a batch script that runs a suite."),
+    "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results, or compare two sets."),
+}
+
+
+class _Bench(LazyGroup):
+    """The bench; as a command of ``mpiio-ext`` it does what ``python -m mpiio_ext.bench`` does."""
+
+    #: What that does with its arguments: `mpiio_ext.bench.__main__` says.
+    program: Callable[[list[str]], None] | None = None
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Run the bench itself where it is called as a command of another program."""
+        if parent is None or parent.resilient_parsing or self.program is None:
+            return super().make_context(info_name, args, parent=parent, **extra)
+        self.program(args)
+        raise SystemExit
+
+
+@click.group(
     name="python -m mpiio_ext.bench",
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+    cls=_Bench,
+    subcommands=_COMMANDS,
+    invoke_without_command=True,
+    context_settings={**HELP, "max_content_width": 110, "show_default": True},
     epilog=_EPILOG,
 )
 @click.option("--suite", is_eager=True, callback=_use_suite, metavar="NAME",
@@ -318,13 +350,13 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, or another suite is
 @click.option("--ranks", type=click.IntRange(min=1), metavar="N", show_default="the launcher's, or 4",
               help="For --list and --dry-run: number of ranks.")
 @click.pass_context
-def command(ctx: click.Context, /, **values: Any) -> Options:
+def command(ctx: click.Context, /, **values: Any) -> Options | None:
     """Measure I/O: access patterns and kernels of parallel codes, native against the extension's methods.
 
     Each is written, verified, read and compared under every method in turn; results are a table, JSON, Parquet, a plot
     and a report. Run it under mpirun; ranks may outnumber processors.
     """
-    return _options(ctx, values)
+    return _options(ctx, values) if ctx.invoked_subcommand is None else None
 
 
 def _hints(values: dict[str, Any]) -> dict[str, str]:

@@ -189,9 +189,8 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
     """Write a batch script that runs a suite under Slurm.
 
     \b
-      python -m mpiio_ext.bench slurm --suite tokio-abc --nodes 2 --ranks-per-node 32 --time 1:00:00 \\
-          --path /lustre/me --archive /home/me/tokio --output tokio.sh -- --scale 0.5
-      sbatch tokio.sh
+      mpiio-ext bench slurm --suite abc --nodes 2 --ranks-per-node 32 --time 60 --path /lustre/me -- --scale 2 > abc.sh
+      sbatch abc.sh
 
     Exit status: 0 done, 2 a value that cannot be used, or the file cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)

@@ -6,12 +6,15 @@ even when mpiexec writes to a terminal; so the launcher's own descriptor is look
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
+from mpiio_ext.common.progress import Advance, progress
 from mpiio_ext.launchers import launched_rank
 
-__all__ = ["launch_rank", "terminal_width"]
+__all__ = ["launch_rank", "progress_of_rank_0", "terminal_width"]
 
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
 
@@ -51,3 +54,16 @@ def terminal_width(descriptor: int) -> int | None:
         return None
     finally:
         os.close(copy)
+
+
+def progress_of_rank_0(comm: Any, shown: bool | None, steps: int) -> contextlib.AbstractContextManager[Advance]:
+    """Return the bar of so many steps on rank 0's terminal.
+
+    Parameters
+    ----------
+    shown : whether there is a bar; None = when rank 0 has a terminal
+    """
+    if comm.rank != 0:
+        return progress(steps, shown=False)
+    width = terminal_width(2)
+    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100)

@@ -13,8 +13,8 @@ from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.kernels import Program
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.options import Options
-from mpiio_ext.bench.results.rows import Absent
 from mpiio_ext.bench.run.case import Case
+from mpiio_ext.common.results import Absent
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["SetupError", "Work", "needed_bytes", "plan"]

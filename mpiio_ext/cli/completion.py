@@ -1,7 +1,7 @@
 """``mpiio-ext completion``: what makes a shell complete the words of mpiio-ext.
 
 click writes the function that the shell calls, and answers it by the variable _MPIIO_EXT_COMPLETE. Names of subcommands
-are completed without importing them (`mpiio_ext.cli.lazy`), so that a key press takes as long as Python takes to start.
+are completed without importing them (`common.commands`), so that a key press takes as long as Python takes to start.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ def completion(shell: str) -> None:
     As a file it needs no Python when a shell starts: ~/.local/share/bash-completion/completions/mpiio-ext, a file
     _mpiio-ext in a folder of zsh's fpath, ~/.config/fish/completions/mpiio-ext.fish.
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.cli import main
-
+    main = click.get_current_context().find_root().command
     bash.register()
     found = get_completion_class(shell)
     assert found is not None

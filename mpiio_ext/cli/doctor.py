@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.cli.lazy import complete_command
+from mpiio_ext.cli.words import complete_command
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding

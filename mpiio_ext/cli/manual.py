@@ -36,6 +36,7 @@ def _escape(text: str) -> str:
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "\\(ga").replace("^", "\\(ha")
     text = text.replace("~", "\\(ti").replace("'", "\\(aq")
     text = "".join(char if ord(char) < 128 else f"\\[u{ord(char):04X}]" for char in text)
+    text = re.sub(r"\S{80,}", lambda word: word[0].replace(",", ",\\:"), text)  # where a long list may be broken
     return re.sub(r"^\.", r"\\&.", text, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""``mpiio-ext report``: results of the bench as one HTML file, and two sets of results compared."""
+"""``mpiio-ext bench report``: results of the bench as one HTML file, and two sets of results compared."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def report(
     RESULTS are folders that the bench wrote, their results.json, or files of `bench compare --json`.
 
     \b
-      mpiio-ext report bench-results/2026-01-02T03-04-05 -o report.html
-      mpiio-ext report new --baseline old --fail-below 0.9
+      mpiio-ext bench report bench-results/2026-01-02T03-04-05 -o report.html
+      mpiio-ext bench report new --baseline old --fail-below 0.9
 
     Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from mpiio_ext.cli.lazy import complete_command, complete_hint
+from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.launchers import Launch, execute, launcher_family, let_rank_0_speak, plan
 
-__all__ = ["plan_launch", "run", "select_library", "start"]
+__all__ = ["plan_launch", "run", "select_library", "settings_of", "start"]
 
 _WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
@@ -69,7 +69,7 @@ def _check_file(name: str) -> str:
     return path
 
 
-def _settings(hint: tuple[str, ...], hints_file: str | None, stats: str | None) -> dict[str, str]:
+def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: str | None) -> dict[str, str]:
     """Return the MPIOX_* variables that the options ask for."""
     settings = {}
     if hint:
@@ -151,7 +151,7 @@ def run(
     import mpiio_ext
 
     try:
-        settings = _settings(hint, hints_file, stats)
+        settings = settings_of(hint, hints_file, stats)
         select_library(command)
     except click.UsageError as error:
         if let_rank_0_speak(os.environ):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.cli.lazy import complete_command
 from mpiio_ext.cli.run import select_library, start
+from mpiio_ext.cli.words import complete_command
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 

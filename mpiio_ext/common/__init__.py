@@ -1,1 +1,1 @@
-"""What every part of mpiio_ext uses and what uses none of them: units of numbers, options of commands."""
+"""What every part of mpiio_ext uses and what uses none of them: units, options of commands, files, documents."""

@@ -1,13 +1,12 @@
 """The report: results of the bench as one HTML file that needs nothing else, and two sets of results compared.
 
-``mpiio-ext report RESULTS... -o report.html`` makes it; docs/report.md explains what it shows.
+``mpiio-ext bench report RESULTS... -o report.html`` makes it; docs/report.md explains what it shows.
 
 Layers, each of which imports only those above it:
 
 ==================  ==================================================================================================
 `errors`            the one error, a line for people
-`rows`              one measured row over its repetitions: medians and spreads
-`load`              files of results, checked field by field
+`load`              files of results, checked field by field; their schema and medians are `common.results`
 `words`             numbers and rows in words
 `environment`       where the numbers come from, and in what two environments differ
 `reproduce`         the command that measures a row again

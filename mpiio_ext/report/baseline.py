@@ -22,10 +22,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.report.environment import Difference, differences
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet
-from mpiio_ext.report.rows import Key, Measured, Spread
 from mpiio_ext.report.words import row_title
 
 __all__ = ["RULE", "Comparison", "Match", "Warned", "as_json", "compare", "falls_below", "judge_change"]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mpiio_ext.report.rows import OUTER_PHASES, Measured, Spread
+from mpiio_ext.common.results import OUTER_PHASES, Measured, Spread
 
 __all__ = ["LogScale", "Piece", "Whisker", "bars", "histogram_path", "pieces", "ratio_scale", "shown_buckets"]
 

@@ -20,12 +20,11 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.results import SCHEMA_VERSION, Measured, Row, Spread, measure
 from mpiio_ext.report.errors import ReportError
-from mpiio_ext.report.rows import Measured, Run, Spread, measure
 
-__all__ = ["NEWEST_SCHEMA", "PeerResult", "PeerSet", "ResultSet", "load", "load_all"]
+__all__ = ["PeerResult", "PeerSet", "ResultSet", "load", "load_all"]
 
-NEWEST_SCHEMA = 2
 _BUCKETS = 64
 _LARGEST = 2**63
 #: A file that is cut off may end in part of a word or of an escape: an error so near to its end is told as such.
@@ -179,13 +178,13 @@ class _Checker:
             raise self.wrong(place, f"a list of at most {_BUCKETS} counts", value)
         return tuple(self.count(f"{place}[{k}]", item) for k, item in enumerate(counts))
 
-    def run(self, place: str, value: Any) -> Run:
-        """Return one entry of ``runs``; fields that `Run` does not have are passed over."""
+    def run(self, place: str, value: Any) -> Row:
+        """Return one entry of ``runs``; fields that `Row` does not have are passed over."""
         record = self.mapping(place, value)
         taken: dict[str, Any] = {}
         readers = {"str": self.text, "bool": self.flag, "int": self.count, "float": self.number,
                    "tuple[int, ...]": self.histogram}
-        for field in fields(Run):
+        for field in fields(Row):
             kind, _, optional = str(field.type).partition(" | ")
             if field.name not in record:
                 if field.default is MISSING:
@@ -194,7 +193,7 @@ class _Checker:
             if record[field.name] is None and (optional or field.default is not MISSING):
                 continue
             taken[field.name] = readers[kind](f"{place}.{field.name}", record[field.name])
-        return Run(**taken)
+        return Row(**taken)
 
 
 def _absent(check: _Checker, document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -209,15 +208,15 @@ def _schema_of(path: Path, document: Mapping[str, Any]) -> int:
     version = document["schema_version"]
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise ReportError(f"{path}: schema_version is {version!r}, which is not a version")
-    if version > NEWEST_SCHEMA:
+    if version > SCHEMA_VERSION:
         raise ReportError(
-            f"{path}: written with schema version {version}, and this mpiio_ext knows versions up to {NEWEST_SCHEMA}: "
+            f"{path}: written with schema version {version}, and this mpiio_ext knows versions up to {SCHEMA_VERSION}: "
             "use a newer mpiio_ext"
         )
     return version
 
 
-def _with_noncontiguous(run: Run) -> Run:
+def _with_noncontiguous(run: Row) -> Row:
     if run.noncontiguous is not None or run.kind != "pattern":
         return run
     return replace(run, noncontiguous=run.workload != "contiguous")

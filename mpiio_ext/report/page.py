@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.page import Section, fill
+from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
 from mpiio_ext.common.units import megabytes, seconds_text, size_text
 from mpiio_ext.report import arbitration, charts, verdict, words
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
@@ -26,7 +27,6 @@ from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
-from mpiio_ext.report.rows import OUTER_PHASES, OWN_PHASES, Measured, Spread
 
 __all__ = ["LIMIT_BYTES", "Page", "render"]
 

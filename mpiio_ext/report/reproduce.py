@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from mpiio_ext.common.results import Measured
 from mpiio_ext.report.environment import own_variables
-from mpiio_ext.report.rows import Measured
 
 __all__ = ["command"]
 

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mpiio_ext.report.rows import Measured, Spread
+from mpiio_ext.common.results import Measured, Spread
 from mpiio_ext.report.words import ratio, ratio_spread, row_title
 
 __all__ = ["GOAL", "Tally", "judge", "sentences", "tally"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.common.units import megabytes, size_text
-from mpiio_ext.report.rows import Key, Measured, Spread
 
 __all__ = [
     "DASH", "bandwidth", "bandwidth_spread", "case_title", "done_by_extension", "histogram_words",

@@ -11,6 +11,7 @@ trial      one run of the program: environment, time limit, output, statistics
 objective  the number a run is judged by
 evidence   what interleaved pairs of runs prove
 tuner      the phases: baseline, search, race, prune, confirm
+job        a program that is tuned: all phases, and the results of all of them
 hintsfile  the user's own hints, and the file that is written
 targets    whether the results can be written, asked before the first run
 report     what is printed, and the JSON of all runs

@@ -12,6 +12,7 @@ import click
 
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.options import Bandwidth, Duration, Size
+from mpiio_ext.common.progress import progress
 from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
@@ -161,26 +162,17 @@ def _show(outcomes: Sequence[Outcome]) -> None:
 
 def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any) -> list[Outcome]:
     """Run the sweep with a bar on standard error, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    # the time that is left is guessed from the whole sweep so far, for its parts differ in speed
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal,
-                  speed_estimate_period=3600) as bar:  # fmt: skip
-        each_bytes = [how["collectives"] * (g.end_bytes - g.start_bytes) for g in geometries for _ in compared]
-        task = bar.add_task("", total=sum(each_bytes))
+    each_bytes = [how["collectives"] * (g.end_bytes - g.start_bytes) for g in geometries for _ in compared]
+    with progress(float(sum(each_bytes))) as advance:
         found: list[Outcome] = []
 
         def told(geometry: Geometry, variant: Variant, done_bytes: int) -> None:
             before_bytes = sum(each_bytes[: len(found)])
-            description = f"{geometry.aggregators}: {variant.label}"
-            bar.update(task, completed=before_bytes + done_bytes, description=description)
+            advance(f"{geometry.aggregators}: {variant.label}", to=before_bytes + done_bytes)
 
         for outcome in sweep(geometries, compared, progress=told, **how):
             found.append(outcome)
-            bar.update(task, completed=sum(each_bytes[: len(found)]))
+            advance(to=sum(each_bytes[: len(found)]))
         return found
 
 

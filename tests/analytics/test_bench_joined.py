@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.analytics.histories import select
-from mpiio_ext.analytics.histories.bench import bench_table
-from mpiio_ext.analytics.histories.table import Jobs
+from mpiio_ext.analytics.jobs import bench, files, select
+from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.joins import joined
+from mpiio_ext.analytics.jobs.summarize import summarize
+from mpiio_ext.analytics.jobs.table import Jobs
 from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.site import load_site
-from mpiio_ext.analytics.summaries import bench, files
-from mpiio_ext.analytics.summaries.joins import joined
-from mpiio_ext.analytics.summaries.summarize import summarize
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
 from support import report_results as results
@@ -125,12 +124,13 @@ def test_the_command_adds_measurements_to_a_history(once: pathlib.Path, tmp_path
     site = site_at(tmp_path)
     for name in ("jobs.parquet", "jobs.sqlite", "jobs.csv", "jobs.h5"):
         for number in range(2):  # the same results again replace their rows
-            done = run("summarize-job", once.parent if number else once, "--site", site, "-o", tmp_path / name)
+            logs = once.parent if number else once
+            done = run("analyze", "summarize-job", logs, "--site", site, "-o", tmp_path / name)
             assert done.exit_code == 0, done.output
             assert files.read(tmp_path / name).table.num_rows == 2
     table = files.read(tmp_path / "jobs.parquet").table
     assert table["bench_requests"].to_pylist() == [16, 16] and table["fs_max_oss_cpu"].to_pylist() == [40, 10]
-    shown = run("summarize-job", once, "--site", site)
+    shown = run("analyze", "summarize-job", once, "--site", site)
     assert "night/interleaved_512/mpiio/auto/write: 2020-01-01 00:00:20Z to" in shown.stdout
     assert "Measurement (bench)" in shown.stdout and "Share of the job" in shown.stdout
     (job,) = files.slices_of(tmp_path / "jobs.h5", table["_jobid"].to_pylist()[0]).keys() & {
@@ -145,10 +145,10 @@ def test_results_that_cannot_be_read_are_named_and_cost_themselves_only(
     cut.parent.mkdir()
     cut.write_text(once.read_text()[:300])
     (tmp_path / "empty").mkdir()
-    done = run("summarize-job", cut, once, tmp_path / "empty", "--json")
+    done = run("analyze", "summarize-job", cut, once, tmp_path / "empty", "--json")
     assert done.exit_code == 0 and len(json.loads(done.stdout)) == 2
     assert f"results skipped: {cut}: " in done.stderr and "empty: there is no results.json" in done.stderr
-    failed = run("summarize-job", cut)
+    failed = run("analyze", "summarize-job", cut)
     assert failed.exit_code == 2 and "none of the logs could be read" in failed.stderr
 
 
@@ -196,29 +196,29 @@ def test_a_change_of_the_bench_names_the_metric_of_the_servers_that_moved(
 ) -> None:
     pytest.importorskip("ruptures", reason="needs ruptures")
     site = site_at(tmp_path)
-    done = run("climate", archive, "--site", site)
+    done = run("analyze", "climate", archive, "--site", site)
     assert done.exit_code == 1, done.output
     assert "regression: interleaved_512_mpiio_auto_write_4x2MB on scratch: since 2020-01-29" in done.stdout
     lines = [line.strip() for line in done.stdout.splitlines() if "its own change" in line]
     assert {line.partition(":")[0] for line in lines} == {"OSS CPU load, mean", "OSS CPU load, peak"}, lines
     assert all("its own change: 2020-01-29" in line for line in lines)
     assert "notes about fullness: 40 missing" in done.stderr
-    found = json.loads(run("climate", archive, "--site", site, "--json").stdout)
+    found = json.loads(run("analyze", "climate", archive, "--site", site, "--json").stdout)
     ((change,),) = [one["changes"] for one in found["histories"]]
     moved = {item["metric"]: item for item in change["moved"]}
     assert moved.keys() == {"fs_ave_oss_cpu", "fs_max_oss_cpu"}, "what the servers wrote has not moved"
     assert moved["fs_ave_oss_cpu"]["before"] == pytest.approx(10, rel=0.05)
     assert moved["fs_ave_oss_cpu"]["after"] == pytest.approx(30, rel=0.05)
-    without = run("climate", archive)
+    without = run("analyze", "climate", archive)
     assert without.exit_code == 1 and "OSS CPU" not in without.stdout and "on /scratch" in without.stdout
 
 
 def test_a_history_of_summarize_job_tells_the_same(archive: pathlib.Path, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("ruptures", reason="needs ruptures")
     site, store = site_at(tmp_path), tmp_path / "history.parquet"
-    made = run("summarize-job", archive, "--site", site, "-o", store)
+    made = run("analyze", "summarize-job", archive, "--site", site, "-o", store)
     assert made.exit_code == 0, made.output
-    done, direct = run("climate", store), run("climate", archive, "--site", site)
+    done, direct = run("analyze", "climate", store), run("climate", archive, "--site", site)
     # In a table of summaries a job is a number, in an archive of the bench the time of its run.
     found, wanted = (re.sub(r"outlier: job \S+ of", "outlier: job of", one.stdout) for one in (done, direct))
     assert (done.exit_code, found) == (1, wanted)
@@ -226,7 +226,7 @@ def test_a_history_of_summarize_job_tells_the_same(archive: pathlib.Path, tmp_pa
 
 def test_climate_needs_results_for_a_site(tmp_path: pathlib.Path) -> None:
     (tmp_path / "t.csv").write_text("_jobid\n")
-    done = run("climate", tmp_path / "t.csv", "--site", site_at(tmp_path))
+    done = run("analyze", "climate", tmp_path / "t.csv", "--site", site_at(tmp_path))
     assert done.exit_code == 2 and "--site is for results of the bench" in done.stderr
 
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.analytics.climate.company import contradicts
-from mpiio_ext.analytics.climate.months import month_boxes, months_of
-from mpiio_ext.analytics.climate.silence import newest, stopped, too_few
-from mpiio_ext.analytics.climate.together import falls
-from mpiio_ext.analytics.climate.watch import Options, watch
-from mpiio_ext.analytics.histories import History, HistoryError, Jobs, histories, select
-from mpiio_ext.analytics.histories.bench import bench_table
-from mpiio_ext.analytics.histories.metrics import metric
-from mpiio_ext.analytics.histories.writing import write
-from mpiio_ext.analytics.statistics.moved import compared
+from mpiio_ext.analytics.jobs import History, HistoryError, Jobs, histories, select
+from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.climate.company import contradicts
+from mpiio_ext.analytics.jobs.climate.months import month_boxes, months_of
+from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
+from mpiio_ext.analytics.jobs.climate.together import falls
+from mpiio_ext.analytics.jobs.climate.watch import Options, watch
+from mpiio_ext.analytics.jobs.metrics import metric
+from mpiio_ext.analytics.jobs.statistics.moved import compared
+from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page
@@ -303,7 +303,7 @@ def test_a_night_that_cannot_be_read_is_named_and_the_others_count(archive: Path
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, ["climate", *map(str, arguments)])
+    return CliRunner().invoke(main, ["analyze", "climate", *map(str, arguments)])
 
 
 def test_the_nightly_suite_is_watched_and_a_fall_is_exit_status_1(archive: Path, tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_start_that_is_no_time_of_a_job_is_an_error_that_names_it(tmp_path: Pa
     done = run(tmp_path / "t.csv")
     assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
     assert f"t.csv: column {column} holds " in done.stderr and "in row 2" in done.stderr
-    done = CliRunner().invoke(main, ["umami", "--history", str(tmp_path / "t.csv")])
+    done = CliRunner().invoke(main, ["analyze", "umami", "--history", str(tmp_path / "t.csv")])
     assert done.exit_code == 2 and f"column {column} holds " in done.stderr
 
 
@@ -354,7 +354,7 @@ def test_what_nobody_expects_is_no_regression(tmp_path: Path, monkeypatch: pytes
         def broken(*_: Any, raised: BaseException = error, **__: Any) -> None:
             raise raised
 
-        monkeypatch.setattr("mpiio_ext.analytics.climate.study.study", broken)
+        monkeypatch.setattr("mpiio_ext.analytics.jobs.climate.study.study", broken)
         done = run(tmp_path / "t.csv")
         assert done.exit_code == status, done.output
         assert type(error).__name__ in done.stderr or status == 130
@@ -385,7 +385,7 @@ def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Pat
 
 
 def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> None:
-    from mpiio_ext.analytics.histories.stacking import stack
+    from mpiio_ext.analytics.jobs.stacking import stack
 
     def one(log: str | None, job: int = 1) -> Jobs:
         return history([1.0], {"_jobid": [job], "_log": [log]})

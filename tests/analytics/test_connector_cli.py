@@ -1,4 +1,4 @@
-"""``mpiio-ext connector``: what it prints, writes and refuses."""
+"""``mpiio-ext analyze connector``: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.analytics.connectors import sources
+from mpiio_ext.analytics import sources
 from mpiio_ext.cli import main
 from support import source_texts as texts
 
 
 def run(*arguments: str | pathlib.Path) -> Result:
-    return CliRunner().invoke(main, ["connector", *map(str, arguments)])
+    return CliRunner().invoke(main, ["analyze", "connector", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -82,9 +82,6 @@ def test_convert_and_show_again(fullness: pathlib.Path, tmp_path: pathlib.Path) 
         assert run("convert", fullness, output).exit_code == 0
         again = run("show", output, "--table", "targets", "--json")
         assert json.loads(again.stdout) == json.loads(run("show", fullness, "--table", "targets", "--json").stdout)
-    done = run("convert", tmp_path / "r.json.gz", tmp_path / "own.txt", "--own-form")
-    assert done.exit_code == 0 and done.stderr.startswith(f"{tmp_path}/own.txt: ")
-    assert sources.read(tmp_path / "own.txt").equals(sources.read(fullness))
 
 
 def test_sites_are_told_from_sources(tmp_path: pathlib.Path) -> None:
@@ -99,7 +96,7 @@ def test_sites_are_told_from_sources(tmp_path: pathlib.Path) -> None:
     assert run("site", "--from-pytokio", theirs).exit_code == run("site", ours).exit_code == 0
     for path in (theirs, ours):
         done = run("show", path)
-        assert done.exit_code == 2 and "`mpiio-ext connector site`" in done.stderr
+        assert done.exit_code == 2 and "`mpiio-ext analyze connector site`" in done.stderr
     done = run("show", other)
     assert done.exit_code == 2 and "no connector knows this" in done.stderr
 

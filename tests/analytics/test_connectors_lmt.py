@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpiio_ext.analytics.connectors.lmt import convert
+from mpiio_ext.analytics.sources.lmt import convert
 from mpiio_ext.analytics.tables.schema import LMT
 from support.traces import shared_data
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.lmt import convert
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources.lmt import convert
 from support.traces import shared_data
 
 h5py = pytest.importorskip("h5py")  # behind mpiio_ext, which goes under its MPI

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.analytics.connectors.results import convert
+from mpiio_ext.analytics.sources.results import convert
 from mpiio_ext.analytics.tables.schema import TABLES
-from mpiio_ext.bench.results import rows as bench
 from mpiio_ext.bench.results.files import write_document
+from mpiio_ext.common.results import Row
 
 ENVIRONMENT = {"started": "2026-11-01T12:00:00+00:00", "hosts": ["n1"], "command_line": "python -m mpiio_ext.bench",
                "mpi_library": "Open MPI", "file_system_mount": "/scratch", "file_system_type": "lustre"}
 
 
-def row(strategy: str, operation: str, repetition: int, data_s: float, **others: Any) -> bench.Row:
-    return bench.Row(workload="block", variant="block", label="block", interface="mpiio", strategy=strategy,
+def row(strategy: str, operation: str, repetition: int, data_s: float, **others: Any) -> Row:
+    return Row(workload="block", variant="block", label="block", interface="mpiio", strategy=strategy,
                      operation=operation, repetition=repetition, order=0, ranks=4, scaled=False, file_bytes=1000,
                      data_bytes=1000, open_s=1.0, view_s=0.0, data_s=data_s, close_s=1.0,
                      bandwidth_mb_per_s=1e-3 / data_s, bandwidth_total_mb_per_s=0.1, **others)

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.connectors.base import Outcome
-from mpiio_ext.analytics.connectors.nodelist import expand_nodes
-from mpiio_ext.analytics.connectors.slurm import convert
+from mpiio_ext.analytics.sources.base import Outcome
+from mpiio_ext.analytics.sources.slurm import convert
 from mpiio_ext.analytics.tables.schema import SLURM
+from mpiio_ext.common.slurm import expand_nodes
 from support.traces import shared_data
 
 TEXT = """JobIDRaw|JobName|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|Elapsed|NNodes|AllocCPUS|NTasks|\

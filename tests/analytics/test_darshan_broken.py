@@ -27,7 +27,7 @@ from support.darshan_logs import Job, Log, make_log, packaged_logs
 
 CONVERT = """
 import json, sys
-from mpiio_ext.analytics.connectors import darshan
+from mpiio_ext.analytics.sources import darshan
 library, patience, logs = json.load(sys.stdin)
 if library:
     darshan.library_path = lambda: library
@@ -242,7 +242,7 @@ int darshan_log_get_record(void *log, int module, void **record)
 
 def fake_library(folder: pathlib.Path) -> str:
     """Compile a libdarshan-util that misbehaves on demand and passes everything else to the real one."""
-    from mpiio_ext.analytics.connectors.darshan import library_path
+    from mpiio_ext.analytics.sources.darshan import library_path
 
     real = library_path()
     source = FAKE + (

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("darshan")
 
-from mpiio_ext.analytics.connectors.darshan import library_path
+from mpiio_ext.analytics.sources.darshan import library_path
 from support import cbuild
 from support.darshan_logs import packaged_logs
 

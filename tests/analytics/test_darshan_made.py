@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("darshan")
 
 from mpiio_ext._tools import ffi, lib
-from mpiio_ext.analytics.connectors.base import Outcome
-from mpiio_ext.analytics.connectors.darshan import convert, library_path
+from mpiio_ext.analytics.sources.base import Outcome
+from mpiio_ext.analytics.sources.darshan import convert, library_path
 from support.darshan_logs import Job, Log, make_log, small_logs, write_small_logs
 
 POSIX_COUNTERS, POSIX_DOUBLES = 69, 17
@@ -270,7 +270,7 @@ def test_rows_of_many_calls(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPa
     """Where the rows of a chunk are too large for one call, several calls give the same."""
     names = write_small_logs(tmp_path, 40)
     whole = convert(names, str(tmp_path))
-    monkeypatch.setattr("mpiio_ext.analytics.connectors.darshan.ROWS_BYTES", 10_000)
+    monkeypatch.setattr("mpiio_ext.analytics.sources.darshan.ROWS_BYTES", 10_000)
     parts = convert(names, str(tmp_path))
     assert parts.outcomes == whole.outcomes
     assert all(parts.tables[name].equals(whole.tables[name]) for name in whole.tables)

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("darshan")
 
-from mpiio_ext.analytics.connectors.darshan import convert
+from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 from support import darshan_rows
 from support.darshan_logs import Log, packaged_logs, shared_logs

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mpiio_ext.analytics.connectors.darshan import convert
 from mpiio_ext.analytics.diagnosis import diagnose
 from mpiio_ext.analytics.factors import extract
+from mpiio_ext.analytics.sources.darshan import convert
 from support import darshan_rows
 
 LOGS = ("sample-badost", "sample-goodost", "ior_hdf5_example", "shane_macsio", "example.darshan")

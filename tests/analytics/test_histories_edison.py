@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mpiio_ext.analytics.histories import Jobs, published, read, select
-from mpiio_ext.analytics.histories.boxes import box
-from mpiio_ext.analytics.histories.writing import write
-from mpiio_ext.analytics.statistics.correlation import NORMALISED, correlation_table
+from mpiio_ext.analytics.jobs import Jobs, published, read, select
+from mpiio_ext.analytics.jobs.boxes import box
+from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, correlation_table
+from mpiio_ext.analytics.jobs.writing import write
 from support.job_histories import edison
 
 KEPT = {"scratch1": 2230, "scratch2": 2486, "scratch3": 2503}
@@ -190,8 +190,8 @@ def test_the_correlation_table_equals_textbook_formulas(kept: Jobs, raw: list[di
 def test_the_year_shows_the_upgrade_of_august_and_the_emptied_file_system(kept: Jobs) -> None:
     """IOR's shared-file read fell to a seventh when Edison was upgraded in August 2017; scratch3 emptied in October."""
     pytest.importorskip("ruptures", reason="needs ruptures")
-    from mpiio_ext.analytics.climate.watch import Options, watch
-    from mpiio_ext.analytics.histories import histories
+    from mpiio_ext.analytics.jobs import histories
+    from mpiio_ext.analytics.jobs.climate.watch import Options, watch
 
     every = {(one.motif, one.system): one for one in watch(histories(kept), Options(within_days=None))}
     for system in KEPT:

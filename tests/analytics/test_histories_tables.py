@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.histories import Filter, HistoryError, Jobs, derive, histories, read, select
-from mpiio_ext.analytics.histories.derived import beyond
-from mpiio_ext.analytics.histories.filters import emptied
-from mpiio_ext.analytics.histories.gaps import longest_interval
-from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.analytics.jobs import Filter, HistoryError, Jobs, derive, histories, read, select
+from mpiio_ext.analytics.jobs.derived import beyond
+from mpiio_ext.analytics.jobs.filters import emptied
+from mpiio_ext.analytics.jobs.gaps import longest_interval
+from mpiio_ext.analytics.jobs.writing import write
 from support.job_histories import DAY, PERFORMANCE, START, history
 
 CSV = """_jobid,_datetime_start,_file_system,darshan_agg_perf_by_slowest_posix,fs_ave_mds_cpu,note
@@ -165,7 +165,7 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monke
     def broken(*_: Any) -> None:
         raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr("mpiio_ext.analytics.histories.writing._sqlite", broken)
+    monkeypatch.setattr("mpiio_ext.analytics.jobs.writing._sqlite", broken)
     with pytest.raises(HistoryError, match="disk full"):
         write(history([2.0]), path)
     assert read(path).numbers(PERFORMANCE).tolist() == [1.0] and list(tmp_path.iterdir()) == [path]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mpiio_ext.analytics.histories.table import Jobs
-from mpiio_ext.analytics.statistics.moved import compared
+from mpiio_ext.analytics.jobs.statistics.moved import compared
+from mpiio_ext.analytics.jobs.table import Jobs
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -11,16 +11,16 @@ import pytest
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
 from mpiio_ext.analytics.analyses.methods import methods
-from mpiio_ext.analytics.connectors.statistics import read_statistics
-from mpiio_ext.bench.results import rows as bench
+from mpiio_ext.analytics.sources.statistics import read_statistics
 from mpiio_ext.bench.results.files import write_document
+from mpiio_ext.common.results import Row
 
 METHODS, PATTERNS = ("native", "even", "cyclic", "group", "group_cyclic"), ("block", "stripes")
 MOVED, RANKS = 8_000_000, 4
 
 
 def write_results(folder: pathlib.Path, methods: tuple[str, ...] = METHODS) -> None:
-    rows = [bench.Row(workload=pattern, variant=pattern, label=pattern, interface="mpiio", strategy=method,
+    rows = [Row(workload=pattern, variant=pattern, label=pattern, interface="mpiio", strategy=method,
                       operation=operation, repetition=0, order=0, ranks=RANKS, scaled=False, file_bytes=MOVED,
                       data_bytes=MOVED, open_s=0.1, view_s=0.0, data_s=2.0, close_s=0.1, bandwidth_mb_per_s=4.0,
                       bandwidth_total_mb_per_s=4.0, requests=8, collectives_taken_over=RANKS,

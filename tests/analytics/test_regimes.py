@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.histories import History, histories, select
-from mpiio_ext.analytics.regimes import Rules, explain, partition
-from mpiio_ext.analytics.regimes.averages import crossings, moving_average, moving_median
-from mpiio_ext.analytics.regimes.explain import named
-from mpiio_ext.analytics.regimes.partition import LONG_HIGH, LONG_LOW, NORMAL, REGIMES, TRANSIENT_HIGH, TRANSIENT_LOW
+from mpiio_ext.analytics.jobs import History, histories, select
+from mpiio_ext.analytics.jobs.regimes import Rules, explain, partition
+from mpiio_ext.analytics.jobs.regimes.averages import crossings, moving_average, moving_median
+from mpiio_ext.analytics.jobs.regimes.explain import named
+from mpiio_ext.analytics.jobs.regimes.partition import (
+    LONG_HIGH,
+    LONG_LOW,
+    NORMAL,
+    REGIMES,
+    TRANSIENT_HIGH,
+    TRANSIENT_LOW,
+)
 from support.job_histories import DAY, START, edison, history, steps
 
 SLUMP = range(150, 180)
@@ -121,7 +128,7 @@ def test_rules_are_followed() -> None:
 
 
 def test_the_published_year_has_regimes_that_fullness_and_coverage_explain() -> None:
-    from mpiio_ext.analytics.histories import published, read
+    from mpiio_ext.analytics.jobs import published, read
 
     found = named(explain([partition(one) for one in histories(published(read(edison()))[0])]))
     low = {(one.moved.metric, one.moved.effect > 0) for one in found if one.regime == LONG_LOW}

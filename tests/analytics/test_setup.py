@@ -41,37 +41,37 @@ def test_defaults(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(("change", "text"), [
-    ({"store": None}, "/store: is null, and a text is wanted"),
-    ({"stores": "x"}, "/stores: is not known here; known are store, inputs"),
-    ({"inputs": {"darshan": "logs"}}, '/inputs/darshan: is "logs", and a list is wanted'),
-    ({"inputs": {"dxt": ["x"]}}, "/inputs/dxt: is not known here; known are darshan, slurm, lmt, results"),
-    ({"inputs": {"lmt": ["x", {"date": "never"}]}}, "/inputs/lmt/1: has no path"),
-    ({"inputs": {"lmt": [{"path": "x", "date": "never"}]}}, '/inputs/lmt/0/date: is "never", and one of auto, path'),
-    ({"workers": -1}, "/workers: is -1, and an integer from 0 to 4096 is wanted"),
-    ({"workers": True}, "/workers: is true"),
-    ({"period": "year"}, '/period: is "year", and one of month, day is wanted'),
-    ({"engine": "mysql"}, '/engine: is "mysql"'),
-    ({"engine": {"name": 5}}, "/engine/name: is 5"),
+    ({"store": None}, "/store: null is not a text"),
+    ({"stores": "x"}, "/stores: there is no such name; there are store, inputs"),
+    ({"inputs": {"darshan": "logs"}}, '/inputs/darshan: "logs" is not a list'),
+    ({"inputs": {"dxt": ["x"]}}, "/inputs/dxt: there is no such name; there are darshan, slurm, lmt, results"),
+    ({"inputs": {"lmt": ["x", {"date": "never"}]}}, '/inputs/lmt/1: "path" is missing'),
+    ({"inputs": {"lmt": [{"path": "x", "date": "never"}]}}, '/inputs/lmt/0/date: "never" is not one of "auto", "path"'),
+    ({"workers": -1}, "/workers: -1 is less than 0"),
+    ({"workers": True}, "/workers: true is not a whole number"),
+    ({"period": "year"}, '/period: "year" is not one of "month", "day"'),
+    ({"engine": "mysql"}, '/engine: "mysql" is not one of "duckdb", "spark"'),
+    ({"engine": {"name": 5}}, '/engine/name: 5 is not one of "duckdb", "spark"'),
     ({"engine": {"name": "duckdb", "master": "local[2]"}},
-     "/engine/master: is not known of duckdb; known are name, memory, threads, temporary"),
-    ({"engine": {"threads": -1}}, "/engine/threads: is -1, and an integer from 0"),
-    ({"engine": {"memory": "lots"}}, '/engine/memory: is "lots", and a size such as "4GB" is wanted'),
-    ({"engine": {"memory": 4}}, '/engine/memory: is 4, and a size such as "4GB" is wanted'),
-    ({"engine": {"name": "spark", "memory": "4 GB"}}, '/engine/memory: is "4 GB", and a size such as "4g" is wanted'),
-    ({"engine": {"name": "spark", "verbose": "yes"}}, '/engine/verbose: is "yes", and true or false is wanted'),
-    ({"engine": {"name": "spark", "dispatch": "ost"}}, '/engine/dispatch: is "ost", and one of target, subtable'),
+     "/engine/master: there is no such name; there are memory, threads, temporary"),
+    ({"engine": {"threads": -1}}, "/engine/threads: -1 is less than 0"),
+    ({"engine": {"memory": "lots"}}, '/engine/memory: "lots" is not a size such as "4GB"'),
+    ({"engine": {"memory": 4}}, '/engine/memory: 4 is not a size such as "4GB"'),
+    ({"engine": {"name": "spark", "memory": "4 GB"}}, '/engine/memory: "4 GB" is not a size such as "4g"'),
+    ({"engine": {"name": "spark", "verbose": "yes"}}, '/engine/verbose: "yes" is not true or false'),
+    ({"engine": {"name": "spark", "dispatch": "ost"}}, '/engine/dispatch: "ost" is not one of "target", "subtable"'),
     ({"engine": {"name": "spark", "configuration": {"spark.x": 5}}},
-     "/engine/configuration/spark.x: is 5, and a text is wanted"),
-    ({"engine": {"name": "spark", "configuration": "x"}}, '/engine/configuration: is "x", and an object is wanted'),
-    ({"engine": {"name": "spark", "master": ""}}, '/engine/master: is "", and a text is wanted'),
-    ({"timeout_s": 0}, "/timeout_s: is 0"),
+     "/engine/configuration/spark.x: 5 is not a text"),
+    ({"engine": {"name": "spark", "configuration": "x"}}, '/engine/configuration: "x" is not an object'),
+    ({"engine": {"name": "spark", "master": ""}}, '/engine/master: "" is empty'),
+    ({"timeout_s": 0}, "/timeout_s: 0 is not greater than 0"),
     ({"placement": {"targets": []}}, "/placement/targets: is empty"),
     ({"placement": {"targets": ["a", "a"]}}, "/placement/targets: names a folder twice"),
-    ({"placement": {"targets": ["a", "b"], "subtables": 3}}, "/placement/subtables: is 3, which 2 targets cannot"),
+    ({"placement": {"targets": ["a", "b"], "subtables": 3}}, "/placement/subtables: 3 cannot be shared evenly by 2"),
     ({"placement": {"targets": ["a", "b"], "osts": [1]}}, "/placement/osts: has 1 entries for 2 targets"),
     ({"site": {"time_zone": "Mars/North"}}, '/site/time_zone: "Mars/North" is no time zone'),
-    ({"site": {"mounts": {"/a/b": {"stripe_size": 0}}}}, "/site/mounts/~1a~1b/stripe_size: is 0"),
-    ({"site": {"lmt_mounts": {"x": 5}}}, "/site/lmt_mounts/x: is 5"),
+    ({"site": {"mounts": {"/a/b": {"stripe_size": 0}}}}, "/site/mounts/~1a~1b/stripe_size: 0 is less than 1"),
+    ({"site": {"lmt_mounts": {"x": 5}}}, "/site/lmt_mounts/x: 5 is not a text"),
 ])
 def test_a_mistake_is_told_with_its_place(change: dict[str, Any], text: str) -> None:
     with pytest.raises(AnalyticsError) as caught:
@@ -86,7 +86,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"workers": "x", "inputs": {}, "store": "s", "engine": {"thread": 2, "memory": "1X"}})
     assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
-        "/workers", "/engine/thread", "/engine/memory"]  # fmt: skip
+        "/workers", "/engine/memory", "/engine/thread"]  # fmt: skip
 
 
 def test_options_of_engines_are_those_that_engines_take() -> None:
@@ -95,7 +95,8 @@ def test_options_of_engines_are_those_that_engines_take() -> None:
     from mpiio_ext.analytics.query.spark import DISPATCH, SparkEngine
 
     for engine in (DuckDBEngine, SparkEngine):
-        assert set(ENGINE_OPTIONS[engine.name]) == {field.name for field in dataclasses.fields(engine)}
+        assert ({field.name for field in dataclasses.fields(ENGINE_OPTIONS[engine.name])}
+                == {field.name for field in dataclasses.fields(engine)})
     for dispatch in DISPATCH:
         load_setup({**GOOD, "engine": {"name": "spark", "dispatch": dispatch, "verbose": True, "memory": "4g"}})
     for memory in ("4GB", "512 MiB", "1.5tb", "50%", ""):
@@ -110,7 +111,8 @@ def test_nothing_fills_a_store_without_inputs(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize(("text", "what"), [("", "is not JSON"), ("[1]", "an object is wanted"), ("{", "is not JSON"),
+@pytest.mark.parametrize(("text", "what"), [("", "is not JSON"), ("[1]", "a list of 1 is not an object"),
+                                            ("{", "is not JSON"),
                                             ('{"store": "a", "store": "b"}', "'store' stands twice")])
 def test_a_file_that_is_no_setup(tmp_path: pathlib.Path, text: str, what: str) -> None:
     path = tmp_path / "setup.json"

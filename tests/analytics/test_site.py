@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import load_setup
-from mpiio_ext.analytics.site import FIELDS, SCHEMA, Clock, Site, load_site, schema
+from mpiio_ext.analytics.site import FIELDS, Clock, Site, load_site, schema
 from mpiio_ext.analytics.sitefiles import find_files
 from mpiio_ext.analytics.sitetokio import from_pytokio
 from mpiio_ext.cli import main
@@ -78,9 +78,9 @@ def test_the_file_system_of_a_backend() -> None:
 
 @pytest.mark.parametrize(("change", "text"), [
     ({"time_zone": "Mars/North"}, '/time_zone: "Mars/North" is no time zone'),
-    ({"time_zone": 5}, "/time_zone: is 5, and a text is wanted"),
-    ({"mounts": {"/a/b": {"stripe_size": 0}}}, "/mounts/~1a~1b/stripe_size: is 0"),
-    ({"more": 1}, "/more: is not known here; known are time_zone, mounts"),
+    ({"time_zone": 5}, "/time_zone: 5 is not a text"),
+    ({"mounts": {"/a/b": {"stripe_size": 0}}}, "/mounts/~1a~1b/stripe_size: 0 is less than 1"),
+    ({"more": 1}, "/more: there is no such name; there are time_zone, mounts"),
     ({"file_systems": []}, "/file_systems: a list of 0 is not an object"),
     ({"file_systems": {"a/b": {"kind": "nfs"}}},
      '/file_systems/a~1b/kind: "nfs" is not one of "lustre", "gpfs", "other"'),
@@ -99,10 +99,10 @@ def test_the_file_system_of_a_backend() -> None:
     ({"files": [{"source": "lmt", "path": "50%"}]}, '/files/0/path: "%" stands for no part of a date'),
     ({"files": [{"source": "lmtt", "path": "x"}]}, '/files/0/source: "lmtt" is no source; there are darshan, lmt, '),
     ({"files": [{"source": "csv", "path": "x", "metrics": {"read": "x"}}]},
-     "/files/0/metrics/read: there is no such name; there are bytes_read, bytes_written, cpu"),
+     '/files/0/metrics/read: "read" is not one of "bytes_read", "bytes_written", "cpu"'),
     ({"files": [{"source": "csv", "path": "x", "metrics": {"cpu": 5}}]},
      "/files/0/metrics/cpu: 5 is not a text or a list"),
-    ({"files": [{"source": "", "path": []}]}, "/files/0/source: is empty"),
+    ({"files": [{"source": "", "path": []}]}, '/files/0/source: "" is no source; there are'),
     ({"files": [{"source": "", "path": []}]}, "/files/0/path: is empty"),
 ])  # fmt: skip
 def test_a_mistake_is_told_with_its_place(change: dict[str, Any], text: str) -> None:
@@ -125,8 +125,9 @@ def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: pathlib.Path) -> 
     with pytest.raises(AnalyticsError) as caught:
         load_site(document)
     assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
-        "/time_zone", "/file_systems/a/kind", "/clocks/off/offset_s", "/files/1", "/file_systems/b~1c/mounts/0",
-        "/clocks/there/time_zone", "/files/0/path", "/files/2/path", "/files/3/clock"]  # fmt: skip
+        "/time_zone", "/file_systems/a/kind", "/file_systems/a/mounts/0", "/file_systems/b~1c/mounts/0",
+        "/clocks/there/time_zone", "/clocks/off/offset_s", "/files/0/path", "/files/1", "/files/2/path",
+        "/files/3/clock"]  # fmt: skip
 
 
 def test_an_absolute_path_stays_as_it_is(tmp_path: pathlib.Path) -> None:
@@ -146,7 +147,7 @@ def test_a_site_in_a_file_of_its_own(tmp_path: pathlib.Path) -> None:
     with pytest.raises(AnalyticsError) as caught:
         load_setup({"store": "s", "inputs": {}, "site": "facts/site.json"}, tmp_path)
     assert str(caught.value).splitlines() == [
-        f"set-up: /site: {tmp_path}/facts/site.json: /time_zone: is 5, and a text is wanted",
+        f"set-up: /site: {tmp_path}/facts/site.json: /time_zone: 5 is not a text",
         f"set-up: /site: {tmp_path}/facts/site.json: /clocks: 6 is not an object"]
     for text, what in (("{", "is not JSON"), ('{"mounts": {}, "mounts": {}}', "stands twice")):
         (tmp_path / "facts" / "site.json").write_text(text)
@@ -179,12 +180,12 @@ def test_what_the_schema_refuses_is_refused(document: dict[str, Any]) -> None:
 
 
 def test_the_schema_and_the_fields_are_complete() -> None:
-    form = json.loads(SCHEMA.read_text())
+    form = schema()
     jsonschema.Draft202012Validator.check_schema(form)
     jsonschema.validate(GOOD, form)
-    places = {f"/file_systems/*/{name}" for name in form["$defs"]["file_system"]["properties"]}
-    places |= {f"/clocks/*/{name}" for name in form["$defs"]["clock"]["properties"]}
-    places |= {f"/files/*/{name}" for name in form["$defs"]["files"]["properties"]}
+    places = {f"/file_systems/*/{name}" for name in form["$defs"]["FileSystem"]["properties"]}
+    places |= {f"/clocks/*/{name}" for name in form["$defs"]["Clock"]["properties"]}
+    places |= {f"/files/*/{name}" for name in form["$defs"]["SourceFiles"]["properties"]}
     assert places <= set(FIELDS)
     assert set(form["properties"]) - {"$schema"} == {place.split("/")[1] for place in FIELDS}
 
@@ -258,12 +259,13 @@ def test_a_site_of_pytokio(tmp_path: pathlib.Path) -> None:
 
 def test_the_real_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     path = shared_data("tokio", "samples", "site.json")
-    done = CliRunner().invoke(main, ["connector", "site", "--from-pytokio", "--time-zone", "America/Los_Angeles",
+    done = CliRunner().invoke(main, ["analyze", "connector", "site", "--from-pytokio",
+                                     "--time-zone", "America/Los_Angeles",
                                      str(path), "-o", str(tmp_path / "site.json")])  # fmt: skip
     assert done.exit_code == 0 and "left out, without counterpart: esnet_snmp_interfaces" in done.stderr, done.output
     site = load_site(tmp_path / "site.json")
     assert site.lmt_mounts == {f"snx{number}": mount for number, mount in (
         (11025, "/scratch1"), (11035, "/scratch2"), (11036, "/scratch3"), (11168, "/global/cscratch1"))}  # fmt: skip
     assert site.file_systems["testfs-micro"].role_of_target("ddn55dt00") == "data"
-    done = CliRunner().invoke(main, ["connector", "site", str(tmp_path / "site.json")])
+    done = CliRunner().invoke(main, ["analyze", "connector", "site", str(tmp_path / "site.json")])
     assert done.exit_code == 0 and "scratch1: lustre, snx11025, /scratch1" in done.output

@@ -19,8 +19,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records, SourceError
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources import Records, SourceError
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.cli import main
@@ -225,7 +225,8 @@ def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
         for at in source.sample([at for at in places if at < len(damaged) and at >= 8], 12):
             damaged[at] = source.randrange(256)
         bad.write_bytes(damaged)
-        done = CliRunner().invoke(main, ["summarize-job", str(log), "--source", str(bad), "--file-system", "snx1",
+        done = CliRunner().invoke(main, ["analyze", "summarize-job", str(log), "--source", str(bad),
+                                                                                               "--file-system", "snx1",
                                          "--json", "--strict", "--allow-missing"])  # fmt: skip
         (row,) = json.loads(done.stdout)
         assert row["_log"] == "x.darshan" and done.exit_code in (0, 1), done.output

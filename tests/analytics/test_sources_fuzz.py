@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records, SourceError
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources import Records, SourceError
 from support import source_texts as texts
 
 ALL = pytest.mark.parametrize(("source", "text"), texts.FORMS.values(), ids=texts.FORMS)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Problem, Records, SourceError, content, records, registry
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources import Problem, Records, SourceError, content, records, registry
 from support import cbuild
 from support import source_texts as texts
 
@@ -20,7 +20,7 @@ from support import source_texts as texts
 PACKAGE = '''
 import pyarrow as pa
 
-from mpiio_ext.analytics.connectors.sources import Records, SourceError
+from mpiio_ext.analytics.sources import Records, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 NAME = "beegfs"
@@ -41,11 +41,6 @@ def read(path, time_zone):
         raise SourceError(str(path), 1, "no target")
     columns = {"target": [int(row[0]) for row in rows], "free": [int(row[1]) for row in rows]}
     return Records(source=NAME, path=str(path), tables={"targets": pa.table(columns)})
-
-
-def write(records, path):
-    rows = records.tables["targets"].to_pylist()
-    path.write_text("TargetID Free\\n" + "".join(f"{row['target']} {row['free']}\\n" for row in rows))
 '''
 
 
@@ -79,8 +74,6 @@ def test_a_connector_of_another_package(tmp_path: pathlib.Path) -> None:
     path.write_text("TargetID Free\n1 500\n2 700\n")
     read = sources.read(path)
     assert (read.source, read.tables["targets"]["free"].to_pylist()) == ("beegfs", [500, 700])
-    sources.write(read, tmp_path / "again.txt")
-    assert sources.read(tmp_path / "again.txt").equals(read)
     assert Records.from_json(read.to_json()).equals(read)
 
 
@@ -124,19 +117,11 @@ def test_every_source_refuses_what_it_is_not(tmp_path: pathlib.Path) -> None:
             sources.read(path, source)
 
 
-def test_sources_without_a_form_of_their_own(tmp_path: pathlib.Path) -> None:
-    for source in ("darshan", "results", "lmt"):
-        with pytest.raises(SourceError, match=rf"{source} has no form that is written here; Records.save writes JSON"):
-            sources.write(Records(source=source, path="", tables={}), tmp_path / "x")
-
-
 def test_what_cannot_be_written(tmp_path: pathlib.Path) -> None:
     (tmp_path / "x").write_bytes(texts.TEXTS["csv"])
     found = sources.read(tmp_path / "x")
     with pytest.raises(SourceError, match="cannot be written: No such file"):
         found.save(tmp_path / "none" / "y.json")
-    with pytest.raises(SourceError, match="cannot be written: No such file"):
-        sources.write(found, tmp_path / "none" / "y")
 
 
 def test_problems_are_counted_beyond_those_that_are_named(tmp_path: pathlib.Path) -> None:

@@ -9,8 +9,8 @@ from collections import Counter
 import pyarrow.compute as pc
 import pytest
 
-from mpiio_ext.analytics.connectors import sources
-from mpiio_ext.analytics.connectors.sources import Records, lctl, topology
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.sources import Records, lctl, topology
 from support.darshan_rows import shared_data
 
 ZONE = "America/Los_Angeles"
@@ -50,12 +50,6 @@ def test_a_sample_is_read_whole_and_comes_back(name: str, tmp_path: pathlib.Path
     assert {table: records.tables[table].num_rows for table in rows} == rows
     records.save(tmp_path / "records.json.gz")
     assert sources.load(tmp_path / "records.json.gz").equals(records)
-    if source in ("darshan", "lmt"):
-        return
-    again = tmp_path / ("again.tgz" if name.endswith("tgz") else "again")
-    sources.write(records, again)
-    read = sources.read(again, time_zone=ZONE)
-    assert read.equals(records) and read.problems == ()
 
 
 def test_every_sample_has_a_connector() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics import IOMiner
-from mpiio_ext.analytics.connectors.darshan import convert
-from mpiio_ext.analytics.connectors.darshanheader import start_of
+from mpiio_ext.analytics.sources.darshan import convert
+from mpiio_ext.analytics.sources.darshanheader import start_of
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import Report, fill
 from mpiio_ext.analytics.store.logtable import read_logs
@@ -89,7 +89,7 @@ def test_logs_outside_are_looked_into_once_and_taken_when_their_period_comes(
     period = Period(tmp_path)
     period.fill("2017-01-01", "2017-06-30")
     before = Catalog(tmp_path / "store-UTC").manifest
-    monkeypatch.setattr("mpiio_ext.analytics.connectors.darshanheader.start_of", lambda path: 1 / 0)
+    monkeypatch.setattr("mpiio_ext.analytics.sources.darshanheader.start_of", lambda path: 1 / 0)
     again = period.fill("2017-01-01", "2017-06-30")
     assert (again.known, again.outside, again.whole, again.vanished) == (1, 2, 0, 0)
     assert Catalog(tmp_path / "store-UTC").manifest == before

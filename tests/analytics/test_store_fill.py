@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from mpiio_ext.analytics.connectors.base import Converted, Outcome
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.sources.base import Converted, Outcome
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import Report, fill
 from mpiio_ext.analytics.store.lock import locked

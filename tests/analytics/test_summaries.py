@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.histories.derived import MOST_COVERAGE
-from mpiio_ext.analytics.histories.reading import read as read_history
-from mpiio_ext.analytics.summaries import files, row
-from mpiio_ext.analytics.summaries.columns import NOTES, SUMMARY
-from mpiio_ext.analytics.summaries.model import Summaries
+from mpiio_ext.analytics.jobs import files, row
+from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
+from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.jobs.reading import read as read_history
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.traffic import traffic
+from support.job_histories import series, some
 from support.monitoring import lmt_table, records, table
 
 FORMS = [".parquet", ".csv", ".csv.gz", ".sqlite"]
@@ -141,34 +142,6 @@ SOME = [column for column in SUMMARY.columns if column.name != "_log_id"][::9]
 ROW = st.fixed_dictionaries({column.name: st.none() | VALUES[column.type] for column in SOME})
 
 
-def series(seed: int = 1) -> Series:
-    values = np.random.default_rng(seed).random((7, 3))
-    values[2, 1] = np.nan
-    return Series(
-        quantity="bytes_read", unit="B", step_s=5.0, first=1517126400.0, names=("OST0000", "b", "ü"), values=values
-    )
-
-
-def some(count: int = 3) -> Summaries:
-    rows = [
-        {
-            "_jobid": 40 + number // 2,
-            "_log_id": 2**61 + number,
-            "_datetime_start": 1.5e9 + number,
-            "_log": f"{number}.darshan",
-            "darshan_app": "",
-            "fs_tot_bytes_read": 0.1 + number,
-            "_notes": 'a\nb,"c"',
-        }
-        for number in range(count)
-    ]
-    notes = [
-        {"_jobid": 40, "_log_id": 2**61, "source": "servers", "status": "missing", "what": "no samples"},
-        {"source": "darshan", "status": "skipped", "what": "x.darshan: empty"},
-    ]
-    return Summaries.of(rows, notes, {2**61: {"bytes_read": series()}, 2**61 + 1: {"oss_cpu": series(2)}})
-
-
 @pytest.mark.parametrize("form", FORMS)
 @given(st.lists(ROW, max_size=3))
 @settings(max_examples=8)
@@ -205,8 +178,8 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
 #: Adds a row to a file; between reading and writing it is long enough for others to do the same.
 SLOW_UPDATE = """
 import sys, time
-from mpiio_ext.analytics.summaries import files
-from mpiio_ext.analytics.summaries.model import Summaries
+from mpiio_ext.analytics.jobs import files
+from mpiio_ext.analytics.jobs.model import Summaries
 write = files.write
 def slowly(*arguments):
     time.sleep(0.5)

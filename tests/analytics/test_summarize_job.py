@@ -17,12 +17,12 @@ pytest.importorskip("darshan")
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.cli_summarize import _words
-from mpiio_ext.analytics.connectors.darshan import read_logs
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs import files
+from mpiio_ext.analytics.jobs.joins import joined, tuples
+from mpiio_ext.analytics.jobs.summarize import summarize
 from mpiio_ext.analytics.miner import IOMiner
-from mpiio_ext.analytics.summaries import files
-from mpiio_ext.analytics.summaries.joins import joined, tuples
-from mpiio_ext.analytics.summaries.summarize import summarize
+from mpiio_ext.analytics.sources.darshan import read_logs
 from mpiio_ext.analytics.tools.system import Note, System
 from mpiio_ext.cli import main
 from support import source_texts as texts
@@ -97,7 +97,7 @@ def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_files_count_by_their_slowest_rank(tmp_path: pathlib.Path) -> None:
-    from mpiio_ext.analytics.connectors.darshan import library_path
+    from mpiio_ext.analytics.sources.darshan import library_path
 
     names = _double_names(library_path())
     slowest = names.index("POSIX_F_SLOWEST_RANK_TIME")
@@ -422,7 +422,7 @@ def test_no_damage_of_a_source_costs_another(tmp_path: pathlib.Path) -> None:
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(main, ["summarize-job", *map(str, arguments)], catch_exceptions=False)
+    return CliRunner().invoke(main, ["analyze", "summarize-job", *map(str, arguments)], catch_exceptions=False)
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
@@ -528,10 +528,10 @@ def test_local_times_are_refused_where_no_zone_is_known(
         (row,) = summarize([log], System(None, [source]), file_system="x").rows()
         assert "local times" in row["_notes"]
     assert run(log, "--source", source, "--time-zone", "America/Los_Angeles").exit_code == 0
-    shown = CliRunner().invoke(main, ["connector", "show", str(source)])
+    shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source)])
     assert shown.exit_code == 0 and ("taken for UTC; --time-zone" in shown.stderr) is local
     for zone in ("UTC", "America/Los_Angeles"):
-        shown = CliRunner().invoke(main, ["connector", "show", str(source), "--time-zone", zone])
+        shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source), "--time-zone", zone])
         assert "taken for" not in shown.stderr
 
 

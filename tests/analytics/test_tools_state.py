@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from mpiio_ext.analytics.connectors import sources
+from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.tools.health import failovers, fullness
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.nodes import placement

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.analytics.connectors import sources
+from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.site import load_site
 from mpiio_ext.analytics.tools.moments import Period, moment
 from mpiio_ext.analytics.tools.system import System

@@ -10,10 +10,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from mpiio_ext.analytics.connectors.lmt import convert
-from mpiio_ext.analytics.connectors.sources import Records
-from mpiio_ext.analytics.connectors.sources import read as read_source
 from mpiio_ext.analytics.site import load_site
+from mpiio_ext.analytics.sources import Records
+from mpiio_ext.analytics.sources import read as read_source
+from mpiio_ext.analytics.sources.lmt import convert
 from mpiio_ext.analytics.tools.metrics import components
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.system import System

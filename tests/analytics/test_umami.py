@@ -16,12 +16,12 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.analytics.histories import HistoryError, Jobs, read, select
-from mpiio_ext.analytics.histories.metrics import DEFAULT_ROWS, METRICS
-from mpiio_ext.analytics.histories.writing import write
+from mpiio_ext.analytics.jobs import HistoryError, Jobs, read, select
+from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
+from mpiio_ext.analytics.jobs.umami import find, show, umami
+from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
+from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.analytics.report.drawing import chart_of, draw
-from mpiio_ext.analytics.umami import find, show, umami
-from mpiio_ext.analytics.umami.job import find_log, has_log, history_of
 from mpiio_ext.cli import main
 from mpiio_ext.common.plots import DARK, LIGHT, png, svg_file
 from mpiio_ext.common.plots.draw import figure as drawn
@@ -171,7 +171,7 @@ def sample() -> Path:
 def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
     import shutil
 
-    from mpiio_ext.analytics.connectors.darshanheader import start_of
+    from mpiio_ext.analytics.sources.darshanheader import start_of
 
     start = start_of(sample)
     assert start is not None
@@ -189,7 +189,7 @@ def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
 
 
 def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, sample: Path) -> None:
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     row = summarize([sample]).rows()[0]
     before = row["darshan_start_time"] - DAY * np.arange(30, 0, -1)
@@ -214,8 +214,8 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
 def test_what_summarize_job_writes_is_read(tmp_path: Path, sample: Path, form: str) -> None:
     if form == "h5":
         pytest.importorskip("h5py", reason="needs h5py")
-    from mpiio_ext.analytics.summaries import files
-    from mpiio_ext.analytics.summaries.summarize import summarize
+    from mpiio_ext.analytics.jobs import files
+    from mpiio_ext.analytics.jobs.summarize import summarize
 
     made = summarize([sample])
     path = tmp_path / f"summaries.{form}"
@@ -301,9 +301,9 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
 
 
 def test_no_line_is_drawn_through_a_gap() -> None:
-    from mpiio_ext.analytics.climate.charts import averages_chart
-    from mpiio_ext.analytics.histories import histories
-    from mpiio_ext.analytics.regimes.partition import Rules, partition
+    from mpiio_ext.analytics.jobs import histories
+    from mpiio_ext.analytics.jobs.climate.charts import averages_chart
+    from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
     table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
@@ -321,7 +321,7 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["umami", *arguments])
+    return CliRunner().invoke(main, ["analyze", "umami", *arguments])
 
 
 @pytest.fixture

@@ -39,8 +39,8 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
-    """Run ``mpiio-ext arbiter``."""
-    command = [sys.executable, "-m", "mpiio_ext", "arbiter", "--dir", str(folder), "--io-nodes", str(POOL)]
+    """Run ``mpiio-ext delegates arbiter``."""
+    command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder), "--io-nodes", str(POOL)]
     with (folder.parent / "arbiter.log").open("w") as log:
         process = subprocess.Popen([*command, "--policy", "size"], stdout=log, stderr=log, text=True)
         try:

@@ -31,7 +31,7 @@ def wait(what: Callable[[], bool], seconds: float = 120) -> None:
 def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
     """Counted from the prolog on, then by its own word; with the epilog its claim ends, though it writes on."""
     folder, stop = tmp_path / "arbiter", tmp_path / "stop"
-    command = [sys.executable, "-m", "mpiio_ext", "arbiter"]
+    command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter"]
 
     def tell(which: str) -> None:
         printed = subprocess.run([*command, "slurm-script", which, "--dir", str(folder)], capture_output=True,

@@ -80,13 +80,15 @@ def test_from_forge_to_the_arbiter(explore, tmp_path):
     assert "handlers" in launch.stdout
     curves = read_forge([explore.output / "curves.csv"])
     assert all(curve.counts == (0, 2) and curve.points[2].repetitions == 2 for curve in curves.values())
-    simulated = mpiio_ext("arbitrate", "simulate", "--curves", explore.output / "curves.csv", "--sets", 20, "--apps", 2,
+    simulated = mpiio_ext("delegates", "arbitrate", "simulate", "--curves", explore.output / "curves.csv",
+                          "--sets", 20, "--apps", 2,
                           "--io-nodes", "0..4", "--json")
     assert simulated.returncode == 0, simulated.stderr
     assert sum(json.loads(simulated.stdout)["best_option_counts_of_maxima"].values()) == 2
     assert "flow" in Store(store).names() and Store(store).versions("flow") == [1]
     (tmp_path / "arbiter").mkdir()
-    taken = mpiio_ext("arbiter", "--dir", tmp_path / "arbiter", "--io-nodes", 2, "--curves", store, "--set")
+    taken = mpiio_ext("delegates", "arbiter", "--dir", tmp_path / "arbiter", "--io-nodes", 2, "--curves", store,
+                      "--set")
     assert taken.returncode == 0, taken.stderr
     assert set(settings.read(tmp_path / "arbiter").curves["flow"]) == {2}
 

@@ -19,9 +19,9 @@ from mpiio_ext.bench import interfaces, kernels
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.interfaces.mpiio import MpiIo, MpiIoFile
 from mpiio_ext.bench.methods import parse_method
-from mpiio_ext.bench.results.rows import summarize, with_ratios
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.run.runner import Runner
+from mpiio_ext.common.results import measure, with_ratios
 
 comm = MPI.COMM_WORLD
 folder, what, scale = pathlib.Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
@@ -83,6 +83,7 @@ except BenchError as error:
     comm.Barrier()
     sys.exit(0)
 if comm.rank == 0:
-    for row in summarize(with_ratios(runner.rows)):
-        print("row", row.workload, row.interface, row.strategy, row.phase, row.operation, row.data_bytes,
-              row.compared or "-", row.taken_over, row.independents_taken_over, flush=True)
+    for row in measure(with_ratios(runner.rows)):
+        key = row.key
+        print("row", row.last.workload, key.interface, key.strategy, key.phase, key.operation, row.last.data_bytes,
+              row.compared or "-", row.taken_over, row.independents, flush=True)

@@ -19,16 +19,9 @@ import click
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Python modules that are programs, and the click objects that they parse with, by their first word.
-_BENCH = {
-    "": "mpiio_ext.bench.options:command",
-    "arbitration": "mpiio_ext.bench.arbitrated.command:command",
-    "compare": "mpiio_ext.bench.compare.compare:command",
-    "explore": "mpiio_ext.bench.explore.command:command",
-    "scaling": "mpiio_ext.bench.compare.scaling:command",
-    "slurm": "mpiio_ext.bench.slurm:command",
-}
-_MODULES = {"mpiio_ext.partitioning": {"": "mpiio_ext.partitioning.cli:main"}, "mpiio_ext.bench": _BENCH}
+#: Python modules that are programs, and the click objects that they parse with.
+_MODULES = {"mpiio_ext.partitioning": "mpiio_ext.partitioning.cli:main",
+            "mpiio_ext.bench": "mpiio_ext.bench.options:command"}
 #: What ends a simple command in a shell.
 _ENDS = {"|", "||", "&&", ";", "&", "(", ")", "{", "}"}
 #: Words of blocks that stand for what the reader has, and cannot be compared with a choice.
@@ -81,9 +74,7 @@ def program_of(words: list[str]) -> tuple[click.Command, list[str]] | None:
         if word == "mpiio-ext":
             return load("mpiio_ext.cli:main"), words[index + 1 :]
         if words[index : index + 1] == ["-m"] and words[index + 1] in _MODULES:
-            parsers, rest = _MODULES[words[index + 1]], words[index + 2 :]
-            name = rest[0] if rest and rest[0] in parsers else ""
-            return load(parsers[name]), rest[1:] if name else rest
+            return load(_MODULES[words[index + 1]]), words[index + 2 :]
     return None
 
 

@@ -14,7 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from mpiio_ext.analytics.connectors.darshan import library_path
+from mpiio_ext.analytics.sources.darshan import library_path
 from support.traces import DATA
 
 MAGIC = 6567223

@@ -16,8 +16,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mpiio_ext.analytics.connectors.base import Converted, Outcome
 from mpiio_ext.analytics.setup import Setup, load_setup
+from mpiio_ext.analytics.sources.base import Converted, Outcome
 
 __all__ = ["convert", "set_up", "write"]
 

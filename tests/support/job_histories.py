@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mpiio_ext.analytics.histories import Jobs
+from mpiio_ext.analytics.jobs import Jobs
+from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.tools.series import Series
 from support.darshan_rows import shared_data
 
-__all__ = ["DAY", "EDISON", "START", "edison", "history", "steps"]
+__all__ = ["DAY", "EDISON", "START", "edison", "history", "series", "some", "steps"]
 
 DAY = 86400.0
 #: 2020-01-01 00:00 UTC.
@@ -43,3 +45,33 @@ def history(performance: Sequence[float], more: Mapping[str, Any] | None = None,
         **{name: np.full(count, value, dtype=object) for name, value in names.items()}, **(more or {}),
     }  # fmt: skip
     return Jobs(columns, "made")
+
+
+def series(seed: int = 1) -> Series:
+    """Return seven steps of three servers, one value of which is missing."""
+    values = np.random.default_rng(seed).random((7, 3))
+    values[2, 1] = np.nan
+    return Series(
+        quantity="bytes_read", unit="B", step_s=5.0, first=1517126400.0, names=("OST0000", "b", "ü"), values=values
+    )
+
+
+def some(count: int = 3) -> Summaries:
+    """Return summaries of logs, two of a job, with notes, and slices of the first two."""
+    rows = [
+        {
+            "_jobid": 40 + number // 2,
+            "_log_id": 2**61 + number,
+            "_datetime_start": 1.5e9 + number,
+            "_log": f"{number}.darshan",
+            "darshan_app": "",
+            "fs_tot_bytes_read": 0.1 + number,
+            "_notes": 'a\nb,"c"',
+        }
+        for number in range(count)
+    ]
+    notes = [
+        {"_jobid": 40, "_log_id": 2**61, "source": "servers", "status": "missing", "what": "no samples"},
+        {"source": "darshan", "status": "skipped", "what": "x.darshan: empty"},
+    ]
+    return Summaries.of(rows, notes, {2**61: {"bytes_read": series()}, 2**61 + 1: {"oss_cpu": series(2)}})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mpiio_ext.analytics.connectors.sources import Records
+from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tables.schema import LMT, SLURM
 
 #: Types of columns that are no floats.

@@ -531,7 +531,7 @@ def test_wrong_settings_say_where(text: str, where: str) -> None:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mpiio_ext", "arbiter", *words]
+    command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -567,7 +567,8 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
 
 def test_setting_where_nobody_serves(tmp_path: pathlib.Path) -> None:
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "mpiio_ext", "arbiter", *words], capture_output=True, text=True,
+        return subprocess.run([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words],
+                              capture_output=True, text=True,
                               timeout=120, check=False)
 
     missing = command("--dir", str(tmp_path / "none"), "--set", "--io-nodes", "3")
@@ -581,7 +582,7 @@ def test_setting_where_nobody_serves(tmp_path: pathlib.Path) -> None:
 
 
 def test_curves_on_the_command_line(tmp_path: pathlib.Path) -> None:
-    """An object of numbers, or what ``mpiio-ext arbitrate curves --store`` has written."""
+    """An object of numbers, or what ``mpiio-ext delegates arbitrate curves --store`` has written."""
     with Arbiter(tmp_path / "arbiter", Settings(io_nodes=3), lambda _: None):
         pass
     command = ("--dir", str(tmp_path / "arbiter"), "--set", "--curves")

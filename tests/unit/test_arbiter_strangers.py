@@ -345,7 +345,8 @@ def test_it_lives_on(folder: pathlib.Path) -> None:
     """The command itself, with a folder full of traps: it serves, and ends when it is told to."""
     as_nobody("import os, sys; os.chdir(sys.argv[1]); os.mkfifo('pipe'); os.symlink('/dev/zero', 'zero'); "
               "open('big', 'w').truncate(1 << 40)", folder / "jobs")
-    process = subprocess.Popen([sys.executable, "-m", "mpiio_ext", "arbiter", "--dir", str(folder), "--io-nodes", "4"],
+    process = subprocess.Popen([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder),
+                                "--io-nodes", "4"],
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         own(folder)

@@ -252,7 +252,7 @@ def test_a_bad_measurement_is_undone(tmp_path: Path) -> None:
 
 
 def arbitrate(*words: object) -> Result:
-    return CliRunner().invoke(main, ["arbitrate", *map(str, words)])
+    return CliRunner().invoke(main, ["delegates", "arbitrate", *map(str, words)])
 
 
 def test_the_store_on_the_command_line(tmp_path: Path) -> None:

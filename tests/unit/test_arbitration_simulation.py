@@ -154,7 +154,7 @@ def test_static_does_not_reallocate_and_migration_costs_time() -> None:
 
 
 def invoke(*arguments: object) -> str:
-    done = CliRunner().invoke(main, ["arbitrate", *map(str, arguments)])
+    done = CliRunner().invoke(main, ["delegates", "arbitrate", *map(str, arguments)])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -215,8 +215,9 @@ def test_command_solve_and_errors(tmp_path: Path) -> None:
     assert found["bandwidth"] == 100 and found["within_pool"] is True
     assert "a: 4, 90.0 MB/s" in invoke("solve", "--jobs", jobs, "--io-nodes", 4)
     jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,8,0,nan\n", encoding="utf-8")
-    done = CliRunner().invoke(main, ["arbitrate", "solve", "--jobs", str(jobs), "--io-nodes", "4"])
+    done = CliRunner().invoke(main, ["delegates", "arbitrate", "solve", "--jobs", str(jobs), "--io-nodes", "4"])
     assert done.exit_code == 2 and "jobs.csv:2: bandwidth is not a number" in done.output
     for pools in ("4..2", "x", "1..9:0"):
-        done = CliRunner().invoke(main, ["arbitrate", "simulate", "--curves", str(jobs), "--io-nodes", pools])
+        done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--curves", str(jobs),
+                                         "--io-nodes", pools])
         assert done.exit_code == 2 and "Error" in done.output

@@ -18,10 +18,10 @@ from mpiio_ext.bench.compare.peers import Installation, peers_of, with_delegates
 from mpiio_ext.bench.methods import DEFAULT
 from mpiio_ext.bench.options import Options, command
 from mpiio_ext.bench.results.files import write_results
-from mpiio_ext.bench.results.rows import Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.bench.run.counters import Counted, change_of_each, with_counters
 from mpiio_ext.bench.run.counters import with_delegates as counted_delegates
+from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import render
 from mpiio_ext.report.reproduce import command as reproduce
@@ -183,7 +183,7 @@ CONFIGURATION = {"delegates": "2", "delegate_mode": "thread", "repetitions": 3}
 
 def shown(*rows: Row) -> str:
     console = Console(file=io.StringIO(), width=150)
-    print_table(console, summarize(with_ratios(rows)))
+    print_table(console, measure(with_ratios(rows)))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 

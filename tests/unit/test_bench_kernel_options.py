@@ -21,10 +21,10 @@ from mpiio_ext.bench.kernels.request import (
 from mpiio_ext.bench.options import Options, command
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
-from mpiio_ext.bench.results.rows import Row, summarize, with_ratios
 from mpiio_ext.bench.results.table import parts, print_table
 from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.work import SetupError, needed_bytes, plan
+from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.errors import ArgumentError
 
 VPIC = kernels.KERNELS["vpic"]
@@ -281,7 +281,7 @@ def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
         row("kernel", "three", "C", "read", "native", 1), row("kernel", "one", "dump", "write", "native", 2),
         row("pattern", "old", "", "write", "native", 3), row("pattern", "old", "", "read", "native", 3),
     ]
-    summaries = summarize(with_ratios(rows))
+    summaries = measure(with_ratios(rows))
     assert list(parts(summaries)) == [
         ("pair", "hdf5", ""), ("three", "hdf5", "S"), ("three", "hdf5", "W"), ("three", "hdf5", "C"),
         ("one", "hdf5", ""), ("old", "hdf5", ""),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import click
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -24,7 +25,6 @@ from mpiio_ext.bench.methods import DEFAULT, METHODS, parse_method
 from mpiio_ext.bench.options import PRESETS, Options, command
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.plot import plot_ratios
-from mpiio_ext.bench.results.rows import Absent, Row, Summary, summarize, with_ratios
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.bench.run.afford import predict
 from mpiio_ext.bench.run.agreement import Watch
@@ -34,6 +34,7 @@ from mpiio_ext.bench.run.counters import Counted, with_counters
 from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
 from mpiio_ext.bench.run.verify import Fault, check_files, check_memory
+from mpiio_ext.common.results import Absent, Row, Spread, measure, summary, tables, with_ratios
 from mpiio_ext.report.load import load
 
 RUN = 2
@@ -241,7 +242,7 @@ def test_sizes(text, size):
     (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
     (["-i", "netcdf9"], "did you mean 'pnetcdf'"), (["-i", "adios"], "one of mpiio"),
     (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
-    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "unexpected extra"),
+    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "No such command"),
     (["--piece", "1"], "at least 4"),
 ])
 def test_wrong_arguments_are_one_clear_line(arguments, message):
@@ -280,28 +281,27 @@ def rows() -> list[Row]:
 
 
 def test_ratio_is_formed_inside_the_repetition_and_then_the_median():
-    summaries = {(s.strategy, s.operation): s for s in summarize(rows())}
+    summaries = {(row.key.strategy, row.key.operation): row for row in measure(rows())}
     even = summaries["even", "write"]
-    assert (even.ratio_to_native, even.ratio_to_native_min, even.ratio_to_native_max) == (1.5, 1.1, 2.0)
-    assert (even.bandwidth_median_mb_per_s, even.bandwidth_min_mb_per_s, even.bandwidth_max_mb_per_s) == (150, 100, 220)
-    assert summaries["even", "read"].ratio_to_native == 3.0
-    assert summaries["native", "read"].ratio_to_native == 1.0
-    assert even.repetitions == 3
+    assert even.ratio == Spread(1.5, 1.1, 2.0, 3)
+    assert even.bandwidth == Spread(150, 100, 220, 3)
+    assert summaries["even", "read"].ratio.median == 3.0
+    assert summaries["native", "read"].ratio.median == 1.0
     assert even.taken_over is True
     assert summaries["native", "write"].taken_over is None
 
 
 def test_best_native_is_the_faster_of_the_two():
     made = [row("native", "write", 0, 10.0), row("native_tuned", "write", 0, 20.0), row("even", "write", 0, 30.0)]
-    by_method = {s.strategy: s for s in summarize(with_ratios(made))}
-    assert by_method["even"].ratio_to_native == 3.0
-    assert by_method["even"].ratio_to_best_native == 1.5
-    assert by_method["native"].ratio_to_best_native == 0.5
+    by_method = {row.key.strategy: row for row in measure(with_ratios(made))}
+    assert by_method["even"].ratio.median == 3.0
+    assert by_method["even"].ratio_best.median == 1.5
+    assert by_method["native"].ratio_best.median == 0.5
 
 
 def test_no_ratio_without_native():
-    summaries = summarize(with_ratios([row("even", "write", 0, 5.0)]))
-    assert summaries[0].ratio_to_native is None
+    (alone,) = measure(with_ratios([row("even", "write", 0, 5.0)]))
+    assert (alone.ratio, summary(alone)["ratio_to_native"]) == (None, None)
 
 
 def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
@@ -322,8 +322,8 @@ def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
 def test_times_of_measurements_are_kept_and_may_be_missing(tmp_path):
     timed = [row("even", "write", number, 5.0, begin_unix_s=begin, end_unix_s=end)
              for number, (begin, end) in enumerate([(1e9, 1e9 + 2), (None, None), (1e9 + 30, 1e9 + 31.5)])]
-    (summary,) = summarize(timed)
-    assert (summary.begin_unix_s, summary.end_unix_s) == (1e9, 1e9 + 31.5)
+    columns = summary(measure(timed)[0])
+    assert (columns["begin_unix_s"], columns["end_unix_s"]) == (1e9, 1e9 + 31.5)
     paths = write_results(tmp_path, environment={}, configuration={}, rows=timed, absent=[], failure=None)
     assert pq.read_table(paths[1])["end_unix_s"].to_pylist() == [1e9 + 2, None, 1e9 + 31.5]
     (measured,) = load(paths[0]).rows
@@ -355,10 +355,15 @@ def test_every_measured_column_carries_its_unit():
             "native_calls", "files", "delegates", "delegated_accesses", "cache_hits", "cache_misses",
             "prefetched_pages", "prefetch_used_pages", "independents_taken_over", "ratio_to_native",
             "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
-    for kind in (Row, Summary):
-        for name, annotation in kind.__annotations__.items():
-            if annotation.split(" | ")[0] in ("int", "float") and name not in pure:
-                assert name.endswith(("_s", "_bytes", "_mb_per_s")), name
+    units = {}
+    for table in tables([], {}).values():
+        for field in table.schema:
+            unit = units[field.name] = field.metadata[b"unit"].decode()
+            if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+                assert bool(unit) != (field.name in pure), field.name
+    assert {units[name] for name in ("open_s", "io_median_s")} == {"s"}
+    assert units["begin_unix_s"] == "s since 1970-01-01 UTC"
+    assert (units["data_bytes"], units["bandwidth_min_mb_per_s"]) == ("B", "10^6 B/s")
 
 
 def test_table_shows_marks_and_notes():
@@ -366,15 +371,15 @@ def test_table_shows_marks_and_notes():
             row("even", "write", 0, 20.0, collectives_taken_over=0, native_calls=4)]
     made[0] = Row(**{**{n: getattr(made[0], n) for n in Row.__slots__}, "scaled": True})
     text = io.StringIO()
-    print_table(Console(file=text, width=132), summarize(with_ratios(made)))
+    print_table(Console(file=text, width=132), measure(with_ratios(made)))
     out = text.getvalue()
     for word in ("interleaved blocks of 64 B [MPI-IO]", "native*", "even!", "~12", "2.00", "smaller file", "passed"):
         assert word in out
 
 
 def test_picture_only_when_there_is_something_to_compare(tmp_path):
-    assert plot_ratios(summarize(with_ratios([row("native", "write", 0, 1.0)])), tmp_path) == []
-    paths = plot_ratios(summarize(rows()), tmp_path)
+    assert plot_ratios(measure(with_ratios([row("native", "write", 0, 1.0)])), tmp_path) == []
+    paths = plot_ratios(measure(rows()), tmp_path)
     assert [path.name for path in paths] == ["ratios.svg", "ratios.png"]
     assert paths[0].read_text().startswith("<svg")
     assert paths[1].read_bytes().startswith(b"\x89PNG")

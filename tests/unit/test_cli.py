@@ -7,11 +7,12 @@ import pathlib
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from mpiio_ext import hints, launchers
-from mpiio_ext.cli import main
+from mpiio_ext.cli import OLD, main
 from mpiio_ext.launchers import launcher_family, plan
 
 LIBRARY = "/lib/libmpiio_ext.so"
@@ -36,6 +37,15 @@ def refused(*arguments: str) -> str:
     result = CliRunner().invoke(main, ["run", *arguments])
     assert result.exit_code == 2
     return result.output
+
+
+@pytest.mark.parametrize(("old", "new"), OLD.items())
+def test_old_spellings_do_the_same_and_say_the_new_one(old: str, new: str) -> None:
+    done, plain = (CliRunner().invoke(main, [*words, "--no-such-option"], prog_name="mpiio-ext")
+                   for words in ([old], new.split()))
+    line = f"mpiio-ext: `mpiio-ext {old}` is now `mpiio-ext {new}`; the old spelling goes with the next release\n"
+    assert done.output == line + plain.output
+    assert done.exit_code == plain.exit_code == 2 and old not in main.list_commands(click.Context(main))
 
 
 # ---- launchers -------------------------------------------------------------------------------------------------------

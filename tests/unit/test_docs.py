@@ -113,7 +113,7 @@ def test_every_command_exists(page: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_in_the_text_exist(page: pathlib.Path) -> None:
-    """Of commands between backticks, too; they may be beginnings, such as ``mpiio-ext connector``."""
+    """Of commands between backticks, too; they may be beginnings, such as ``mpiio-ext analyze connector``."""
     wrong = []
     for line, code in documents.inline_codes(page):
         if re.match(r"mpiio-ext |make |(mpirun .*)?python -m mpiio_ext", code):

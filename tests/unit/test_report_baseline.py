@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.results import Spread
 from mpiio_ext.report.baseline import compare, falls_below, judge_change
 from mpiio_ext.report.environment import differences
 from mpiio_ext.report.load import load_all
-from mpiio_ext.report.rows import Spread
 from support import report_results as results
 
 FIGURES = st.lists(st.floats(0.001, 1e6), min_size=2, max_size=6)
@@ -165,7 +165,7 @@ def folders(tmp_path):
 
 
 def invoke(folder, *arguments: object):
-    return CliRunner().invoke(main, ["report", str(folder / "new"), *map(str, arguments)])
+    return CliRunner().invoke(main, ["bench", "report", str(folder / "new"), *map(str, arguments)])
 
 
 def test_json(folders, monkeypatch):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mpiio_ext.common.results import Measured, Spread
 from mpiio_ext.report.charts import LogScale, bars, histogram_path, pieces, ratio_scale, shown_buckets
 from mpiio_ext.report.load import load
-from mpiio_ext.report.rows import Measured, Spread
 from support import report_results as results
 
 RATIOS = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5)

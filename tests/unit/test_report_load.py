@@ -1,4 +1,4 @@
-"""What `mpiio-ext report` refuses: one line, exit status 2, and no file; and that it never ends in another way."""
+"""What `bench report` refuses: one line, exit status 2, and no file; and that it never ends in another way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOOD = results.document([results.run("native", ratio_to_native=1.0), results.run
 
 
 def invoke(*arguments: object):
-    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+    return CliRunner().invoke(main, ["bench", "report", *map(str, arguments)])
 
 
 def refused(folder: Path, *arguments: object) -> str:
@@ -189,7 +189,7 @@ def test_no_space_leaves_the_old_page_and_nothing_else(tmp_path):
     out.mkdir()
     (out / "report.html").write_text("old")
     result = subprocess.run(
-        [sys.executable, "-m", "mpiio_ext", "report", str(source), "-o", str(out / "report.html")],
+        [sys.executable, "-m", "mpiio_ext", "bench", "report", str(source), "-o", str(out / "report.html")],
         capture_output=True, text=True, timeout=60, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )

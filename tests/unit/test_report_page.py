@@ -1,4 +1,4 @@
-"""The page of `mpiio-ext report`: well-formed, self-contained, small, and true to its input."""
+"""The page of `mpiio-ext bench report`: well-formed, self-contained, small, and true to its input."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from mpiio_ext.bench.options import command as bench_command
 from mpiio_ext.bench.results.files import write_results
-from mpiio_ext.bench.results.rows import Absent, Row, summarize, with_ratios
+from mpiio_ext.common.results import Absent, Row, Spread, measure, with_ratios
 from mpiio_ext.report.baseline import compare
 from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import LIMIT_BYTES, render
 from mpiio_ext.report.reproduce import command
-from mpiio_ext.report.rows import Spread, measure
 from mpiio_ext.report.verdict import judge, sentences, tally
 from mpiio_ext.report.words import bandwidth, done_by_extension, histogram_words, ratio, row_title
 from support import report_results as results
@@ -129,25 +128,11 @@ def written(tmp_path_factory) -> tuple[list[Row], Path]:
     return rows, folder
 
 
-def test_rows_are_those_of_the_benchs_own_summary(written):
+def test_rows_are_those_of_the_bench(written):
     rows, folder = written
-    read, summaries = load(folder).rows, summarize(rows)
-    assert len(read) == len(summaries) > 90
-    for row, summary in zip(read, summaries, strict=True):
-        assert (row.key.variant, row.key.interface, row.key.strategy, row.key.phase, row.key.operation) == (
-            summary.variant, summary.interface, summary.strategy, summary.phase, summary.operation)
-        assert row.bandwidth == Spread(summary.bandwidth_median_mb_per_s, summary.bandwidth_min_mb_per_s,
-                                       summary.bandwidth_max_mb_per_s, summary.repetitions)
-        assert row.ratio == Spread(summary.ratio_to_native, summary.ratio_to_native_min, summary.ratio_to_native_max,
-                                   summary.repetitions)
-        assert row.ratio_best.median == summary.ratio_to_best_native
-        for count in ("rounds", "requests", "request_bytes"):
-            assert getattr(row, count) == getattr(summary, count)
-        assert (row.last.partition, row.last.reason, row.scaled, row.gaps_written, row.compared) == (
-            summary.partition, summary.reason, summary.scaled, summary.gaps_written, summary.compared)
-        assert row.last.request_size_log2 == summary.request_size_log2
-        for phase in ("open", "view", "data", "close", "plan", "exchange", "io", "wait", "independent"):
-            assert row.seconds.get(phase) == getattr(summary, f"{phase}_median_s")
+    read = load(folder).rows
+    assert len(read) > 90
+    assert list(read) == measure(rows)
 
 
 def test_tables_hold_the_input(written):
@@ -155,11 +140,11 @@ def test_tables_hold_the_input(written):
     sets, _ = load_all([folder])
     page = Page(render(sets, [], title="t").text)
     assert page.problems == []
-    summaries = summarize(rows)
-    methods = list(dict.fromkeys(row.strategy for row in summaries))
+    summaries = measure(rows)
+    methods = list(dict.fromkeys(row.key.strategy for row in summaries))
     by_place: dict[tuple, dict] = {}
     for row in summaries:
-        by_place.setdefault((row.variant, row.interface, row.phase, row.operation), {})[row.strategy] = row
+        by_place.setdefault(row.key.place, {})[row.key.strategy] = row
 
     (matrix,) = page.of_class("matrix")
     lines = [cells for cells in matrix[1:] if len(cells) > 1]
@@ -168,17 +153,17 @@ def test_tables_hold_the_input(written):
     for cells, group in zip(lines, by_place.values(), strict=True):
         for method, cell in zip(methods[1:], cells[1:], strict=True):
             row = group[method]
-            low, high = (f"{value:.2f}" for value in (row.ratio_to_native_min, row.ratio_to_native_max))
+            low, high = (f"{value:.2f}" for value in (row.ratio.low, row.ratio.high))
             symbol = "▲" if float(low) > 1 else "≈" if float(high) >= 1 else "▼"
-            assert cell == f"{symbol} {ratio(row.ratio_to_native)} {low}–{high}"
+            assert cell == f"{symbol} {ratio(row.ratio.median)} {low}–{high}"
 
     speeds = page.of_class("speed")
     assert len(speeds) == len(by_place)
     for table, group in zip(speeds, by_place.values(), strict=True):
         for cells, row in zip(table[1:], group.values(), strict=True):
-            assert cells[0] == row.strategy
-            assert cells[1].split()[0] == bandwidth(row.bandwidth_median_mb_per_s)
-            assert ratio(row.ratio_to_native) in cells[3]
+            assert cells[0] == row.key.strategy
+            assert cells[1].split()[0] == bandwidth(row.bandwidth.median)
+            assert ratio(row.ratio.median) in cells[3]
 
 
 def test_what_was_not_run_and_what_failed_is_told(tmp_path):

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 pytest.importorskip("optuna", reason="tuning needs Optuna")
 pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
 
-from mpiio_ext.cli.tune import _finish, _Job
 from mpiio_ext.tune import report
 from mpiio_ext.tune.errors import ProgramError, TuneError
 from mpiio_ext.tune.hintsfile import OwnHints
+from mpiio_ext.tune.job import Job
+from mpiio_ext.tune.job import finish as finish_job
 from mpiio_ext.tune.objective import Elapsed
 from mpiio_ext.tune.program import Present, registry_defaults
 from mpiio_ext.tune.setting import BASELINE, Setting
@@ -287,9 +288,9 @@ def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, ve
 def finish(output: Path, json_file: Path) -> list[str]:
     result = tune(Program(one_is_best))
     present = Present(values=registry_defaults(), sources={})
-    job = _Job(command=("app",), glob="*", options=Options(), metric=Elapsed(), own=OwnHints(), present=present,
+    job = Job(command=("app",), glob="*", options=Options(), metric=Elapsed(), own=OwnHints(), present=present,
                why_metric="because")  # fmt: skip
-    return _finish(result, job, 400.0, output, json_file)
+    return finish_job(result, job, 400.0, output, json_file)
 
 
 @pytest.mark.parametrize("broken", [(), ("output",), ("json",), ("output", "json")])

@@ -222,9 +222,7 @@ class TestCommand:
         assert f"needs {module.partition('.')[0]}" in output and "mpiio_ext[tune]" in output
 
     def test_without_the_library(self, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-        import mpiio_ext
-
-        monkeypatch.setattr(mpiio_ext, "get_library", lambda: tmp_path / "libmpiio_ext.so")
+        monkeypatch.setattr("mpiio_ext.tune.job.get_library", lambda: tmp_path / "libmpiio_ext.so")
         status, output = failing("--", "true")
         assert status == 1 and output.count("\n") == 1 and "libmpiio_ext.so is missing" in output
 
@@ -287,7 +285,7 @@ class TestCommand:
             jobs.append(job)
             raise TuneError("no runs here")
 
-        monkeypatch.setattr("mpiio_ext.cli.tune._tune", no_runs)
+        monkeypatch.setattr("mpiio_ext.cli.tune.tune_job", no_runs)
         assert failing(*words, "--", "true") == (1, "mpiio-ext tune: no runs here\n")
         (job,) = jobs
         assert (type(job.metric), job.choose, job.options.native) == (metric, choose, native)

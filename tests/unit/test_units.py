@@ -164,7 +164,7 @@ def test_one_place_reads_and_writes_them() -> None:
     # Units of other programs' files, which are what those programs mean by them; a table of columns' units.
     assert found == {
         "analytics/cli_summarize.py",
-        "analytics/connectors/sources/mmperfmon.py",
+        "analytics/sources/mmperfmon.py",
         "analytics/tools/traffic.py",
         "mpiio_ext/bench/explore/results.py",  # FORGE's columns
     }

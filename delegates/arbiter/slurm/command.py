@@ -1,4 +1,4 @@
-"""``mpiio-ext arbiter slurm-watch`` and ``slurm-script``."""
+"""``mpiio-ext delegates arbiter slurm-watch`` and ``slurm-script``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
 
 
 def _say(line: str) -> None:
-    print(f"mpiio-ext arbiter slurm-watch: {line}", file=sys.stderr, flush=True)
+    print(f"mpiio-ext delegates arbiter slurm-watch: {line}", file=sys.stderr, flush=True)
 
 
 class _Watch:
@@ -77,9 +77,9 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
     """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
 
     \b
-      mpiio-ext arbiter slurm-watch --dir /scratch/arbiter
+      mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter
       sacct --allusers --allocations --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS |
-        mpiio-ext arbiter slurm-watch --dir /scratch/arbiter --input - --part
+        mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter --input - --part
 
     The first line of a list names its columns: no --noheader (-n). A job ends by a state of Slurm's, as COMPLETED;
     one that two lists in a row do not name is only no longer expected, and keeps its I/O nodes while it lives.
@@ -159,10 +159,10 @@ def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
     \b
-      mpiio-ext arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
+      mpiio-ext delegates arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
       chmod 755 /etc/slurm/mpiio-ext-prolog.sh       # slurm.conf: PrologSlurmctld=/etc/slurm/mpiio-ext-prolog.sh
       scontrol reconfigure
-      sudo -u slurm mpiio-ext arbiter slurm-script --check --dir /scratch/arbiter
+      sudo -u slurm mpiio-ext delegates arbiter slurm-script --check --dir /scratch/arbiter
 
     Exit status with --check: 0 yes, 2 no, and the line says why.
     """  # noqa: D301  (click wants the backspace character itself)
@@ -172,7 +172,7 @@ def script(which: str | None, folder: Path, check: bool) -> None:
         except OSError as error:
             why = f"{error.filename or folder}: {_user()}: {error.strerror}"
         said = why or f"{folder.absolute()}: {_user()} can write there"
-        click.echo(f"mpiio-ext arbiter slurm-script: {said}", err=bool(why))
+        click.echo(f"mpiio-ext delegates arbiter slurm-script: {said}", err=bool(why))
         raise SystemExit(2 if why else 0)
     if which is None:
         raise click.UsageError("say prolog or epilog, or --check")

@@ -120,7 +120,7 @@ def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Seq
 
     Raises
     ------
-    JobListError
+    SlurmError
         It is no list of jobs.
     OSError
         The folder cannot be read or written.

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.slurm import SlurmError, count_nodes
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
-__all__ = ["FOLDER", "count_nodes", "encode", "read_all", "write"]
+__all__ = ["FOLDER", "encode", "read_all", "write"]
 
 FOLDER = "scheduler"
 _MOST_BYTES = 1 << 16
@@ -26,19 +27,12 @@ _ID = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"[^A-Za-z0-9._+-]")
 
 
-def count_nodes(text: str) -> int | None:
-    """Return how many nodes a compressed list names, ``nid[0001-0003,5],login1``: 5; None: it is no such list."""
-    total = 0
-    for part in re.findall(r"(?:[^\[\],]|\[[^\[\]]*\])+", text):
-        count = 1
-        for inside in re.findall(r"\[([^\[\]]*)\]", part):
-            ends = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip()) for item in inside.split(",")]
-            sizes = [int(each[2] or each[1]) - int(each[1]) + 1 if each is not None else 0 for each in ends]
-            if min(sizes) < 1:
-                return None
-            count *= sum(sizes)
-        total += count
-    return total if total and text.count("[") == text.count("]") and text.strip() != "-" else None
+def _nodes_of(text: str) -> int | None:
+    """Return how many nodes a compressed list names; None: it is none."""
+    try:
+        return None if text.strip() == "-" else count_nodes(text) or None
+    except SlurmError:
+        return None
 
 
 def encode(job: SlurmJob) -> str:
@@ -64,7 +58,7 @@ def _parse(name: str, text: str) -> SlurmJob | None:
 
     if words.get("mpiox-scheduled") != "1" or words.get("id") != name or not words.get("state"):
         return None
-    nodes = count("nodes") or count_nodes(words.get("nodelist", "-"))
+    nodes = count("nodes") or _nodes_of(words.get("nodelist", "-"))
     label = words.get("name", "-")
     return SlurmJob(id=name, state=words["state"], nodes=nodes, processes=count("processes"),
                     name="" if label == "-" else label)

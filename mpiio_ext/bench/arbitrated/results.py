@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.plots import SERIES, Axis, Chart, Line, Look, Panel, corners, look, svg_file
+from mpiio_ext.common.plots import SERIES, Axis, Chart, Line, Look, Mark, Panel, corners, look, svg_file
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
 
@@ -83,7 +83,8 @@ def draw(found: Mapping[str, Any]) -> Chart:
     below: list[Panel] = []
     for policy, run in policies.items():
         end = max(job["end_s"] for job in run["jobs"].values())
-        lines, counts = [], []
+        lines: list[Mark] = []
+        counts: list[Mark] = []
         for index, (name, job) in enumerate(run["jobs"].items()):
             own = Look(look(index).colour, look(index).dash)
             for marks, (x, y) in ((lines, _points(job)), (counts, _steps_of(run, name, end))):

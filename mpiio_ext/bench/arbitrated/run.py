@@ -133,7 +133,8 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
 def _arbiter(setting: Setting, policy: str, curves: Path) -> Iterator[Path]:
     """Run one, and yield its folder."""
     folder = setting.folder / f"arbiter-{policy}"
-    command = [sys.executable, "-m", "mpiio_ext", "arbiter", "--dir", str(folder), "--io-nodes", str(setting.io_nodes),
+    command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder),
+               "--io-nodes", str(setting.io_nodes),
                "--policy", policy, "--curves", str(curves), "--compute-nodes", str(len(setting.jobs)), "--interval",
                "0.02"]
     with _process(command) as process:

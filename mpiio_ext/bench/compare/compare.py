@@ -35,7 +35,6 @@ from mpiio_ext.bench.compare.launches import (
     console_of_results,
     describe_environment,
     on_nodes,
-    progress,
     run_benchmark,
     scratch_file,
     spread,
@@ -44,6 +43,7 @@ from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.progress import progress
 
 __all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 

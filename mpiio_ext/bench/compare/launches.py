@@ -10,14 +10,13 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
 from mpiio_ext.bench.environment import file_system_of
@@ -34,7 +33,6 @@ __all__ = [
     "describe_environment",
     "on_nodes",
     "parse_output",
-    "progress",
     "run_benchmark",
     "scratch_file",
     "spread",
@@ -203,16 +201,6 @@ def describe_environment(installations: Sequence[Installation], folder: Path, na
 def console_of_results() -> Console:
     """Return the console for tables: as wide as the terminal, or wide enough for all columns in a file."""
     return Console(width=None if sys.stdout.isatty() else 220)
-
-
-@contextlib.contextmanager
-def progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Show how far the launches are; yields a function to call with words before each launch."""
-    columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TimeElapsedColumn(),
-               TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda text: bar.update(task, advance=1, description=text)
 
 
 @contextlib.contextmanager

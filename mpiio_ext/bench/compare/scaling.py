@@ -25,7 +25,6 @@ from mpiio_ext.bench.compare.launches import (
     Outcome,
     console_of_results,
     describe_environment,
-    progress,
     run_benchmark,
     scratch_file,
     spread,
@@ -33,6 +32,7 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.progress import progress
 
 __all__ = ["SERIES", "UNITS", "Options", "Point", "Samples", "command", "plan", "run_scaling", "summarize"]
 

@@ -92,9 +92,9 @@ class _Asked:
 @click.option("--output", type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>",
               help="Where results go.")
 @click.option("--store", type=_FOLDER, metavar="FILE",
-              help="Add the curves to this store, each as a new version, as `mpiio-ext arbitrate curves` does.")
+              help="Add the curves to this store, each as a new version, as `arbitrate curves` does.")
 @click.option("--program", default="", metavar="NAME", show_default="none",
-              help="Store the curve of all patterns together under this name, too: for mpiio-ext arbiter --curves.")
+              help="Store the curve of all patterns together under this name, too: for `arbiter --curves`.")
 @click.option("--delegate-mode", type=click.Choice(["spawn", "split", "thread", "auto"]), default="spawn",
               help="How delegates are started.")
 @click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",

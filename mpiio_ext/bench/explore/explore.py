@@ -29,9 +29,9 @@ from mpiio_ext.bench.explore import results
 from mpiio_ext.bench.explore.measure import Place, measure, prepare
 from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import Spec
-from mpiio_ext.bench.progress import progress
 from mpiio_ext.bench.run.agreement import agree, on_rank_0
 from mpiio_ext.bench.run.delegation import start_delegates
+from mpiio_ext.bench.terminal import progress_of_rank_0
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
@@ -283,7 +283,7 @@ def _finish(options: Options, output: Path, found: dict[str, Any], runs: Sequenc
         print(line)
     print(f"results: {', '.join(path.name for path in paths)} in {output}", flush=True)
     if runs and not failed:
-        print(f"  mpiio-ext arbitrate simulate --curves {output / 'curves.csv'}", flush=True)
+        print(f"  mpiio-ext delegates arbitrate simulate --curves {output / 'curves.csv'}", flush=True)
 
 
 def explore(comm: Any, options: Options) -> Path:
@@ -334,7 +334,7 @@ def _run(comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec
                           page=False)
 
     steps = sum(len(options.counts(spec)) * options.times(spec) for spec in patterns.values())
-    with progress(comm, options.progress, steps) as advance:
+    with progress_of_rank_0(comm, options.progress, steps) as advance:
         try:
             explorer.run(advance, keep)
         except BenchError as caught:

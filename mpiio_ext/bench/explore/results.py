@@ -1,6 +1,6 @@
 """What exploring found: JSON, FORGE's table, curves with their versions, lines and a page.
 
-Guarantees. The table is the one that ``mpiio-ext arbitrate`` reads as FORGE's, a line for each repetition, so that a
+Guarantees. The table is the one that ``arbitrate`` reads as FORGE's, a line for each repetition, so that a
             curve has the spread of its repetitions. Bandwidths are in MB/s of 10^6 bytes throughout (FORGE's own tables
             have 2^20). `request_bytes` stands beside FORGE's whole KiB. Files are replaced whole.
 """

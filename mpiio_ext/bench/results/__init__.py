@@ -1,1 +1,1 @@
-"""Results: the rows and their schema (`rows`), the files that hold them (`files`), `table` and picture (`plot`)."""
+"""Results: the files that hold them (`files`), `table` and picture (`plot`); their schema is `common.results`."""

@@ -4,41 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.bench.results.rows import SCHEMA_VERSION, Absent, Row, Summary, summarize
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.results import SCHEMA_VERSION, Absent, Row, measure, summary, tables
 
 __all__ = ["write_document", "write_results"]
-
-_ARROW_TYPES = {"str": "string", "int": "int64", "float": "float64", "bool": "bool"}
-
-
-def _arrow_type(annotation: str) -> Any:
-    """Return the Arrow type of a field's annotation."""
-    import pyarrow as pa
-
-    name = annotation.split(" | ")[0]
-    return pa.list_(pa.int64()) if name.startswith("tuple[int") else pa.type_for_alias(_ARROW_TYPES[name])
-
-
-def _arrow_table(kind: type[Row] | type[Summary], rows: Sequence[Row | Summary], metadata: dict[str, str]) -> Any:
-    import pyarrow as pa
-
-    schema = pa.schema(
-        [
-            pa.field(
-                field.name,
-                _arrow_type(str(field.type)),
-                nullable="None" in str(field.type),
-            )
-            for field in fields(kind)
-        ],
-        metadata=metadata,
-    )
-    return pa.Table.from_pylist([asdict(row) for row in rows], schema=schema)
 
 
 def write_document(
@@ -57,7 +30,7 @@ def write_document(
         "configuration": configuration,
         "failure": failure,
         "absent": [asdict(item) for item in absent],
-        "summary": [asdict(row) for row in summarize(rows)],
+        "summary": [summary(row) for row in measure(rows)],
         "runs": [asdict(row) for row in rows],
     }
     path = folder / "results.json"
@@ -81,15 +54,14 @@ def write_results(
     """
     import pyarrow.parquet as pq
 
-    summaries = summarize(rows)
-    json_path = write_document(folder, environment=environment, configuration=configuration, rows=rows, absent=absent,
-                               failure=failure)
-    metadata = {
+    paths = [write_document(folder, environment=environment, configuration=configuration, rows=rows, absent=absent,
+                            failure=failure)]
+    metadata: dict[bytes | str, bytes | str] = {
         "mpiio_ext.bench.schema_version": str(SCHEMA_VERSION),
         "mpiio_ext.bench.environment": json.dumps(environment),
         "mpiio_ext.bench.configuration": json.dumps(configuration),
     }
-    runs_path, summary_path = folder / "runs.parquet", folder / "summary.parquet"
-    pq.write_table(_arrow_table(Row, rows, metadata), runs_path)
-    pq.write_table(_arrow_table(Summary, summaries, metadata), summary_path)
-    return [json_path, runs_path, summary_path]
+    for name, table in tables(rows, metadata).items():
+        paths.append(folder / f"{name}.parquet")
+        pq.write_table(table, paths[-1])
+    return paths

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpiio_ext.bench.results.rows import Summary
 from mpiio_ext.bench.results.table import interface_title, parts
 from mpiio_ext.common.plots import Axis, Bars, Chart, Panel, Rule, look, save
+from mpiio_ext.common.results import Measured
 
 __all__ = ["plot_ratios"]
 
@@ -23,20 +23,20 @@ class _Cluster:
     """Bars that stand together: rows of one pattern, kernel or phase, by (method, operation)."""
 
     label: str
-    rows: dict[tuple[str, str], Summary]
+    rows: dict[tuple[str, str], Measured]
 
 
-def _label(rows: Sequence[Summary], phase: str) -> str:
-    row = rows[0]
-    interface = "" if row.kind == "pattern" and row.interface == "mpiio" else "\n" + interface_title(row.interface)
-    text = row.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(").replace(", ", "\n")
+def _label(rows: Sequence[Measured], phase: str) -> str:
+    last = rows[0].last
+    interface = "" if last.kind == "pattern" and last.interface == "mpiio" else "\n" + interface_title(last.interface)
+    text = last.label.replace(" of ", "\n").replace(" with ", "\nwith ").replace(" (", "\n(").replace(", ", "\n")
     return text + (f"\n{phase}" if phase else "") + interface
 
 
-def _clusters(rows: Sequence[Summary]) -> list[_Cluster]:
+def _clusters(rows: Sequence[Measured]) -> list[_Cluster]:
     return [
         _Cluster(_label(group, phase),
-                 {(row.strategy, "read" if row.operation == "read" else "write"): row for row in group})
+                 {(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group})
         for (_, _, phase), group in parts(rows).items()
     ]
 
@@ -45,13 +45,13 @@ def _bars(clusters: Sequence[_Cluster], methods: Sequence[str], operation: str) 
     """Return the bars of an operation; having no natural foot on a logarithmic axis, they grow from 1, up or down."""
     width, marks = 0.84 / len(methods), []
     for k, method in enumerate(methods):
-        found = [(x, row) for x, cluster in enumerate(clusters) if (row := cluster.rows.get((method, operation)))]
-        ratios = [(x, row, row.ratio_to_native) for x, row in found if row.ratio_to_native is not None]
+        rows = [(x, cluster.rows.get((method, operation))) for x, cluster in enumerate(clusters)]
+        ratios = [(x, row.ratio) for x, row in rows if row is not None and row.ratio is not None]
         marks.append(Bars(
-            at=[x - 0.42 + (k + 0.5) * width for x, _, _ in ratios], values=[ratio - 1 for _, _, ratio in ratios],
+            at=[x - 0.42 + (k + 0.5) * width for x, _ in ratios], values=[ratio.median - 1 for _, ratio in ratios],
             foot=1, width=width, name=method, look=look(k), edge="ink", thin=0.4,
-            errors=([ratio - (row.ratio_to_native_min or ratio) for _, row, ratio in ratios],
-                    [(row.ratio_to_native_max or ratio) - ratio for _, row, ratio in ratios])))  # fmt: skip
+            errors=([ratio.median - ratio.low for _, ratio in ratios],
+                    [ratio.high - ratio.median for _, ratio in ratios])))  # fmt: skip
     return marks
 
 
@@ -68,13 +68,13 @@ def _band(clusters: Sequence[_Cluster], methods: Sequence[str], places: int) -> 
     return rows
 
 
-def plot_ratios(summaries: Sequence[Summary], folder: Path) -> list[Path]:
+def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
     """Write ratios.svg and ratios.png into `folder` and return their paths; none when there is nothing to compare."""
-    rows = [row for row in summaries if row.ratio_to_native is not None and row.strategy != "native"]
+    rows = [row for row in summaries if row.ratio is not None and row.key.strategy != "native"]
     if not rows:
         return []
     clusters = _clusters(rows)
-    methods = list(dict.fromkeys(row.strategy for row in rows))
+    methods = list(dict.fromkeys(row.key.strategy for row in rows))
     bands = [clusters[k : k + _PER_BAND] for k in range(0, len(clusters), _PER_BAND)]
     chart = Chart(name="ratios", title="Bandwidth relative to native", width=max(7.0, 1.6 * len(bands[0])),
                   height=6.4 * len(bands), legend="above", columns=5,

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mpiio_ext.bench import interfaces
-from mpiio_ext.bench.results.rows import Absent, Summary
+from mpiio_ext.common.results import Absent, Measured
 
 __all__ = ["interface_title", "parts", "print_absent", "print_heading", "print_table"]
 
@@ -25,30 +25,30 @@ def _pair(write: str, read: str) -> str:
     return write if write == read else f"{write} / {read}"
 
 
-def _count(row: Summary | None, name: str) -> str:
+def _count(row: Measured | None, name: str) -> str:
     value = getattr(row, name) if row is not None else None
     if value is None or row is None:
         return _DASH
-    approximate = "~" if name == "requests" and row.requests_source == "kernel" else ""
+    approximate = "~" if name == "requests" and row.last.requests_source == "kernel" else ""
     return f"{approximate}{value:,}"
 
 
-def _ratio(row: Summary | None) -> Text:
-    if row is None or row.ratio_to_native is None:
+def _ratio(row: Measured | None) -> Text:
+    if row is None or row.ratio is None:
         return Text(_DASH)
-    text = f"{row.ratio_to_native:.2f}"
-    if row.repetitions > 1 and row.strategy != "native":
-        text += f" ({row.ratio_to_native_min:.2f}–{row.ratio_to_native_max:.2f})"
-    return Text(text, style="bold" if row.ratio_to_native >= 1.3 else "")
+    text = f"{row.ratio.median:.2f}"
+    if row.bandwidth.count > 1 and row.key.strategy != "native":
+        text += f" ({row.ratio.low:.2f}–{row.ratio.high:.2f})"
+    return Text(text, style="bold" if row.ratio.median >= 1.3 else "")
 
 
-def _method(row: Summary) -> str:
+def _method(row: Measured) -> str:
     marks = ("*" if row.scaled else "") + ("°" if row.gaps_written else "")
-    if row.taken_over is False and not row.strategy.startswith("native"):
+    if row.taken_over is False and not row.native:
         marks += "!"
     elif row.delegated_accesses == 0:
         marks += "†"
-    return row.strategy + marks
+    return row.key.strategy + marks
 
 
 def why_without_delegates(delegation: str, reason: str) -> str:
@@ -56,19 +56,19 @@ def why_without_delegates(delegation: str, reason: str) -> str:
     return delegation.removeprefix("none: ") if delegation.startswith("none") else reason or "no reason is known"
 
 
-def parts(summaries: Sequence[Summary]) -> dict[tuple[str, str, str], list[Summary]]:
+def parts(summaries: Sequence[Measured]) -> dict[tuple[str, str, str], list[Measured]]:
     """Return (variant, interface, phase) -> rows that are shown together; phase "" where write and read are.
 
     The same for the table and the picture.
     """
     phases: dict[tuple[str, str], dict[str, str]] = {}
     for row in summaries:
-        phases.setdefault((row.variant, row.interface), {})[row.phase] = row.operation
-    groups: dict[tuple[str, str, str], list[Summary]] = {}
+        phases.setdefault((row.key.variant, row.key.interface), {})[row.key.phase] = row.key.operation
+    groups: dict[tuple[str, str, str], list[Measured]] = {}
     for row in summaries:
-        operations = list(phases[row.variant, row.interface].values())
-        together = len(set(phases[row.variant, row.interface])) == 1 or sorted(operations) == ["read", "write"]
-        groups.setdefault((row.variant, row.interface, "" if together else row.phase), []).append(row)
+        operations = list(phases[row.key.variant, row.key.interface].values())
+        together = len(set(phases[row.key.variant, row.key.interface])) == 1 or sorted(operations) == ["read", "write"]
+        groups.setdefault((row.key.variant, row.key.interface, "" if together else row.key.phase), []).append(row)
     return groups
 
 
@@ -78,27 +78,28 @@ def interface_title(name: str) -> str:
     return way.title if way is not None else name
 
 
-def _notes(summaries: Sequence[Summary]) -> list[str]:
+def _notes(summaries: Sequence[Measured]) -> list[str]:
     notes = ["× native: median of the ratios within each repetition (smallest–largest)."]
-    if any(row.requests_source == "kernel" for row in summaries):
+    if any(row.last.requests_source == "kernel" for row in summaries):
         notes.append("~ system calls that read or write, counted by the operating system.")
     if any(row.scaled for row in summaries):
         notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
     if any(row.gaps_written for row in summaries):
         notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
-    if any(row.taken_over is False and not row.strategy.startswith("native") for row in summaries):
+    if any(row.taken_over is False and not row.native for row in summaries):
         notes.append("! the extension passed these calls on to the MPI library.")
-    without = [why_without_delegates(row.delegation, row.reason) for row in summaries if row.delegated_accesses == 0]
+    without = [why_without_delegates(row.last.delegation, row.last.reason)
+               for row in summaries if row.delegated_accesses == 0]
     if without:
         notes.append(f"† no access went through delegates: {'; '.join(dict.fromkeys(without))}.")
     if any(row.delegated_accesses for row in summaries):
         notes.append("Bandwidths through delegates count closing, when the last of the data reaches the file.")
-    if any(row.operation == "both" for row in summaries):
+    if any(row.key.operation == "both" for row in summaries):
         notes.append("A phase that writes and reads stands under write; its bandwidth is that of both together.")
     return notes
 
 
-def print_table(console: Console, summaries: Sequence[Summary]) -> None:
+def print_table(console: Console, summaries: Sequence[Measured]) -> None:
     """Print one line per pattern or kernel's phase, interface and method; write and read side by side."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("method", no_wrap=True)
@@ -108,22 +109,22 @@ def print_table(console: Console, summaries: Sequence[Summary]) -> None:
     for number, ((_, interface, phase), rows) in enumerate(parts(summaries).items()):
         if number:
             table.add_row()
-        title = rows[0].label + (f", {phase}" if phase else "")
+        title = rows[0].last.label + (f", {phase}" if phase else "")
         table.add_row(Text(f"{title} [{interface_title(interface)}]", style="bold"))
-        by_method: dict[str, dict[str, Summary]] = {}
+        by_method: dict[str, dict[str, Measured]] = {}
         for row in rows:
-            by_method.setdefault(row.strategy, {})["read" if row.operation == "read" else "write"] = row
+            by_method.setdefault(row.key.strategy, {})["read" if row.key.operation == "read" else "write"] = row
         for operations in by_method.values():
             write, read = operations.get("write"), operations.get("read")
             any_row = write or read
             assert any_row is not None
             table.add_row(
                 "  " + _method(any_row),
-                f"{write.bandwidth_median_mb_per_s:,.0f}" if write else _DASH,
-                f"{read.bandwidth_median_mb_per_s:,.0f}" if read else _DASH,
+                f"{write.bandwidth.median:,.0f}" if write else _DASH,
+                f"{read.bandwidth.median:,.0f}" if read else _DASH,
                 _ratio(write),
                 _ratio(read),
-                f"{any_row.data_bytes / 1e6:,.1f}",
+                f"{any_row.last.data_bytes / 1e6:,.1f}",
                 _pair(_count(write, "rounds"), _count(read, "rounds")),
                 _pair(_count(write, "requests"), _count(read, "requests")),
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mpiio_ext.bench.extension import SystemCalls
-from mpiio_ext.bench.results.rows import Row
+from mpiio_ext.common.results import Row
 
 __all__ = ["Counted", "change", "change_of_each", "with_counters", "with_delegates"]
 

@@ -29,7 +29,6 @@ from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
 from mpiio_ext.bench.methods import Method
-from mpiio_ext.bench.results.rows import Row
 from mpiio_ext.bench.run.afford import NativeLimit, affordable
 from mpiio_ext.bench.run.agreement import agree, wait_quietly
 from mpiio_ext.bench.run.carried_out import EnginePlayer
@@ -39,6 +38,7 @@ from mpiio_ext.bench.run.content import Content
 from mpiio_ext.bench.run.counters import with_counters, with_delegates
 from mpiio_ext.bench.run.player import Played, Player
 from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
+from mpiio_ext.common.results import Row
 
 __all__ = ["Runner"]
 

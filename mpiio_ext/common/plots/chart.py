@@ -22,10 +22,9 @@ __all__ = ["Area", "Axis", "Bars", "Boxes", "Chart", "Line", "Mark", "Panel", "R
            "Tiles", "corners", "cumulative"]  # fmt: skip
 
 Number = float | None
-_value = dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+_PLAIN = Look()
 
-
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """An axis.
 
@@ -64,13 +63,16 @@ class Axis:
     turn: float = 0
 
 
-@_value
+_ANY = Axis()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Points that are joined, unless their look has no dash; `words` tell each one, `layer` what lies on top."""
 
     x: Sequence[float]
     y: Sequence[Number]
-    look: Look = Look()
+    look: Look = _PLAIN
     name: str = ""
     width: float = 1.5
     size: float = 4.5
@@ -81,13 +83,13 @@ class Line:
     layer: float = 2
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
     """Bars from `foot`, upright or `across`; `notes` stand at their ends, `errors` are the parts below and above."""
 
     at: Sequence[float]
     values: Sequence[float]
-    look: Look = Look()
+    look: Look = _PLAIN
     name: str = ""
     width: float = 0.8
     foot: float | Sequence[float] = 0.0
@@ -98,24 +100,24 @@ class Bars:
     thin: float = 0.0
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
     """What lies between two lines."""
 
     x: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
-    look: Look = Look()
+    look: Look = _PLAIN
     name: str = ""
     alpha: float = 0.35
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
     """Many lines of one look; what is pointed at is told by `words`, a text for each point."""
 
     lines: Sequence[Sequence[tuple[float, float]]]
-    look: Look = Look()
+    look: Look = _PLAIN
     name: str = ""
     width: float = 1.0
     alpha: float = 1.0
@@ -123,17 +125,17 @@ class Segments:
     layer: float = 2
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
     """Five numbers at each place: whiskers, first and third quartile, and the median, coloured by the look."""
 
     at: Sequence[float]
     numbers: Sequence[Sequence[float]]
-    look: Look = Look()
+    look: Look = _PLAIN
     width: float = 0.6
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Spans:
     """Shades over parts of the x axis."""
 
@@ -141,27 +143,27 @@ class Spans:
     colour: str = "line"
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A line through the whole panel at a value: upright at an x, or `across` at a y."""
 
     at: float
     across: bool = False
-    look: Look = Look()
+    look: Look = _PLAIN
     width: float = 0.9
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tiles:
     """Rectangles (left, low, width, height) of one look: the cells of a map."""
 
     places: Sequence[tuple[float, float, float, float]]
-    look: Look = Look()
+    look: Look = _PLAIN
     edge: str = ""
     thin: float = 0.0
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """Words at a place, in units of the axes, or in parts of the panel where `inside` is "axes" (or "x": y alone is).
 
@@ -184,19 +186,19 @@ class Text:
 Mark = Area | Bars | Boxes | Line | Rule | Segments | Spans | Text | Tiles
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """Marks between two axes; `legend`: its own, inside it; `room`: points above it, below its title."""
 
     marks: Sequence[Mark]
-    x: Axis = Axis()
-    y: Axis = Axis()
+    x: Axis = _ANY
+    y: Axis = _ANY
     title: str = ""
     legend: bool = False
     room: float = 6
 
 
-@_value
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A chart.
 

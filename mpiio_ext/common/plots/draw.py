@@ -38,9 +38,9 @@ __all__ = ["SERIES_ID", "figure", "series", "style"]
 SERIES_ID = "series-"
 
 
-def style(theme: Theme, name: str) -> dict[str, Any]:
+def style(theme: Theme, name: str) -> Any:
     """Return the settings of Matplotlib that a chart of this name is drawn with."""
-    from matplotlib import cycler
+    from matplotlib.rcsetup import cycler
 
     return {
         "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
@@ -70,17 +70,18 @@ def _numbers(values: Sequence[float | None]) -> list[float]:
 
 def _line(axes: Axes, mark: Line, theme: Theme) -> list[Artist]:
     colour, y = theme.colour(mark.look.colour), _numbers(mark.y)
-    ground = {"markerfacecolor": "none"} if mark.hollow else {}
-    rim = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
+    ground: dict[str, Any] = {"markerfacecolor": "none"} if mark.hollow else {}
+    rim: dict[str, Any] = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
     return [*axes.plot(mark.x, y, color=colour, linestyle=mark.look.dash or "", linewidth=mark.width,
                        marker=mark.look.marker, markersize=mark.size, clip_on=mark.clip, zorder=mark.layer,
                        label=mark.name or None, **ground, **rim)]  # fmt: skip
 
 
 def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
+    draw: Any
     draw, length, width, foot, spread = ((axes.barh, "width", "height", "left", "xerr") if mark.across else
                                          (axes.bar, "height", "width", "bottom", "yerr"))  # fmt: skip
-    rest = {} if mark.errors is None else {
+    rest: dict[str, Any] = {} if mark.errors is None else {
         spread: mark.errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": theme.ink}}  # fmt: skip
     drawn = draw(mark.at, **{length: mark.values, width: mark.width, foot: mark.foot}, hatch=mark.look.hatch or None,
                  facecolor=theme.colour(mark.look.colour), edgecolor=theme.colour(mark.edge or "page"),
@@ -248,14 +249,17 @@ def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence
     for axes in every:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
+    dash: Any
     for name, look, width in chart.keys:
-        found[name] = Line2D([], [], color=theme.colour(look.colour), linewidth=width, linestyle=look.dash,
+        dash = look.dash
+        found[name] = Line2D([], [], color=theme.colour(look.colour), linewidth=width, linestyle=dash,
                              marker=look.marker, markerfacecolor="none")  # fmt: skip
     if not found:
         return
-    where = {"above": "upper left", "below": "lower center", "right": "upper right"}[chart.legend]
-    measured = chart.margins is None
-    legend = figure.legend(list(found.values()), list(found), loc=f"outside {where}" if measured else where,
+    where: Any = {"above": "upper left", "below": "lower center", "right": "upper right"}[chart.legend]
+    if chart.margins is None:  # room is made for it
+        where = f"outside {where}"
+    legend = figure.legend(list(found.values()), list(found), loc=where,
                            ncols=1 if chart.legend == "right" else chart.columns, borderaxespad=0.3)  # fmt: skip
     for number, entry in enumerate(zip(legend.legend_handles, legend.get_texts(), strict=True)):
         name = list(found)[number]

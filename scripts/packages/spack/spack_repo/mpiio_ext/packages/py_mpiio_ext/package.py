@@ -38,6 +38,7 @@ class PyMpiioExt(PythonPackage):
         depends_on("py-mpi4py@4.0:")
         depends_on("py-numpy@1.26:")
         depends_on("py-pyarrow@15:")
+        depends_on("py-pydantic@2.9:")
         depends_on("py-pyelftools@0.29:")
         depends_on("py-rich@13:")
         depends_on("py-scipy@1.11:")

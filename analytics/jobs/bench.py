@@ -1,0 +1,231 @@
+"""Measurements of the bench as rows of summaries, joined with what the servers did while they ran.
+
+Problem. A run of the bench has many measurements: each kernel or pattern through each interface under each method, in
+each phase and direction, several times. Only the same one can be compared from night to night; and a suite that is run
+with other ranks or volumes is another measurement.
+
+Algorithm. A measurement is a row. Its motif is all of its names, the ranks, and the bytes of a rank; performance is the
+median over the repetitions, in the unit of the published column; what the extension says of its own phases stands in
+columns ``bench_``. The bench goes round over all measurements in each repetition, so that those of one are minutes
+apart: the sources are asked for each repetition by itself, and the row has the median of the answers, as of the
+bandwidths. Names are those of the last repetition.
+
+Guarantees. The bench has no Darshan counters, and none are made up; coverage factors are of the bytes that the bench
+has moved. Results that do not say when they were measured (older ones) have no columns of servers, and a note.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs import row
+from mpiio_ext.analytics.jobs.asked import TAIL_S, Answer, ask
+from mpiio_ext.analytics.jobs.columns import BENCH_COUNTS, BENCH_TIMES
+from mpiio_ext.analytics.jobs.model import Slice
+from mpiio_ext.analytics.sources.jobids import job_id_of
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.series import Edges
+from mpiio_ext.analytics.tools.system import FileSystem, Note, System
+from mpiio_ext.common.results import Measured
+from mpiio_ext.common.units import size_text
+from mpiio_ext.report.errors import ReportError
+from mpiio_ext.report.load import ResultSet, load
+
+__all__ = ["Measurement", "is_results", "joined", "read", "result_files", "slices"]
+
+_MIB, _GIB = float(1 << 20), float(1 << 30)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A measurement over its repetitions.
+
+    Attributes
+    ----------
+    scalars : mapping of str to value
+        Columns of the summary that the results know.
+    moved : mapping of str to int
+        Bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
+        writes and reads.
+    started : str
+        When the bench was started, as the results say it.
+    started_unix_s : float
+        The same in seconds since 1970 UTC.
+    periods : tuple of (float, float)
+        Begin and end of each repetition; empty where the results do not say it.
+    places : tuple of str
+        Folder of the files, and mount point.
+    job : int or None
+        Of the scheduler.
+    """
+
+    scalars: Mapping[str, Any]
+    moved: Mapping[str, int]
+    started: str
+    started_unix_s: float
+    periods: tuple[tuple[float, float], ...]
+    places: tuple[str, ...]
+    job: int | None
+
+
+def is_results(path: Path) -> bool:
+    """Return whether a path is for results of the bench, by its name: a folder or a file of JSON."""
+    return path.is_dir() or path.suffix.lower() == ".json"
+
+
+def result_files(path: Path) -> list[Path]:
+    """Return the files of results below a folder, by name; the path itself where it is a file."""
+    return sorted(path.rglob("results.json")) if path.is_dir() else [path]
+
+
+def read(path: Path) -> list[Measurement]:
+    """Return the measurements of a file of results, in its order.
+
+    Raises
+    ------
+    AnalyticsError
+        It is no results of the bench, is damaged, or does not say when the bench was started.
+    """
+    try:
+        results = load(path)
+    except ReportError as error:
+        raise AnalyticsError(str(error)) from error
+    if not isinstance(results, ResultSet):
+        raise AnalyticsError(f"{path}: a comparison of peers, which is no run of the bench")
+    try:
+        started = str(results.environment["started"])
+        started_unix_s = datetime.datetime.fromisoformat(started).timestamp()
+    except (KeyError, ValueError, OverflowError) as error:
+        raise AnalyticsError(f"{path}: does not say when it was started") from error
+    return [_measurement(results, each, started, started_unix_s) for each in results.rows]
+
+
+def _motif(measured: Measured) -> str:
+    """Return all of a measurement's names but a phase that is called as its direction; numbers are exact and short."""
+    key, last = measured.key, measured.last
+    variant = re.sub(r"\d{4,}", lambda found: _binary(int(found[0])) or found[0], key.variant)
+    names = (variant, key.phase if key.phase != key.operation else "", key.interface, key.strategy, key.operation)
+    each = last.data_bytes / max(1, last.ranks)
+    return "_".join([*filter(None, names), f"{last.ranks}x{_binary(each) or size_text(each).replace(' ', '')}"])
+
+
+def _binary(size_bytes: float) -> str | None:
+    """Return a size of whole KiB, MiB or GiB below 1024 of them such as ``4MiB``; None for another one."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor:
+            whole = size_bytes % factor == 0 and size_bytes < 1024 * factor
+            return f"{size_bytes // factor:.0f}{unit}" if whole else None
+    return None
+
+
+def _measurement(results: ResultSet, measured: Measured, started: str, started_unix_s: float) -> Measurement:
+    environment = results.environment
+    key, last, bandwidth = measured.key, measured.last, measured.bandwidth
+    names = (key.variant, key.interface, key.strategy)
+    whose = (started, str(environment.get("hosts")), results.name)
+    run = "/".join([results.name, *filter(None, (*names, key.phase, key.operation))])
+    number = re.match(r"\d{1,18}(?!\d)", str(environment.get("job") or ""))
+    places = tuple(str(environment[name]) for name in ("path", "file_system_mount") if environment.get(name))
+    scalars = {
+        "_jobid": job_id_of(*whose, *names), "_log_id": job_id_of("bench", *whose, *names, key.phase, key.operation),
+        "_log": run, "_benchmark_id": _motif(measured), "_file_system": places[-1] if places else "",
+        "darshan_app": key.variant, "darshan_nprocs": last.ranks, "darshan_total_gibs_posix": last.data_bytes / _GIB,
+        "darshan_agg_perf_by_slowest_posix": bandwidth.median * 1e6 / _MIB,
+        "bench_method": key.strategy, "bench_interface": key.interface, "bench_operation": key.operation,
+        "bench_mpi_library": _text(environment.get("mpi_library")),
+        "bench_revision": _text(environment.get("git_revision")), "bench_repetitions": bandwidth.count,
+        "bench_spread": (bandwidth.high - bandwidth.low) / bandwidth.median if bandwidth.median > 0 else None,
+        "bench_ratio_to_native": None if measured.ratio is None else measured.ratio.median,
+        **{f"bench_{name}_s": measured.seconds.get(name) for name in BENCH_TIMES},
+        **{f"bench_{name}": getattr(measured, name) for name in BENCH_COUNTS},
+    }  # fmt: skip
+    read_bytes = {"read": last.data_bytes, "write": 0}.get(key.operation)
+    moved = {} if read_bytes is None else {
+        "darshan_tot_bytes_read_posix": read_bytes, "darshan_tot_bytes_written_posix": last.data_bytes - read_bytes,
+    }  # fmt: skip
+    return Measurement(scalars=scalars, moved=moved, started=started, started_unix_s=started_unix_s,
+                       periods=measured.periods, places=places, job=int(number[0]) if number else None)  # fmt: skip
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+# ---- joined with the system ------------------------------------------------------------------------------------------
+
+
+def _chosen(found: Measurement, system: System, name: str | None) -> FileSystem:
+    return system.file_system(found.places) if name is None else system.named(name)
+
+
+def joined(
+    found: Measurement, system: System, file_system: str | None = None, edges: Edges = "begin", tail_s: float = TAIL_S
+) -> tuple[dict[str, Any], list[Note]]:
+    """Return the row of a measurement, with what the sources say of its repetitions, and what is missing.
+
+    Parameters
+    ----------
+    found : Measurement
+    system : System
+        The sources.
+    file_system : str, optional
+        The file system, by its name at the site or in the sources; default: that of the bench's folder.
+    edges : {"begin", "touch", "share"}
+    tail_s : float
+        Seconds behind the end of a repetition that belong to it.
+
+    Raises
+    ------
+    AnalyticsError
+        The site has no such file system.
+    """
+    chosen = _chosen(found, system, file_system)
+    scalars = {**found.scalars, "_file_system": chosen.name or found.scalars["_file_system"], "_edges": edges,
+               "_datetime_start": found.started_unix_s, "_sources": "results"}  # fmt: skip
+    if not found.periods:
+        why = f"{scalars['_log']}: the results do not say when it was measured, as those of older versions"
+        return scalars, [Note("results", "missing", why)]
+    answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
+    told = dict.fromkeys(source for answer in answers for source in answer.sources)
+    scalars |= {
+        "_datetime_start": found.periods[0][0], "_datetime_end": found.periods[-1][1] + tail_s,
+        "_sources": ",".join(["results", *told]), **_medians([_columns(found, answer) for answer in answers]),
+    }  # fmt: skip
+    return scalars, [*dict.fromkeys(note for answer in answers for note in answer.notes), *row.doubts(scalars)]
+
+
+def slices(
+    found: Measurement, system: System, file_system: str | None = None, edges: Edges = "begin", tail_s: float = TAIL_S
+) -> Slice:
+    """Return the servers' series from the first repetition to the last one; empty where nobody knows when that was."""
+    if not found.periods:
+        return {}
+    period = Period(found.periods[0][0], found.periods[-1][1] + tail_s)
+    return system.traffic(_chosen(found, system, file_system), period, edges)[0].series()
+
+
+def _columns(found: Measurement, answer: Answer) -> dict[str, Any]:
+    factors = row.coverage({**answer.columns, **found.moved})
+    return {**answer.columns, **factors}
+
+
+def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the medians of the values that are known by column, of counts the lower one; of texts the last."""
+    out: dict[str, Any] = {}
+    for name in dict.fromkeys(name for each in rows for name in each):
+        known = [each[name] for each in rows if each.get(name) is not None]
+        if not known:
+            out[name] = None
+        elif isinstance(known[0], str):
+            out[name] = known[-1]
+        else:
+            of = statistics.median_low if all(isinstance(value, int) for value in known) else statistics.median
+            out[name] = of(known)
+    return out

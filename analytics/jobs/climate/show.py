@@ -1,0 +1,371 @@
+"""A study of the climate as text for a terminal or a cron job, and as a page that fetches nothing."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mpiio_ext.analytics.analyses.counting import count_words
+from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.jobs.climate.company import contradicts
+from mpiio_ext.analytics.jobs.climate.silence import stopped, too_few
+from mpiio_ext.analytics.jobs.climate.study import COVERAGE, Study, coverage
+from mpiio_ext.analytics.jobs.climate.together import falls
+from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched
+from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE, beyond
+from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, name_of
+from mpiio_ext.analytics.jobs.metrics import metric
+from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
+from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
+from mpiio_ext.analytics.jobs.statistics.moved import Moved
+from mpiio_ext.analytics.report.drawing import drawings
+from mpiio_ext.analytics.report.plain import aligned
+from mpiio_ext.common import page as pages
+from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.units import number_words
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.analyses.result import Chart
+    from mpiio_ext.analytics.jobs.boxes import Box
+    from mpiio_ext.analytics.jobs.filters import Step
+
+__all__ = ["charts_of", "page", "text"]
+
+#: Panels of a figure, and rows of a table of the page; JSON has all.
+_MOST_PANELS, _MOST_ROWS = 16, 60
+_MOST_MOVED = 4
+#: Histories that have stopped, and changes, in the text.
+_MOST_QUIET, _MOST_CHANGES = 10, 24
+#: Slow jobs of the last days, in the text.
+_MOST_OUTLIERS = 8
+_LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
+
+
+def _day(time: float, zone: datetime.tzinfo) -> str:
+    return datetime.datetime.fromtimestamp(time, zone).strftime("%Y-%m-%d")
+
+
+def _value(name: str, value: float) -> str:
+    one = metric(name)
+    return number_words(value * one.factor, one.unit)
+
+
+def _p(value: float) -> str:
+    return "–" if value != value else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def _label(name: str) -> str:
+    one = metric(name)
+    return one.label + (" †" if one.extensive else "")
+
+
+def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each of the metrics that moved most."""
+    out = []
+    for item in shift.moved[:_MOST_MOVED]:
+        own = shift.own.get(item.metric)
+        when = f"; its own change: {_day(own, zone)}" if own is not None else ""
+        when += "; contradicts: the other direction" if contradicts(item, worse=shift.worse) else ""
+        out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
+                   f"(effect {_signed(item.effect)}{when})")  # fmt: skip
+    return out
+
+
+def _moved_in_short(item: Moved, shift: Shift) -> str:
+    against = " (contradicts)" if contradicts(item, worse=shift.worse) else ""
+    return f"{_label(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}{against}"
+
+
+def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
+    change = shift.change
+    share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
+    return (f"{name_of(found.motif, found.system)}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
+            f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
+
+
+def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each fall of several histories of a file system."""
+    lines = []
+    for fall in falls(made.watched):
+        span = "" if _day(fall.first, zone) == _day(fall.last, zone) else (
+            f" (found from {_day(fall.first, zone)} to {_day(fall.last, zone)})")  # fmt: skip
+        share = "" if fall.ratio != fall.ratio else f", median {100 * (fall.ratio - 1):+.0f} %"
+        where = f" of {fall.system}" if fall.system else ""
+        lines.append(f"{fall.fallen:,} of {fall.watched:,} histories{where} changed for the worse together on "
+                     f"{_day(fall.middle, zone)}{span}{share}")  # fmt: skip
+    return lines
+
+
+def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return a line for each slow job of the last days, the newest first."""
+    newest = max((one.newest for one in made.watched), default=0.0)
+    days = made.options.within_days
+    slow = sorted(((one, job) for one in made.watched for job in one.outliers
+                   if job.worse and (days is None or newest - job.time <= days * 86400)),
+                  key=lambda pair: -pair[1].time)  # fmt: skip
+    target = made.options.target
+    lines = [f"outlier: job {job.job} of {one.motif}{f' on {one.system}' if one.system else ''}, "
+             f"{_day(job.time, zone)}: {_value(target, job.value)}, expected {_value(target, job.expected)}"
+             for one, job in slow[:_MOST_OUTLIERS]]  # fmt: skip
+    more = len(slow) - len(lines)
+    return [*lines, *([f"and {more:,} more slow jobs; --json has all"] if more > 0 else [])]
+
+
+def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
+    quiet = stopped(made.every)
+    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on"
+             for one in quiet[:_MOST_QUIET]]  # fmt: skip
+    if len(quiet) > _MOST_QUIET:
+        lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
+    few = too_few(made.every, made.watched, made.options)
+    if few:
+        verb, least = "has" if few == 1 else "have", 2 * made.options.least
+        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
+                     f"a change needs {least}")  # fmt: skip
+    if made.unknown:
+        lines.append(f"{count_words(made.unknown, 'job')} of no history: file system or motif not known")
+    return lines
+
+
+def text(made: Study, zone: datetime.tzinfo) -> str:
+    """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
+    lines = _together(made, zone)
+    for found in made.regressions:
+        assert found.regression is not None
+        lines.append(f"regression: {_headline(found, found.regression, made.options.target, zone)}")
+        lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
+    lines += [*_newest_changes(made, zone), *_recent_outliers(made, zone), *_silence(made, zone)]
+    changes = sum(len(one.shifts) for one in made.watched)
+    span = "" if not len(made.table) else (
+        f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
+    outliers = sum(len(one.outliers) for one in made.watched)
+    lines.append(f"{count_words(len(made.table), 'job')}{span} in "
+                 f"{count_words(len(made.watched), 'history', 'histories')}: "
+                 f"{count_words(changes, 'change of level', 'changes of level')}, "
+                 f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
+    note = [_LONGER] if any("†" in line for line in lines) else []
+    return "\n".join([*lines, *_left_out(made.steps), *_hints(made), *note])
+
+
+def _left_out(steps: Sequence[Step]) -> list[str]:
+    """Return in a line how many rows do not count, and why."""
+    lost = [step for step in steps if step.dropped]
+    if not lost:
+        return []
+    why = lost[0].why if len(lost) == 1 else ", ".join(f"{step.why} ({step.dropped:,})" for step in lost)
+    dropped = sum(step.dropped for step in lost)
+    return [f"{dropped:,} of {count_words(dropped + steps[-1].left, 'row')} left out: {why}"]
+
+
+def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
+    """Return the newest change of each history as a table, the newest first."""
+    found = sorted(((one, one.shifts[-1]) for one in made.watched if one.shifts), key=lambda pair: -pair[1].time)
+    target, rows = made.options.target, []
+    for one, shift in found[:_MOST_CHANGES]:
+        ratio = shift.change.ratio
+        rows.append((name_of(one.motif, one.system), _day(shift.time, zone),
+                     f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
+                     "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
+                     _moved_in_short(shift.moved[0], shift) if shift.moved else "–"))  # fmt: skip
+    if not rows:
+        return []
+    more = len(found) - len(rows)
+    return ["newest change of each history:", "",
+            *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
+            *([f"and {more:,} more; --json has all"] if more > 0 else []), ""]  # fmt: skip
+
+
+def _hints(made: Study) -> list[str]:
+    """Return which options show more, where there is more."""
+    within = made.options.within_days
+    old = sum(one.regression is None and bool(one.shifts) and one.shifts[-1].worse for one in made.watched)
+    hints = [f"{count_words(old, 'history', 'histories')} fell more than {within:g} days before the newest job: "
+             "--within 0 counts them as regressions"] if old and within is not None else []  # fmt: skip
+    shown = any(one.shifts for one in made.watched)
+    return [*hints, *(["-o FILE.html shows months, regimes and correlations"] if shown else [])]
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def _systems(made: Study) -> list[str]:
+    return list(dict.fromkeys(history.system for history in made.every))
+
+
+def _panels(made: Study, system: str) -> list[int]:
+    """Return which histories of a file system get a panel: those with changes first, in their order."""
+    mine = [at for at, history in enumerate(made.every) if history.system == system and len(history.jobs) > 1]
+    changed = {(one.system, one.motif) for one in made.watched if one.shifts}
+    mine.sort(key=lambda at: ((system, made.every[at].motif) not in changed, -len(made.every[at].jobs)))
+    return sorted(mine[:_MOST_PANELS])
+
+
+def charts_of(made: Study, zone: datetime.tzinfo) -> list[Chart]:
+    """Return the figures: of each file system, and of the correlations last."""
+    charts: list[Chart] = []
+    for number, system in enumerate(_systems(made)):
+        places = _panels(made, system)
+        if not places:
+            continue
+        watched = {one.motif: one for one in made.watched if one.system == system}
+        charts.append(months_chart(f"months-{number}", system, [made.every[at] for at in places], watched,
+                                   made.options.target, zone))  # fmt: skip
+        if made.partitions:
+            parts = [made.partitions[at] for at in places]
+            charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
+    last = correlation_chart(made.correlations, made.options.level)
+    return [*charts, *([last] if last is not None else [])]
+
+
+def _grid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, note: str = "", *, folded: bool = False
+) -> Grid:
+    left = len(rows) - _MOST_ROWS
+    more = f"{left:,} more rows are not shown; --json has all. " if left > 0 else ""
+    return Grid(columns=columns, numbers=[at >= texts for at in range(len(columns))], rows=list(rows[:_MOST_ROWS]),
+                note=more + note, folded=folded)  # fmt: skip
+
+
+def _changes(made: Study, zone: datetime.tzinfo) -> Section:
+    target = made.options.target
+    findings: list[Finding] = []
+    for one in made.regressions:
+        assert one.regression is not None
+        findings.append(Finding(weight="warning", title=_headline(one, one.regression, target, zone),
+                                evidence=_moved_words(one.regression, zone)))  # fmt: skip
+    shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
+    rows = [(one.motif, one.system, "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
+             _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
+             "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
+             _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
+    within = made.options.within_days
+    words = ["No history has fallen to a lower level" + (f" within the last {within:g} days." if within else ".")]
+    grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
+                   _LONGER, folded=True)] if rows else []  # fmt: skip
+    unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
+    together = [f"{line}." for line in _together(made, zone)]
+    return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
+                   sentences=[*([] if findings else words), *together, *unseen])  # fmt: skip
+
+
+def _quartiles(one: Box | None) -> str:
+    """Return median and middle half of a share; what rounds to 0 has no sign."""
+    if one is None:
+        return "–"
+    median, first, third = (f"{round(value, 3) + 0.0:.3f}" for value in (one.median, one.first, one.third))
+    return f"{median} ({first} to {third})"
+
+
+def _coverage_section(made: Study) -> Section:
+    every = coverage(made.every)
+    names = [name for name in COVERAGE if any(name in found for _, found in every)]
+    rows = [(history.motif, history.system, *(_quartiles(found.get(name)) for name in names))
+            for history, found in every]  # fmt: skip
+    grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
+    none = [] if rows else ["The table has no columns of what the servers moved."]
+    unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
+    limit = [f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
+             f"answered: {', '.join(unused)}."] if unused else []  # fmt: skip
+    return Section(anchor="coverage", title="Coverage and contention", grids=grids, sentences=[
+        "Coverage factor: the job's own bytes over those that all servers of the file system moved meanwhile; 1 minus "
+        "it is the contention. Median, and middle half of the jobs.", *limit, *none])  # fmt: skip
+
+
+def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
+    pairs: dict[tuple[str, str], dict[str, Correlation]] = {}
+    for one in found:
+        if one.coefficient == one.coefficient:
+            pairs.setdefault((one.group, one.metric), {})[one.method] = one
+    rows = []
+    ordered = sorted(pairs.items(), key=lambda pair: -max(abs(one.coefficient) for one in pair[1].values()))
+    for (group, name), both in ordered:
+        cells = []
+        for method in ("pearson", "spearman"):
+            cell = both.get(method)
+            cells += ["–", "–", "–"] if cell is None else [
+                _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
+                _p(cell.p_corrected)]  # fmt: skip
+        last = both.get("spearman")
+        inside = "–" if last is None or last.within != last.within else (
+            f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")  # fmt: skip
+        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
+    return rows
+
+
+def _correlation_section(made: Study, drawn: Mapping[str, str]) -> Section:
+    rows = _correlation_rows(made.correlations)
+    figures = [Figure(title="Spearman's coefficient with performance", drawing=drawn["correlations"],
+                      caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
+               ] if "correlations" in drawn else []  # fmt: skip
+    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within motifs")
+    return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
+        "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
+        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
+        "Spearman's coefficients within the motifs; ≠: its sign is the opposite: what correlates is the kind of I/O."],
+        grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
+
+
+def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
+    counts = [(one.history.motif, one.history.system,
+               *(f"{int((one.regimes == regime).sum()):,}" for regime in REGIMES))
+              for one in made.partitions]  # fmt: skip
+    rows = [(one.motif, one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
+             _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
+             _signed(one.moved.effect), _p(one.moved.p_corrected))
+            for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
+    grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
+    if rows:
+        columns = ("motif", "file system", "regime", "metric", "jobs", "normal", "in the regime", "effect", "p")
+        grids.append(_grid(columns, rows, 4, _LONGER))
+    rules = made.rules
+    return Section(anchor="regimes", title="Variation explained", figures=figures, grids=grids, sentences=[
+        f"A history changes its region where the moving averages over {rules.short_days:g} and {rules.long_days:g} "
+        "days cross. A region that lasts and differs from the jobs around it is long-term; a single job far from those "
+        "around it is transient; the rest is normal. The second table names the metrics that differ from the normal "
+        "jobs beside them.",
+    ])  # fmt: skip
+
+
+def _rows_section(made: Study) -> Section:
+    steps = [(step.name, f"{step.dropped:,}", f"{step.left:,}") for step in made.steps]
+    counts: dict[str, int] = {}
+    for history in made.every:
+        counts[history.system] = counts.get(history.system, 0) + len(history.jobs)
+    systems = [(system or UNKNOWN_SYSTEM, f"{count:,}") for system, count in counts.items()]
+    return Section(anchor="rows", title="Rows that count", sentences=[f"Of {made.table.source}."],
+                   grids=[_grid(("filter", "rows left out", "rows left"), steps, 1),
+                          _grid(("file system", "rows"), systems, 1)])  # fmt: skip
+
+
+def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
+    """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
+    captions = {
+        "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th "
+                  "percentile; dashed: a change of level, to more (▲) or to less (▼).",
+        "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
+    }  # fmt: skip
+    figures: dict[str, list[Figure]] = {"months": [], "averages": []}
+    charts = charts_of(made, zone)
+    drawn = drawings(charts)
+    for chart in charts:
+        if chart.kind in figures:
+            figures[chart.kind].append(Figure(title=chart.title, drawing=drawn[chart.name],
+                                              caption=captions[chart.kind]))  # fmt: skip
+    sections = [
+        _changes(made, zone),
+        Section(anchor="climate", title="Climate", figures=figures["months"]),
+        _coverage_section(made),
+        _correlation_section(made, drawn),
+        _regimes_section(made, figures["averages"]),
+        _rows_section(made),
+    ]  # fmt: skip
+    head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
+            "same application, file system and motif.")  # fmt: skip
+    return pages.document(title, sections, head=head)

@@ -1,0 +1,141 @@
+"""All that the climate of a table is: what changed, correlations, regimes, coverage.
+
+One study is made of a table and options, and then shown as text, as JSON or as a page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from mpiio_ext.analytics.jobs.boxes import Box, box
+from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
+from mpiio_ext.analytics.jobs.climate.together import falls
+from mpiio_ext.analytics.jobs.climate.watch import Options, Watched, as_json, watch
+from mpiio_ext.analytics.jobs.derived import beyond
+from mpiio_ext.analytics.jobs.filters import Step
+from mpiio_ext.analytics.jobs.history import History, histories, name_of
+from mpiio_ext.analytics.jobs.regimes.explain import Difference, explain, named
+from mpiio_ext.analytics.jobs.regimes.partition import REGIMES, Partition, Rules, partition
+from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlation, correlation_table
+from mpiio_ext.analytics.jobs.table import PERFORMANCE, Jobs
+
+__all__ = ["COVERAGE", "Study", "coverage", "document", "study"]
+
+#: What is told of the coverage of each history.
+COVERAGE = ("coverage_factor_bw", "contention_bw", "contention_opens", "contention_stats", "contention_ops")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """The climate of a table.
+
+    Attributes
+    ----------
+    table : Jobs
+        Rows that count, by start.
+    steps : sequence of Step
+        What the filters left out.
+    every : sequence of History
+    watched : sequence of Watched
+    correlations : sequence of Correlation
+    partitions : sequence of Partition
+    differences : sequence of Difference
+        Those that are sure and large.
+    options : Options
+    rules : Rules
+    """
+
+    table: Jobs
+    steps: Sequence[Step]
+    every: Sequence[History]
+    watched: Sequence[Watched]
+    correlations: Sequence[Correlation]
+    partitions: Sequence[Partition]
+    differences: Sequence[Difference]
+    options: Options
+    rules: Rules
+
+    @property
+    def regressions(self) -> list[Watched]:
+        """Histories whose performance has fallen, the largest loss first."""
+        fallen = [one for one in self.watched if one.regression is not None]
+        return sorted(fallen, key=lambda one: one.regression.change.ratio if one.regression else 1.0)
+
+    @property
+    def unknown(self) -> int:
+        """Rows of no history: their file system or motif is not known."""
+        return len(self.table) - sum(len(history.jobs) for history in self.every)
+
+
+def study(
+    table: Jobs,
+    steps: Sequence[Step],
+    options: Options,
+    rules: Rules,
+    *,
+    whole: bool = True,
+) -> Study:
+    """Make the study of a table.
+
+    Parameters
+    ----------
+    table : Jobs
+        Rows that count, by start, with the derived columns.
+    steps : sequence of Step
+        What the filters left out.
+    options : Options
+        Of the watch.
+    rules : Rules
+        Of the regimes.
+    whole : bool
+        Also correlations and regimes, which the watch alone does not need.
+    """  # fmt: skip
+    every = histories(table)
+    watched = watch(every, options)
+    target = NORMALISED if options.target == PERFORMANCE else options.target
+    partitions = [partition(history, rules) for history in every] if whole else []
+    made = Study(table=table, steps=steps, every=every, watched=watched, partitions=partitions, correlations=[],
+                 differences=[], options=options, rules=rules)  # fmt: skip
+    if not whole:
+        return made
+    return dataclasses.replace(made, correlations=correlation_table(table, options.metrics, target=target),
+                               differences=named(explain(partitions, options.metrics), options.level))  # fmt: skip
+
+
+def coverage(every: Sequence[History]) -> list[tuple[History, dict[str, Box]]]:
+    """Return the boxes of coverage factor and contention of each history that has any."""
+    out = []
+    for history in every:
+        found = {name: box(history.jobs.numbers(name)) for name in COVERAGE}
+        known = {name: one for name, one in found.items() if one is not None}
+        if known:
+            out.append((history, known))
+    return out
+
+
+def document(made: Study) -> dict[str, Any]:
+    """Return a study as JSON can hold it; values are in the units of the columns, times in s since 1970 UTC."""
+    regimes = [{
+        "file_system": one.history.system, "motif": one.history.motif,
+        "jobs": {regime: int((one.regimes == regime).sum()) for regime in REGIMES},
+        "regions": [dataclasses.asdict(region) | {"from": float(one.history.jobs.times()[region.begin]),
+                                                  "until": float(one.history.jobs.times()[region.end - 1])}
+                    for region in one.regions],
+    } for one in made.partitions]  # fmt: skip
+    return {
+        "source": made.table.source, "rows": len(made.table), "rows_of_no_history": made.unknown,
+        "filters": [dataclasses.asdict(step) for step in made.steps],
+        "falls": [dataclasses.asdict(fall) for fall in falls(made.watched)],
+        "regressions": [name_of(one.motif, one.system) for one in made.regressions],
+        "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
+        "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
+        "histories": [as_json(one) for one in made.watched],
+        "correlations": [dataclasses.asdict(one) for one in made.correlations],
+        "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],
+        "coverage_beyond_limit": beyond(made.table),
+        "coverage": [{"file_system": history.system, "motif": history.motif,
+                      **{name: dataclasses.asdict(one) for name, one in found.items()}}
+                     for history, found in coverage(made.every)],
+    }  # fmt: skip

@@ -1,0 +1,215 @@
+"""The regression watch: since when performance changed, and which metrics changed with it.
+
+Algorithm. Of each history: the changes of its performance that are sure when all histories are looked at
+(:mod:`mpiio_ext.analytics.jobs.statistics.screening`); for each change the metrics that changed with it
+(:mod:`mpiio_ext.analytics.jobs.climate.company`); and the jobs that are outliers within their level. A *regression* is
+a history whose last change was to a lower performance, and no longer ago than is asked for: a step that has been
+undone, or of which everyone knows, alarms nobody.
+
+Guarantees. The same table gives the same answer. A single slow job is an outlier, never a regression: a new level needs
+`least` jobs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.climate.company import contradicts, in_company
+from mpiio_ext.analytics.jobs.history import History
+from mpiio_ext.analytics.jobs.metrics import metric
+from mpiio_ext.analytics.jobs.statistics.changes import Change
+from mpiio_ext.analytics.jobs.statistics.moved import Moved
+from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, sided_z
+from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
+from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Floats
+
+__all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "watch"]
+
+_DAY = 86400.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the watch judges.
+
+    Attributes
+    ----------
+    target : str
+        Column that is watched.
+    least : int
+        Jobs that a level has at least.
+    level : float
+        Largest corrected p-value of a change, and of a metric that moved with it.
+    step : float
+        Smallest change of the median that counts, as a share.
+    within_days : float or None
+        A change for the worse alarms for so long, counted back from the newest job of the table; None: for ever.
+    metrics : sequence of str, optional
+        Columns that are compared; default: all that are listed as explaining.
+    """
+
+    target: str = PERFORMANCE
+    least: int = 7
+    level: float = 0.01
+    step: float = 0.05
+    within_days: float | None = 30.0
+    metrics: Sequence[str] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A change of level, with what moved with it.
+
+    Attributes
+    ----------
+    time : float
+        Start of the first job of the new level, in s since 1970 UTC.
+    job : str
+        Its ID.
+    change : Change
+        With medians in the unit of the column.
+    p_corrected : float
+    moved : sequence of Moved
+        Metrics that changed with it, the largest effect first, those that are counted over the job's time last.
+    own : mapping of str to float
+        Metric -> time of its own change.
+    worse : bool
+    """
+
+    time: float
+    job: str
+    change: Change
+    p_corrected: float
+    moved: Sequence[Moved]
+    own: dict[str, float]
+    worse: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """A job far from its level: modified z-score beyond 3.5, by the spread on its side of `expected`, the median."""
+
+    time: float
+    job: str
+    value: float
+    expected: float
+    score: float
+    worse: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What the watch says of a history; `regression` is the change for the worse that alarms, or None."""
+
+    system: str
+    motif: str
+    jobs: int
+    newest: float
+    level: float
+    shifts: Sequence[Shift]
+    outliers: Sequence[Outlier]
+    regression: Shift | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Series:
+    """The jobs of a history that have the value which is watched."""
+
+    history: History
+    values: Floats
+    times: Floats
+
+    @classmethod
+    def of(cls, history: History, target: str) -> _Series:
+        values = history.jobs.numbers(target)
+        known = ~np.isnan(values)
+        jobs = history.jobs if known.all() else history.jobs.take(known)
+        return cls(dataclasses.replace(history, jobs=jobs), values[known], jobs.times())
+
+
+def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outlier]:
+    good = metric(target).big_is_good is not False
+    bounds = [0, *(change.place for change in changes), len(one.values)]
+    out = []
+    names = one.history.jobs.texts(ID)
+    for begin, end in itertools.pairwise(bounds):
+        part = one.values[begin:end]
+        scores = sided_z(part - np.median(part))
+        for at in np.flatnonzero(np.abs(scores) > LIMIT).tolist():
+            out.append(Outlier(time=float(one.times[begin + at]), job=str(names[begin + at]), value=float(part[at]),
+                               expected=float(np.median(part)), score=float(scores[at]),
+                               worse=bool(scores[at] < 0) is good))  # fmt: skip
+    return out
+
+
+def watch(every: Sequence[History], options: Options | None = None) -> list[Watched]:
+    """Return what has changed in each history, in the order given.
+
+    Parameters
+    ----------
+    every : sequence of History
+    options : Options, optional
+
+    Raises
+    ------
+    AnalyticsError
+        ruptures is not installed.
+    """
+    options = Options() if options is None else options
+    series = [_Series.of(history, options.target) for history in every]
+    series = [one for one in series if len(one.values)]
+    found = sure_changes([one.values for one in series], least=options.least, level=options.level, step=options.step)
+    jobs = [(one, pair) for one, pairs in zip(series, found, strict=True) for pair in pairs]
+    company = iter(in_company([(one.history.jobs, change) for one, (change, _) in jobs], least=options.least,
+                              level=options.level, metrics=options.metrics,
+                              big_is_good=metric(options.target).big_is_good is not False))  # fmt: skip
+    newest = max((float(one.times[-1]) for one in series), default=0.0)
+    out = []
+    for one, pairs in zip(series, found, strict=True):
+        shifts = [_shift(one, change, p, next(company), options) for change, p in pairs]
+        out.append(_watched(one, shifts, newest, options))
+    return out
+
+
+def _shift(one: _Series, change: Change, p: float, company: dict[str, tuple[Moved, int]], options: Options) -> Shift:
+    good = metric(options.target).big_is_good is not False
+    return Shift(time=float(one.times[change.place]), job=str(one.history.jobs.texts(ID)[change.place]), change=change,
+                 p_corrected=p, moved=[item for item, _ in company.values()],
+                 own={name: float(one.times[place]) for name, (_, place) in company.items()},
+                 worse=(change.after < change.before) is good)  # fmt: skip
+
+
+def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Options) -> Watched:
+    last = shifts[-1] if shifts else None
+    recent = last is not None and (options.within_days is None or newest - last.time <= options.within_days * _DAY)
+    begin = last.change.place if last else 0
+    return Watched(
+        system=one.history.system, motif=one.history.motif, jobs=len(one.values), newest=float(one.times[-1]),
+        level=float(np.median(one.values[begin:])), shifts=shifts,
+        outliers=_outliers(one, [shift.change for shift in shifts], options.target),
+        regression=last if last is not None and recent and last.worse else None,
+    )  # fmt: skip
+
+
+def as_json(found: Watched) -> dict[str, Any]:
+    """Return what was found of a history as JSON can hold it; values are in the units of the columns."""
+    shifts = [{
+        "since": shift.time, "job": shift.job, "before": shift.change.before, "after": shift.change.after,
+        "ratio": shift.change.ratio, "p": shift.change.p, "p_corrected": shift.p_corrected, "worse": shift.worse,
+        "moved": [dataclasses.asdict(item) | {"own_change": shift.own.get(item.metric),
+                                              "contradicts": contradicts(item, worse=shift.worse)}
+                  for item in shift.moved],
+    } for shift in found.shifts]  # fmt: skip
+    return {
+        "file_system": found.system, "motif": found.motif, "jobs": found.jobs, "newest": found.newest,
+        "level": found.level, "regression_since": found.regression.time if found.regression else None,
+        "changes": shifts, "outliers": [dataclasses.asdict(one) for one in found.outliers],
+    }  # fmt: skip

@@ -1,0 +1,185 @@
+"""Metrics made of other columns: the kind of I/O, coverage factors, contention, normalised performance.
+
+Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section III: the coverage factor of a job is what the job itself moved
+(Darshan), over what all servers of the file system moved meanwhile (LMT or ggiostat); SC18 ("A Year in the Life of a
+Parallel File System"), Section III: contention is 1 minus the coverage factor, performance is normalised by the best
+job of the same kind on the same file system. The rules by which a row is *file per process* or *shared file*, and
+*read* or *write*, are those of the published tools (tokio-abcutils).
+
+Guarantees. A value that lacks one of its terms, or whose denominator is 0, is NaN. A value that the table has already
+stays as it is, and one that a row lacks is computed, also where other rows have it: tables of several origins can be
+stacked. But what depends on which other rows there are (`RELATIVE`) is always computed, since a stored value is of
+another set of rows; and a coverage factor beyond the limit is not used, nor its contention, wherever they come from.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Floats
+
+__all__ = ["MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
+
+#: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
+#: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks
+#: explain the excess); the factor of opens of a third of the jobs on Edison's scratch3 is above it, up to 4,098.
+MOST_COVERAGE = 1.2
+#: The number of files is a multiple of the number of processes, but for this share (input files that all share).
+_EVENLY = 0.05
+
+#: Coverage factor -> columns of the job, and of the servers, whose sums are divided.
+_COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
+    "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
+    "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
+           ("fs_tot_bytes_read", "fs_tot_bytes_written")),
+    "opens": (("darshan_tot_opens_posix",), ("fs_tot_open_ops",)),
+    "stats": (("darshan_tot_stats_posix",), ("fs_tot_getattr_ops",)),
+    "ops": (("darshan_tot_reads_posix", "darshan_tot_writes_posix"), ("fs_tot_read_ops", "fs_tot_write_ops")),
+}  # fmt: skip
+_KIND = ("darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
+         "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")  # fmt: skip
+_CONTENDED = ("bw", "opens", "stats", "ops")
+_METADATA = ("open", "close", "getattr", "getxattr", "link", "mkdir", "mknod", "rename", "rmdir", "setattr", "statfs",
+             "unlink")  # fmt: skip
+
+#: Derived column -> columns that it is made of.
+SOURCES: dict[str, tuple[str, ...]] = {
+    MOTIF: _KIND,
+    **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in _COVERAGE.items()},
+    **{f"contention_{name}": (f"coverage_factor_{name}", *_COVERAGE[name][0], *_COVERAGE[name][1])
+       for name in _CONTENDED},
+    "coverage_factor_nodehrs": ("darshan_nprocs", "darshan_walltime", "jobsdb_concurrent_nodehrs"),
+    "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
+    "fs_tot_openclose_ops": ("fs_tot_open_ops", "fs_tot_close_ops"),
+    "fs_tot_metadata_ops": tuple(f"fs_tot_{name}_ops" for name in _METADATA),
+    "darshan_normalized_perf_by_max": (*_KIND, SYSTEM, PERFORMANCE),
+}  # fmt: skip
+
+#: Derived columns whose values depend on which other rows the table has: never stored.
+RELATIVE = frozenset({"darshan_normalized_perf_by_max"})
+
+
+def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
+    """Return the table with the derived columns, computed where a row has no value, and those of `RELATIVE` anew.
+
+    Parameters
+    ----------
+    table : Jobs
+        Columns of the published names; what is missing makes the derived values NaN.
+    processes_per_node : int, optional
+        For ``coverage_factor_nodehrs``, the job's share of the node hours that ran meanwhile; without it NaN.
+    """
+    made: dict[str, Any] = {}
+
+    def put(name: str, values: Any) -> None:
+        made[name] = _filled(table, name, values)
+
+    made[MOTIF] = motifs(table)
+    for name, (job, servers) in _COVERAGE.items():
+        put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
+    if processes_per_node or "coverage_factor_nodehrs" in table:
+        put("coverage_factor_nodehrs", _node_hours(table, processes_per_node))
+    above = {name: values > MOST_COVERAGE for name, values in made.items() if name != MOTIF}  # not where it is NaN
+    made |= {name: np.where(rows, np.nan, made[name]) for name, rows in above.items()}
+    for name in _CONTENDED:
+        put(f"contention_{name}", 1 - made[f"coverage_factor_{name}"])
+        stored = made[f"contention_{name}"]
+        rows = above[f"coverage_factor_{name}"] | (stored < 1 - MOST_COVERAGE)
+        made[f"contention_{name}"] = np.where(rows, np.nan, stored)
+    for name in ("fs_tot_bytes", "fs_tot_openclose_ops", "fs_tot_metadata_ops"):
+        put(name, _sum(table, SOURCES[name]))
+    whole = table.joined(made)
+    return whole.joined({"darshan_normalized_perf_by_max": _normalised(whole)})
+
+
+def _filled(table: Jobs, name: str, values: Any) -> Any:
+    """Return a column with the values computed where it has none."""
+    if name not in table:
+        return values
+    stored = table.numbers(name)
+    missing = np.isnan(stored)
+    return np.where(missing, values, stored) if missing.any() else stored
+
+
+def motifs(table: Jobs) -> Any:
+    """Return the motif of each row: that of the table, or else what the columns of Darshan say; "" if not known."""
+    if MOTIF not in table:
+        return _motifs(table)
+    missing = table.missing(MOTIF)
+    stored = table.texts(MOTIF).astype(object)
+    return np.where(missing, _motifs(table), stored) if missing.any() else stored
+
+
+def beyond(table: Jobs) -> dict[str, int]:
+    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`, as far as the table has its terms."""
+    found = {f"coverage_factor_{name}": int((_ratio(_sum(table, job), _sum(table, servers)) > MOST_COVERAGE).sum())
+             for name, (job, servers) in _COVERAGE.items()}  # fmt: skip
+    return {name: count for name, count in found.items() if count}
+
+
+def _node_hours(table: Jobs, processes_per_node: int | None) -> Floats:
+    hours = table.numbers("darshan_nprocs") / (processes_per_node or np.nan) * table.numbers("darshan_walltime") / 3600
+    return _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs"))
+
+
+def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:
+    total: Floats = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
+    return total
+
+
+def _ratio(job: Floats, servers: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = job / servers
+    out: Floats = np.where(np.isfinite(found), found, np.nan)
+    return out
+
+
+def _per_process(files: Floats, processes: Floats) -> Any:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(np.fmod(files, processes) / files) < _EVENLY
+
+
+def _motifs(table: Jobs) -> Any:
+    """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
+    processes = table.numbers("darshan_nprocs")
+    read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
+    writes = np.nan_to_num(written) > np.nan_to_num(read)
+    own = np.where(writes, _per_process(table.numbers("darshan_biggest_write_api_files"), processes),
+                   _per_process(table.numbers("darshan_biggest_read_api_files"), processes))  # fmt: skip
+    programs = table.texts("darshan_app").tolist()
+    return np.array([f"{posixpath.basename(program)}_{'fpp' if alone else 'shared'}_{'write' if out else 'read'}"
+                     if program else "" for program, alone, out in zip(programs, own, writes, strict=True)],
+                    dtype=object)  # fmt: skip
+
+
+def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
+    """Return (file system, motif) -> places of its rows, in the order of the names.
+
+    A row whose file system or motif is not known is of no group, since others are known not to be of the same; where no
+    row has one, as in a table of one file system that does not name it, this name is "" and tells nothing apart.
+    """
+    systems, kinds = table.texts(SYSTEM), table.texts(MOTIF)
+    known = [names != "" if (names != "").any() else np.ones(len(table), dtype=np.bool_) for names in (systems, kinds)]
+    keys: dict[tuple[str, str], list[int]] = {}
+    for row in np.flatnonzero(known[0] & known[1]).tolist():
+        keys.setdefault((str(systems[row]), str(kinds[row])), []).append(row)
+    return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
+
+
+def _normalised(table: Jobs) -> Floats:
+    """Return performance over the largest of its file system and motif."""
+    performance = table.numbers(PERFORMANCE)
+    out = np.full(len(table), np.nan)
+    for rows in groups_of(table).values():
+        known = performance[rows][~np.isnan(performance[rows])]
+        if len(known) and known.max() > 0:
+            out[rows] = performance[rows] / known.max()
+    return out

@@ -1,0 +1,145 @@
+"""Which rows of a table count: the filters of the published year of summaries, and others like them.
+
+Source: tokio-abcutils, ``sc18paper``: rows without a missing column; with a performance; that began between 2017-02-14
+and 2018-02-15; that moved more than 1 GiB (a bug let VPIC end without writing); not HACC's writes to a shared file.
+"Began" is ``_datetime_start``, and the days are those of the Pacific time zone: so the published numbers of rows come
+out. The column itself holds the clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours
+between the two; that is kept, because the published results rest on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.derived import SOURCES, derive
+from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, START, Jobs
+
+__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "published", "select", "zone_of"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which rows count; each part is optional, but for performance and start, without which a row says nothing.
+
+    Attributes
+    ----------
+    complete : bool
+        Only rows without a missing column. Derived columns do not count, nor those that are empty in all rows.
+    since, until : datetime.date, optional
+        Half-open: first day, and the day after the last.
+    time_zone : str
+        Whose days these are, an IANA name.
+    above_gib : float, optional
+        Only jobs that moved more, in GiB.
+    without : sequence of str
+        Motifs to leave out.
+    """
+
+    complete: bool = False
+    since: datetime.date | None = None
+    until: datetime.date | None = None
+    time_zone: str = "UTC"
+    above_gib: float | None = None
+    without: Sequence[str] = ()
+
+
+#: Columns that may be empty where all is well: notes, and what is made of other columns, which say themselves whether
+#: they are there. In a saved table some of the derived ones are empty throughout.
+_OPTIONAL = frozenset({"_notes", *SOURCES}) - {MOTIF}
+#: The filters of the SC18 paper.
+PUBLISHED = Filter(
+    complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),
+    time_zone="America/Los_Angeles", above_gib=1.0, without=("hacc_io_write_shared_write",),
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """What a filter has left out, how many rows it left, and what those left out lacked, or why."""
+
+    name: str
+    dropped: int
+    left: int
+    why: str
+
+
+def zone_of(name: str) -> datetime.tzinfo:
+    """Return a time zone; HistoryError where there is none of this name."""
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+        raise HistoryError(f"'{name}' is no time zone; write for example America/Los_Angeles or UTC") from error
+
+
+def _midnight(day: datetime.date, zone: str) -> float:
+    return datetime.datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).timestamp()
+
+
+def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
+    """Return the rows that count, with the derived columns, by start; and what each filter left out.
+
+    Parameters
+    ----------
+    table : Jobs
+    rules : Filter, optional
+        Default: all rows with a performance and a start.
+
+    Raises
+    ------
+    HistoryError
+        There is no column of performance or of starts, or no such time zone.
+    """
+    rules = Filter() if rules is None else rules
+    table.need(PERFORMANCE)
+    whole = derive(table)
+    keep = np.ones(len(table), dtype=np.bool_)
+    steps: list[Step] = []
+
+    def only(name: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]], why: str) -> None:
+        nonlocal keep
+        before = int(keep.sum())
+        keep = keep & rows
+        steps.append(Step(name, before - int(keep.sum()), int(keep.sum()), why))
+
+    if rules.complete:
+        missing = [(whole if name == MOTIF else table).missing(name) for name in table.names if name not in _OPTIONAL]
+        only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]),
+             "a column missing")  # fmt: skip
+    slow, late = np.isnan(table.numbers(PERFORMANCE)), np.isnan(table.times())
+    lacking = [name for name, rows in (("performance", slow), ("start", late)) if (rows & keep).any()]
+    only("performance and start known", ~slow & ~late, f"no {' or '.join(lacking or ['performance or start'])}")
+    starts = table.numbers(START) if START in table else table.times()
+    if rules.since is not None:
+        only(f"since {rules.since}", starts >= _midnight(rules.since, rules.time_zone), f"before {rules.since}")
+    if rules.until is not None:
+        only(f"before {rules.until}", starts < _midnight(rules.until, rules.time_zone), f"not before {rules.until}")
+    if rules.above_gib is not None:
+        only(f"more than {rules.above_gib:g} GiB", whole.numbers("darshan_total_gibs_posix") > rules.above_gib,
+             f"not more than {rules.above_gib:g} GiB")  # fmt: skip
+    if rules.without:
+        names = ", ".join(rules.without)
+        only(f"without {names}", ~np.isin(whole.texts(MOTIF), list(rules.without)), names)
+    rows = np.flatnonzero(keep)
+    times = table.times()[rows]
+    taken = table.take(rows[np.argsort(times, kind="stable")])
+    return derive(taken), steps
+
+
+def emptied(source: str, steps: Sequence[Step]) -> str:
+    """Return in a sentence that no row of a table counts, and which filter left out the last ones."""
+    last = next((step for step in steps if not step.left), None)
+    if last is None or not last.dropped:
+        return f"{source}: no row counts: the table is empty"
+    return f"{source}: no row counts: the filter '{last.name}' left out the last {last.dropped:,}"
+
+
+def published(table: Jobs) -> tuple[Jobs, list[Step]]:
+    """Return the rows that the filters of the SC18 paper keep, and what each of them left out."""
+    return select(table, PUBLISHED)

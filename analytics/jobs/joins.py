@@ -1,0 +1,103 @@
+"""Summaries joined to the tables of a store: Darshan's jobs and files, the scheduler's jobs, runs of the bench.
+
+Problem. A summary is a log's, and a job of the scheduler may have several. A store has its own IDs of logs, made of
+where they lie, which a summary does not know.
+
+Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
+the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job. A measurement of the
+bench has the ID of the store's job, of which it is an operation: of ``runs`` it is joined to its own row alone.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal
+
+from mpiio_ext.analytics import dimensions
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs.columns import SUMMARY
+from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.query.tuples import Tuples
+from mpiio_ext.analytics.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.miner import IOMiner
+
+__all__ = ["joined", "tuples"]
+
+
+def tuples(summaries: Summaries, like: Tuples) -> Tuples:
+    """Return summaries as tuples of the same engine as others; ``_jobid`` is called ``job_id``.
+
+    Parameters
+    ----------
+    summaries : Summaries
+    like : Tuples
+        Of :meth:`mpiio_ext.analytics.IOMiner.load`.
+    """
+    return _tuples(summaries.table, like)
+
+
+def _tuples(table: Any, like: Tuples) -> Tuples:
+    units = dimensions.of_table(SUMMARY)
+    found = Tuples(like.engine, like.engine.table(table), SUMMARY.name, units=lambda: units)
+    return found.rename(job_id="_jobid")
+
+
+def _log_ids(summaries: Summaries, miner: IOMiner) -> list[int | None]:
+    """Return the store's ID of each log; None where the store does not have it."""
+    jobs = [job for job in summaries.table["_jobid"].to_pylist() if job is not None]
+    if not jobs:
+        return [None] * summaries.table.num_rows
+    there = miner.load("darshan_job", jobs=(min(jobs), max(jobs)))
+    ids = {
+        (row["job_id"], PurePath(row["log_file"]).name, math.floor(row["start_time"])): row["log_id"]
+        for row in there.project("job_id", "log_id", "log_file", "start_time").rows()
+        if row["log_file"] is not None and row["start_time"] is not None
+    }
+    own = {row["job_id"]: row["log_id"] for row in there.filter("source = 'bench'").project("job_id", "log_id").rows()}
+    keys = (summaries.table[name].to_pylist() for name in ("_jobid", "_log", "darshan_start_time"))
+    measured = (method is not None for method in summaries.table["bench_method"].to_pylist())
+    return [own.get(key[0]) if of_bench else ids.get(key)
+            for key, of_bench in zip(zip(*keys, strict=True), measured, strict=True)]  # fmt: skip
+
+
+def joined(
+    summaries: Summaries,
+    miner: IOMiner,
+    table: str = "darshan_job",
+    how: Literal["inner", "left", "right", "outer", "semi", "anti"] = "inner",
+) -> Tuples:
+    """Return summaries with the columns of a table of a store beside them.
+
+    Parameters
+    ----------
+    summaries : Summaries
+    miner : IOMiner
+    table : str
+        ``darshan_job`` or ``darshan_file``, joined by log; ``runs``, by measurement of the bench; ``slurm``, by job.
+    how : str
+        As of :meth:`.Tuples.join`; the summaries stand on the left.
+
+    Raises
+    ------
+    AnalyticsError
+        There is no such table, or it has no jobs.
+    """
+    import pyarrow as pa
+
+    names = TABLES[table].names() if table in TABLES else []
+    key = next((name for name in ("log_id", "job_id") if name in names), None)
+    if key is None:
+        having = [name for name, each in TABLES.items() if "job_id" in each.names()]
+        raise AnalyticsError(f"summaries cannot be joined to {table!r}; they can to {', '.join(having)}")
+    other = miner.load(table)
+    mine = summaries.table
+    keys: list[str] = [key]
+    if key == "log_id":
+        mine = mine.append_column("log_id", pa.array(_log_ids(summaries, miner), pa.int64()))
+    if "run_id" in names:
+        mine = mine.append_column("run_id", mine["_log"])
+        keys.append("run_id")
+    return _tuples(mine, other).join(other, keys, how)

@@ -1,0 +1,206 @@
+"""What the tools answer, as the scalars of a job's row.
+
+Sums, means and extremes are those of TOKIO's published tables: rates are of all targets together, step by step; loads
+and rates of operations are of single servers. A step in which no server has a value is left out of means and extremes;
+``fs_frac_missing`` says how much is.
+
+Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.columns import OPERATIONS
+from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
+from mpiio_ext.analytics.tools.nodes import Placement
+from mpiio_ext.analytics.tools.others import Others
+from mpiio_ext.analytics.tools.series import Series
+from mpiio_ext.analytics.tools.system import Note
+from mpiio_ext.analytics.tools.traffic import Traffic
+
+__all__ = ["MOST_COVERAGE", "MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
+
+#: A job cannot move more than the servers saw; above this something is wrong (the limit of analyses of histories, up to
+#: which clocks and caches explain the excess).
+MOST_COVERAGE = 1.2
+#: Share of the servers' values, or of the list of jobs, that may be missing for a coverage factor. What is known is too
+#: small by as much then, and a factor up to 1.2 times too large: the same excess.
+MOST_MISSING = 1 - 1 / MOST_COVERAGE
+_GIB = 2.0**30
+
+
+def servers(traffic: Traffic) -> dict[str, Any]:
+    """Return the columns ``fs_`` of what servers moved."""
+    row: dict[str, Any] = {}
+    for way, series in (("read", traffic.read), ("written", traffic.written)):
+        if series is not None:
+            row |= _bytes(way, series)
+    for kind, load in traffic.cpu.items():
+        if kind in ("oss", "mds"):
+            row[f"fs_ave_{kind}_cpu"] = _mean_of_means(load.values)
+            row[f"fs_max_{kind}_cpu"] = float(np.nanmax(load.values))
+    for name in OPERATIONS:
+        if name in traffic.operations:
+            row |= _operations(name, traffic.operations[name])
+    both = [series for series in (traffic.read, traffic.written) if series is not None]
+    if both:
+        gone = [series.missing for series in both if series.missing is not None]
+        row["fs_frac_missing"] = sum(gone) / len(gone) if gone else None
+        row["fs_step_s"] = both[0].step_s
+        row["fs_targets"] = len(set().union(*(series.names for series in both)))
+    return row
+
+
+def _bytes(way: str, series: Series) -> dict[str, Any]:
+    rates = series.rates()
+    rates = rates[np.isfinite(rates)]
+    total = series.total()
+    row: dict[str, Any] = {f"fs_frac_zero_{way}": series.zeros}
+    numbers: list[tuple[str, str, float | None]] = [("tot", "", total)]
+    if len(rates):
+        numbers += [
+            (how, "_per_sec", float(of(rates))) for how, of in (("ave", np.mean), ("max", np.max), ("min", np.min))
+        ]
+    for how, per, value in numbers:
+        row[f"fs_{how}_bytes_{way}{per}"] = value
+        row[f"fs_{how}_gibs_{way}{per}"] = None if value is None else value / _GIB
+    return row
+
+
+def _mean_of_means(values: Any) -> float | None:
+    """Return the mean over the columns that have values of their means."""
+    known = np.isfinite(values)
+    columns = known.any(axis=0)
+    if not columns.any():
+        return None
+    means = np.nansum(values, axis=0)[columns] / known.sum(axis=0)[columns]
+    return float(means.mean())
+
+
+def _operations(name: str, series: Series) -> dict[str, Any]:
+    rates = series.values / series.step_s
+    return {
+        f"fs_tot_{name}_ops": series.total(),
+        f"fs_ave_{name}_ops_per_sec": _mean_of_means(rates),
+        f"fs_max_{name}_ops_per_sec": float(np.nanmax(rates)),
+        f"fs_min_{name}_ops_per_sec": float(np.nanmin(rates)),
+    }
+
+
+def health(when: float, full: Fullness | None, failed: Failovers | None) -> dict[str, Any]:
+    """Return the columns ``fshealth_`` of the state before a moment."""
+    row: dict[str, Any] = {}
+    if full is not None or failed is not None:
+        row["fshealth_ost_requested_timestamp"] = when
+    if full is not None:
+        row |= {
+            "fshealth_ost_count": len(full.targets),
+            "fshealth_ost_avg_full_kib": full.mean_kib,
+            "fshealth_ost_avg_full_pct": full.percent,
+            "fshealth_ost_actual_timestamp": full.time,
+            "fshealth_ost_next_timestamp": full.next_time,
+            "fshealth_ost_fullness_lead_secs": full.lead_s,
+            **_target("least", full.least),
+            **_target("most", full.most),
+        }
+    if failed is not None:
+        row |= {
+            "fshealth_ost_failures_lead_secs": failed.lead_s,
+            "fshealth_ost_overloaded_oss_count": len(failed.overloaded),
+            "fshealth_ost_overloaded_ost_count": failed.overloaded_osts,
+            "fshealth_ost_overloaded_pct": 100.0 * failed.overloaded_osts / failed.osts,
+            "fshealth_ost_avg_overloaded_ost_per_oss": failed.osts_per_oss,
+            "fshealth_ost_avg_overloaded_overload_factor": failed.factor,
+        }
+    return row
+
+
+def _target(which: str, target: Target) -> dict[str, Any]:
+    return {
+        f"fshealth_ost_{which}_full_name": target.name.rpartition("-")[2],
+        f"fshealth_ost_{which}_full_id": target.index,
+        f"fshealth_ost_{which}_full_kib": target.used_kib,
+        f"fshealth_ost_{which}_full_pct": target.percent,
+    }
+
+
+def others(found: Others | None, job: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the columns ``jobsdb_``."""
+    row: dict[str, Any] = {"jobsdb_nodes": (job or {}).get("node_count")}
+    if found is not None:
+        row |= {
+            "jobsdb_concurrent_jobs": found.jobs.num_rows,
+            "jobsdb_concurrent_nodes": found.nodes,
+            "jobsdb_concurrent_nodehrs": found.node_hours,
+            "jobsdb_frac_missing": found.missing,
+        }
+    return row
+
+
+def topology(found: Placement | None) -> dict[str, Any]:
+    """Return the columns ``topology_``."""
+    if found is None:
+        return {}
+    return {
+        "topology_job_min_radius": found.least,
+        "topology_job_max_radius": found.greatest,
+        "topology_job_avg_radius": found.mean,
+    }
+
+
+def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the coverage factors of a row: the job's share of what the servers, or all jobs, did.
+
+    None where more than `MOST_MISSING` of that is missing.
+    """
+    nodes, seconds = row.get("jobsdb_nodes"), row.get("darshan_walltime")
+    hours = nodes * seconds / 3600.0 if nodes and seconds else None
+    mine = {
+        "read_bw": row.get("darshan_tot_bytes_read_posix"),
+        "write_bw": row.get("darshan_tot_bytes_written_posix"),
+        "opens": row.get("darshan_tot_opens_posix"),
+        "stats": row.get("darshan_tot_stats_posix"),
+        "nodehrs": hours,
+    }
+    whole = {
+        "read_bw": row.get("fs_tot_bytes_read"),
+        "write_bw": row.get("fs_tot_bytes_written"),
+        "opens": row.get("fs_tot_open_ops"),
+        "stats": row.get("fs_tot_getattr_ops"),
+        "nodehrs": row.get("jobsdb_concurrent_nodehrs"),
+    }
+    for values in (mine, whole):
+        read, written = values["read_bw"], values["write_bw"]
+        values["bw"] = None if read is None or written is None else read + written
+    lacking = {"nodehrs": row.get("jobsdb_frac_missing") or 0.0}
+    of_servers = row.get("fs_frac_missing") or 0.0
+    return {
+        f"coverage_factor_{name}": (
+            _quotient(mine[name], whole[name]) if lacking.get(name, of_servers) <= MOST_MISSING else None
+        )
+        for name in mine
+    }
+
+
+def doubts(row: Mapping[str, Any]) -> list[Note]:
+    """Return notes about a row whose servers' values are there in part, or whose coverage factors cannot be."""
+    found = []
+    gone = row.get("fs_frac_missing") or 0.0
+    if gone > 0:
+        more = "; too much for coverage factors" if gone > MOST_MISSING else ""
+        found.append(Note("servers", "missing", f"no value for {gone:.3%} of the targets and steps{more}"))
+    above = [f"{name} {value:.3g}" for name, value in row.items()
+             if name.startswith("coverage_factor_") and value is not None and value > MOST_COVERAGE]  # fmt: skip
+    if above:
+        found.append(Note("servers", "missing",
+                          f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
+                          "or file system is wrong, or caches answered"))  # fmt: skip
+    return found
+
+
+def _quotient(part: Any, whole: Any) -> float | None:
+    return float(part) / float(whole) if part is not None and whole else None

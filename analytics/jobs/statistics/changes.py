@@ -1,0 +1,228 @@
+"""When the level of a series changed: change points found by ruptures, kept where a permutation test says so.
+
+Problem. A history of performance has steps (an upgrade, a failing part, a file system that fills), noise that is not
+normal, and single slow jobs, which are no steps. How many steps there are is not known.
+
+Algorithm. The values are replaced by their ranks, so that a slow job counts as the lowest rank and no more, and nothing
+depends on the form of the distribution (Lung-Yut-Fong, Lévy-Leduc and Cappé, 2012). ruptures finds the partition whose
+squared deviations from the segments' means, plus a penalty for each change, are least (PELT: Killick, Fearnhead and
+Eckley, 2012; Truong, Oudre and Vayatis, 2020). Each change of it is then tested between its two neighbours: the largest
+CUSUM of the ranks over all places where it could be, against that of random orders of the same values, as E-divisive
+does (Matteson and James, 2014). The least sure change is taken out and its neighbours are tested anew, until all are
+sure. Random orders are a fair comparison only of values that do not depend on their predecessors: both the penalty and
+the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.dependence`): the penalty grows with the
+variance of sums, and what is ordered at random is what the value before does not let expect. At last each change is
+moved by some jobs to where the values deviate least from the medians of both sides: ranks tell that there is a change,
+but the lowest of the higher level is next to the highest of the lower one for them.
+
+Guarantees. The same series gives the same changes: random orders come from a fixed seed. A change has at least
+`least` jobs on either side. Without a change in a series of independent values one is found with a probability of
+about `level`; in one autoregression of 120 values with a coefficient of 0.5 with about three times that, because the
+coefficient is an estimate. A level of few jobs between two others may be missed where values depend on each other. Who
+looks at many series corrects the p-values, with `whole` for the series without a change, and makes those
+that are as small as so many orders can tell more exact with `finer`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.jobs.statistics.dependence import dependences, penalty_factor, ranked, whitened
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Floats
+
+__all__ = ["Change", "breaks", "change_points", "finer", "smallest_p", "whole"]
+
+#: Random orders of a test, where its level does not ask for more, and at most; the smallest p-value is one in so many.
+_ORDERS, _MOST_ORDERS = 999, 200_000
+#: Random orders at a time, first and at most, and how many larger ones end a test: it will not be sure any more.
+_FIRST, _BATCH, _ENOUGH = 99, 4000, 10
+_SEED = 20180215
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of level.
+
+    Attributes
+    ----------
+    place : int
+        First job of the new level.
+    begin, end : int
+        First job of the level before, and the job after the last of the new level.
+    before, after : float
+        Medians.
+    p : float
+        Of no change between its neighbours.
+    tested : (int, int)
+        First job, and the one after the last, of the test of `p`: the neighbours as ruptures placed them.
+    """
+
+    place: int
+    begin: int
+    end: int
+    before: float
+    after: float
+    p: float
+    tested: tuple[int, int]
+
+    @property
+    def ratio(self) -> float:
+        """Median after over median before; NaN where that was 0."""
+        return self.after / self.before if self.before else float("nan")
+
+
+def _ruptures() -> Any:
+    try:
+        import ruptures
+    except ImportError as error:
+        raise AnalyticsError("finding change points needs ruptures: pip install 'mpiio_ext[analytics]'") from error
+    return ruptures
+
+
+def _cusum(values: Any, least: int) -> Any:
+    """Return the largest standardised CUSUM along the last axis, over places with `least` values on both sides."""
+    count = values.shape[-1]
+    at = np.arange(least, count - least + 1)
+    sums = np.cumsum(values - values.mean(axis=-1, keepdims=True), axis=-1)[..., at - 1]
+    return np.max(np.abs(sums) / np.sqrt(at * (count - at) / count), axis=-1)
+
+
+def _p_value(values: Floats, least: int, orders: int = _ORDERS, enough: int = _ENOUGH) -> float:
+    """Return the probability of so large a CUSUM in a random order of the values.
+
+    The order that was seen counts as one of them (Phipson and Smyth, 2010). A test whose p-value is far from small ends
+    when `enough` orders were as large (Besag and Clifford, 1991). This is SciPy's ``permutation_test`` of pairings,
+    whose loop over the orders in Python would be most of the time of a report.
+    """
+    random = np.random.default_rng(_SEED)
+    seen = _cusum(values, least) - 1e-12
+    larger = made = 0
+    while made < orders and larger < enough:
+        count = min(orders - made, _BATCH if made else _FIRST)
+        tried = random.permuted(np.tile(values, (count, 1)), axis=1)
+        larger += int(np.count_nonzero(_cusum(tried, least) >= seen))
+        made += count
+    return (1 + larger) / (1 + made)
+
+
+def _test(ranks: Floats, least: int, dependence: float, orders: int = _ORDERS) -> float:
+    """Return the p-value of no change in ranks that depend on those before them; 1 where there is no place for one."""
+    left = whitened(ranks, dependence)
+    sides = least - (len(ranks) - len(left))  # the first rank has none before it
+    return _p_value(left, sides, orders) if len(left) >= 2 * sides > 0 else 1.0
+
+
+def _needed(level: float) -> int:
+    """Return how many random orders can tell p-values down to a level."""
+    return min(max(_ORDERS, math.ceil(1 / level)), _MOST_ORDERS)
+
+
+def smallest_p(level: float) -> float:
+    """Return the smallest p-value that a test for a level can have."""
+    return 1 / (1 + _needed(level))
+
+
+def breaks(values: Floats, *, least: int = 7, dependence: float = 0.0) -> list[int]:
+    """Return the places where the ranks of a series change, by ruptures alone, not tested.
+
+    Raises
+    ------
+    AnalyticsError
+        ruptures is not installed.
+    """
+    if len(values) < 2 * least or np.ptp(values) == 0:
+        return []
+    ranks = ranked(values)
+    # Schwarz's criterion: a change has two parameters, place and level, and ranks are scaled to a variance of 1.
+    penalty = 2 * np.log(len(values)) * penalty_factor(ranks, dependence)
+    found = _ruptures().KernelCPD(kernel="linear", min_size=least).fit(ranks).predict(pen=penalty)
+    return [int(place) for place in found[:-1]]
+
+
+def change_points(
+    values: Floats, *, least: int = 7, level: float = 0.01, step: float = 0.05, dependence: float | None = None
+) -> list[Change]:
+    """Return the changes of level of a series.
+
+    Parameters
+    ----------
+    values : numpy.ndarray, shape (jobs,)
+        Known values by time.
+    least : int
+        Jobs that a level has at least.
+    level : float
+        Largest p-value of a change.
+    step : float
+        Smallest change of the median that counts, as a share of the larger one.
+    dependence : float, optional
+        Of a value on the one before it, 0 to 0.9. Default: estimated from this series alone.
+
+    Raises
+    ------
+    AnalyticsError
+        ruptures is not installed.
+    """
+    dependence = dependences([values])[0] if dependence is None else dependence
+    found = breaks(values, least=least, dependence=dependence)
+    if not found:
+        return []
+    ranks = ranked(values)
+    places = [0, *found, len(values)]
+    known: dict[tuple[int, int], float] = {}
+    while len(places) > 2:
+        tests = {}
+        for at in range(1, len(places) - 1):
+            begin, place, end = places[at - 1 : at + 2]
+            if (begin, end) not in known:
+                known[begin, end] = _test(ranks[begin:end], least, dependence, _needed(level))
+            tests[at] = _change(values, begin, place, end, known[begin, end])
+        weakest = max(tests, key=lambda at: (_small(tests[at], step), tests[at].p))
+        if tests[weakest].p <= level and not _small(tests[weakest], step):
+            return _placed(values, [tests[at] for at in sorted(tests)], least)
+        del places[weakest]
+    return []
+
+
+def whole(values: Floats, *, least: int = 7, dependence: float = 0.0) -> float:
+    """Return the p-value of no change at any place of a series; 1 where it is too short or constant."""
+    return _test(ranked(values), least, dependence) if len(values) >= 2 * least and np.ptp(values) > 0 else 1.0
+
+
+def finer(values: Floats, change: Change, *, level: float, least: int = 7, dependence: float = 0.0) -> Change:
+    """Return a change with a p-value of enough random orders to be below a level, as far as those are not too many."""
+    part = ranked(values)[change.tested[0] : change.tested[1]]
+    return dataclasses.replace(change, p=_test(part, least, dependence, _needed(level)))
+
+
+def _placed(values: Floats, changes: list[Change], least: int) -> list[Change]:
+    """Return the changes at their best places, the levels between them as long as before or at least `least`."""
+    places = [0, *(change.place for change in changes), len(values)]
+    for at in range(1, len(places) - 1):
+        begin, place, end = places[at - 1 : at + 2]
+        near = range(max(begin + least, place - least), min(end - least, place + least) + 1)
+        places[at] = min(near, key=lambda k: (_deviation(values[begin:k]) + _deviation(values[k:end]), abs(k - place)))
+    return [_change(values, begin, place, end, change.p, change.tested)
+            for change, begin, place, end in zip(changes, places, places[1:], places[2:], strict=False)]  # fmt: skip
+
+
+def _deviation(values: Floats) -> float:
+    return float(np.abs(values - np.median(values)).sum())
+
+
+def _change(
+    values: Floats, begin: int, place: int, end: int, p: float, tested: tuple[int, int] | None = None
+) -> Change:
+    return Change(place=place, begin=begin, end=end, before=float(np.median(values[begin:place])),
+                  after=float(np.median(values[place:end])), p=p, tested=tested or (begin, end))  # fmt: skip
+
+
+def _small(change: Change, step: float) -> bool:
+    larger = max(abs(change.before), abs(change.after))
+    return abs(change.after - change.before) <= step * larger

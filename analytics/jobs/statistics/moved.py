@@ -1,0 +1,105 @@
+"""Which metrics differ between two sets of jobs of a history.
+
+Algorithm. For each metric the test of Mann and Whitney: whether values of one set tend to be larger than those of the
+other, which asks nothing of their distribution. The effect is the rank-biserial correlation (Cliff's delta): the
+probability that a value of the second set is larger than one of the first, minus that of the opposite; 0 says that the
+sets do not differ, ±1 that they do not overlap.
+
+Guarantees. A metric of which either set has fewer than three values is left out. p-values are not corrected here, but
+by who has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.correction`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.metrics import EXPLAINING
+from mpiio_ext.analytics.jobs.statistics.correction import corrected
+from mpiio_ext.analytics.jobs.table import Jobs
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Floats
+
+__all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
+
+_LEAST = 3
+#: Values up to which SciPy's test may be exact.
+_EXACT = 8
+#: Effects from which a difference is called large (J. Romano et al., 2006, for Cliff's delta).
+LARGE_EFFECT = 0.474
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """How a metric differs between two sets of jobs.
+
+    Attributes
+    ----------
+    metric : str
+    before, after : float
+        Medians of the first and the second set.
+    effect : float
+        -1 to 1.
+    p, p_corrected : float
+        Of no difference.
+    """
+
+    metric: str
+    before: float
+    after: float
+    effect: float
+    p: float
+    p_corrected: float = math.nan
+
+
+def effect_of(first: Floats, second: Floats) -> tuple[float, float]:
+    """Return the rank-biserial correlation of two sets of known values, and the p-value of Mann and Whitney's test."""
+    import scipy.stats
+
+    found = scipy.stats.mannwhitneyu(second, first)
+    return 2 * float(found.statistic) / (len(first) * len(second)) - 1, float(found.pvalue)
+
+
+def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) -> list[Moved]:
+    """Return how each metric differs between two sets of jobs, the largest effect first."""
+    pairs = {}
+    for name in EXPLAINING if metrics is None else metrics:
+        one, two = (values[~np.isnan(values)] for values in (first.numbers(name), second.numbers(name)))
+        if min(len(one), len(two)) >= _LEAST and not (np.ptp(one) == np.ptp(two) == 0 and one[0] == two[0]):
+            pairs[name] = (one, two)
+    found = _effects(pairs)
+    out = [Moved(metric=name, before=float(np.median(one)), after=float(np.median(two)), effect=found[name][0],
+                 p=found[name][1]) for name, (one, two) in pairs.items()]  # fmt: skip
+    return sorted(out, key=lambda moved: -abs(moved.effect))
+
+
+def _effects(pairs: Mapping[str, tuple[Floats, Floats]]) -> dict[str, tuple[float, float]]:
+    """Return effect and p-value of each pair of sets; those of equal sizes are tested together, which is quicker.
+
+    The distribution is exact for eight values or fewer without ties, as SciPy has it; it would decide that for all rows
+    together.
+    """
+    import scipy.stats
+
+    alike: dict[tuple[int, int, str], list[str]] = {}
+    for name, (one, two) in pairs.items():
+        exact = min(len(one), len(two)) <= _EXACT and len(np.unique(np.concatenate((one, two)))) == len(one) + len(two)
+        alike.setdefault((len(one), len(two), "exact" if exact else "asymptotic"), []).append(name)
+    out: dict[str, tuple[float, float]] = {}
+    for (first, second, method), names in alike.items():
+        ones, twos = (np.array([pairs[name][side] for name in names]) for side in (0, 1))
+        found = scipy.stats.mannwhitneyu(twos, ones, axis=1, method=method)
+        effects = 2 * found.statistic / (first * second) - 1
+        out.update(zip(names, zip(effects.tolist(), found.pvalue.tolist(), strict=True), strict=True))
+    return out
+
+
+def adjusted(every: Sequence[Sequence[Moved]]) -> list[list[Moved]]:
+    """Return the same with p-values that are corrected for all tests together."""
+    values = iter(corrected([moved.p for group in every for moved in group]))
+    return [[dataclasses.replace(moved, p_corrected=next(values)) for moved in group] for group in every]

@@ -1,0 +1,167 @@
+"""The numbers of an UMAMI figure.
+
+Problem. Whether the value of a metric during one job is usual can be judged only beside what the same metric was during
+other jobs of the same kind, and whether it is good only when it is known which side is good.
+
+Algorithm. For each metric: its values over time, the box of the values of all jobs but this one, the quarter of that
+distribution in which this job lies, counted from the worst (1) to the best (4), and the share of the other jobs that
+are below it (half of those that are equal).
+
+Guarantees. The job is in no statistic. A metric that the job does not have has no quarter, nor one of which fewer than
+`LEAST` other jobs have a value; one without a history has no box. Source: Lockwood et al., UMAMI (PDSW-DISCS 2017),
+Section IV.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpiio_ext.analytics.jobs.boxes import Box, box
+from mpiio_ext.analytics.jobs.derived import beyond
+from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
+from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Floats
+
+__all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
+
+#: Other jobs that a quarter needs: of fewer, one of the quarters is empty.
+LEAST = 5
+#: What a quarter is called: of a metric of which it is known what is good, from the worst to the best; of others.
+QUARTERS = ("worst quarter", "below the median", "above the median", "best quarter")
+NEUTRAL = ("lowest quarter", "below the median", "above the median", "highest quarter")
+#: Of metrics of which small is good.
+_REVERSED = ("worst quarter", "above the median", "below the median", "best quarter")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A metric of the job beside its history.
+
+    Attributes
+    ----------
+    metric : Metric
+    values : numpy.ndarray
+        Of all jobs of the history by start, this one included, in the unit of the column; NaN where not known.
+    value : float or None
+        Of the job.
+    box : Box or None
+        Of the other jobs.
+    quarter : int or None
+        1 to 4: from the worst to the best, or from the lowest to the highest where it is not known what is good.
+        None where the job or its history has no value, fewer than `LEAST` other jobs have one, or most of them have
+        the job's.
+    below : float or None
+        Share of the other jobs with a lower value.
+    """
+
+    metric: Metric
+    values: Floats
+    value: float | None
+    box: Box | None
+    quarter: int | None
+    below: float | None
+
+    @property
+    def verdict(self) -> str:
+        """The quarter in words; "usual" where most jobs have the same value, "too few" of them, or "" (not known)."""
+        if self.quarter is None:
+            if self.value is None or self.box is None:
+                return ""
+            return "usual" if self.box.count >= LEAST else "too few"
+        names = {True: QUARTERS, False: _REVERSED, None: NEUTRAL}[self.metric.big_is_good]
+        return names[self.quarter - 1]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Umami:
+    """A job against its history.
+
+    Attributes
+    ----------
+    job, system, motif : str
+    times : numpy.ndarray
+        Start of each job of the history, in s since 1970 UTC.
+    place : int
+        Of the job in `times`.
+    rows : sequence of Row
+    absent : sequence of str
+        Metrics that were asked for and of which neither the job nor the history has a value.
+    beyond : sequence of str
+        Coverage factors of the job that are not used, because they are beyond `derived.MOST_COVERAGE`.
+    """
+
+    job: str
+    system: str
+    motif: str
+    times: Floats
+    place: int
+    rows: Sequence[Row]
+    absent: Sequence[str]
+    beyond: Sequence[str]
+
+
+def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
+    """Return 1 to 4; on the border of two quarters a value belongs to the lower one, as published.
+
+    None where there are fewer than `LEAST` values, or where the middle half of the history has one value and the job
+    has the same: it is in no quarter of its own.
+    """
+    if found.count < LEAST:
+        return None
+    if found.first == found.third == value:
+        return None
+    ascending = 1 + sum(value > bound for bound in (found.first, found.median, found.third))
+    return 5 - ascending if metric.big_is_good is False else ascending
+
+
+def _row(name: str, values: Floats, place: int) -> Row:
+    one = metric(name)
+    own = float(values[place])
+    others = np.delete(values, place)
+    known = others[~np.isnan(others)]
+    found = box(others)
+    there = own == own
+    below = None
+    if there and len(known):
+        below = float(((known < own).sum() + 0.5 * (known == own).sum()) / len(known))
+    return Row(metric=one, values=values, value=own if there else None, box=found, below=below,
+               quarter=quarter_of(own, found, one) if there and found is not None else None)  # fmt: skip
+
+
+def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Umami:
+    """Return the rows of an UMAMI figure.
+
+    Parameters
+    ----------
+    history : Jobs
+        Jobs of one file system and motif by start, with the derived columns.
+    place : int
+        The job of interest.
+    metrics : sequence of str, optional
+        Columns, in the order of the rows. Default: `DEFAULT_ROWS`, as far as the job or its history has values.
+
+    Raises
+    ------
+    HistoryError
+        A metric is no column of the table, or nothing is known of any.
+    """
+    if metrics is not None:
+        history.need(*metrics)
+    every = {name: history.numbers(name) for name in (DEFAULT_ROWS if metrics is None else metrics)}
+    known = {name: values for name, values in every.items() if not np.isnan(values).all()}
+    if not known:
+        raise HistoryError(f"{history.source}: neither the job nor its history has a value of {', '.join(every)}")
+    return Umami(
+        job=str(history.texts(ID)[place]), system=str(history.texts(SYSTEM)[place]),
+        motif=str(history.texts(MOTIF)[place]), times=history.times(), place=place,
+        rows=[_row(name, values, place) for name, values in known.items()],
+        absent=[] if metrics is None else [name for name in every if name not in known],
+        beyond=[name for name in beyond(history.take(np.array([place]))) if name in every],
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""An UMAMI as a figure, as text, as JSON and as a page: the weather during the job, beside the climate before it."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from mpiio_ext.analytics.analyses.counting import count_words
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.gaps import longest_interval
+from mpiio_ext.analytics.jobs.history import name_of
+from mpiio_ext.analytics.jobs.metrics import metric
+from mpiio_ext.analytics.jobs.umami.rows import LEAST, Row, Umami
+from mpiio_ext.analytics.report.plain import aligned
+from mpiio_ext.common import page as pages
+from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.units import number_words
+
+__all__ = ["chart", "document", "page", "text"]
+
+_CAPTION = (
+    "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
+    "from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; dashed: this "
+    "job. The colour tells its quarter, from red (worst) to blue (best); of what is good when small, small values are "
+    "blue. Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
+)
+
+
+def _words(value: float | None, row: Row) -> str:
+    return "–" if value is None else number_words(value * row.metric.factor, row.metric.unit)
+
+
+def _plain(values: Any, factor: float) -> list[float | None]:
+    return [None if value != value else value * factor for value in values.tolist()]
+
+
+def chart(found: Umami, *, heading: bool = False) -> Chart:
+    """Return the figure: a time line beside a box for each metric; with a heading where nothing else says which job."""
+    rows = []
+    for row in found.rows:
+        factor, box = row.metric.factor, row.box
+        rows.append({
+            "label": _wrapped(row.metric.label), "values": _plain(row.values, factor),
+            "value": None if row.value is None else row.value * factor,
+            "box": box and [factor * value for value in box.numbers],
+            "quarter": None if row.quarter is None else row.quarter - 1,
+            "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
+            "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
+        })  # fmt: skip
+    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system)}"
+    return Chart(kind="umami", name="umami", title=title,
+                 data={"rows": rows, "times": found.times.tolist(), "place": found.place,
+                       "apart": longest_interval(found.times),
+                       "heading": f"Job {found.job}: {_heading(found)}" if heading else ""})  # fmt: skip
+
+
+def _wrapped(label: str, most: int = 17) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(label, most, break_long_words=True))
+
+
+def _start(found: Umami) -> str:
+    at = datetime.datetime.fromtimestamp(float(found.times[found.place]), datetime.timezone.utc)
+    return at.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def document(found: Umami) -> dict[str, Any]:
+    """Return the UMAMI as JSON can hold it; values are in the units of the columns."""
+    rows = []
+    for row in found.rows:
+        box = row.box
+        rows.append({
+            "metric": row.metric.name, "label": row.metric.label, "big_is_good": row.metric.big_is_good,
+            "value": row.value, "quarter": row.quarter, "verdict": row.verdict, "share_below": row.below,
+            "history": box and {"jobs": box.count, "p5": box.low, "q1": box.first, "median": box.median,
+                                "q3": box.third, "p95": box.high},
+        })  # fmt: skip
+    return {"job": found.job, "file_system": found.system, "motif": found.motif,
+            "start": float(found.times[found.place]), "history_jobs": len(found.times) - 1, "metrics": rows,
+            "without_values": list(found.absent), "beyond_limit": list(found.beyond)}  # fmt: skip
+
+
+def _heading(found: Umami) -> str:
+    count = len(found.times) - 1
+    others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
+    return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
+
+
+def _table(found: Umami) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for row in found.rows:
+        below = "–" if row.below is None else f"{100 * row.below:.0f} %"
+        spread = "–" if row.box is None else f"{_words(row.box.first, row)} to {_words(row.box.third, row)}"
+        rows.append((row.metric.label, _words(row.value, row), row.verdict or "–",
+                     _words(row.box.median if row.box else None, row), spread, below))  # fmt: skip
+    return rows
+
+
+_COLUMNS = ("metric", "this job", "lies in", "median of the others", "their middle half", "others below")
+
+
+def summary(found: Umami) -> str:
+    """Return in a sentence what was worse than usual while the job ran, and what its performance was."""
+    first = found.rows[0]
+    if not any(row.box is not None and row.box.count >= LEAST for row in found.rows):
+        return f"Nothing is judged: that needs {LEAST} other jobs."
+    bad = [row.metric.label for row in found.rows[1:] if row.metric.big_is_good is not None and row.quarter == 1]
+    good = first.metric.big_is_good is not None and first.quarter is not None
+    words = f"{first.metric.label}: {first.verdict}. " if good else ""
+    if not bad:
+        return f"{words}None of the other metrics is in its worst quarter."
+    return f"{words}In their worst quarter: {', '.join(bad)}."
+
+
+def text(found: Umami) -> str:
+    """Return the weather of the job as text: a line for each metric."""
+    lines = aligned(_COLUMNS, _table(found))
+    return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found), *_unused(found)])
+
+
+def _unused(found: Umami) -> list[str]:
+    """Return that a coverage factor of the job is no share, where that is so."""
+    if not found.beyond:
+        return []
+    return [f"Beyond {MOST_COVERAGE:g} and not used: {', '.join(metric(name).label for name in found.beyond)}."]
+
+
+def page(found: Umami, drawing: str) -> str:
+    """Return one page: the UMAMI, and the weather as a table; it fetches nothing."""
+    grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
+    missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
+    sections = [
+        Section(anchor="umami", title="UMAMI", sentences=[summary(found), *_unused(found), *missing],
+                figures=[Figure(title=_heading(found), drawing=drawing, caption=_CAPTION)]),
+        Section(anchor="weather", title="Weather during the job", grids=[grid],
+                sentences=["Each metric while this job ran, beside all other jobs of the history."]),
+    ]  # fmt: skip
+    head = "One job against the history of its application, file system and motif."
+    return pages.document(f"Job {found.job}", sections, head=head)

@@ -1,6 +1,0 @@
-"""Variation explained: normal, long-term and transient regimes of performance, and what differs between them."""
-
-from mpiio_ext.analytics.regimes.explain import Difference, explain
-from mpiio_ext.analytics.regimes.partition import Partition, Region, Rules, partition
-
-__all__ = ["Difference", "Partition", "Region", "Rules", "explain", "partition"]

@@ -1,6 +1,0 @@
-"""UMAMI: a job against the history of its application, file system and motif."""
-
-from mpiio_ext.analytics.umami.job import find
-from mpiio_ext.analytics.umami.rows import Row, Umami, umami
-
-__all__ = ["Row", "Umami", "find", "umami"]

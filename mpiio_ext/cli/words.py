@@ -1,0 +1,30 @@
+"""Words that a shell completes where click cannot know them: programs, and hints with their values."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import CompletionItem
+
+__all__ = ["complete_command", "complete_hint"]
+
+#: Types of hints whose allowed values are a list of words.
+_WITH_LIST = frozenset({"boolean", "choice"})
+
+
+def complete_command(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the words of a program's command line as names of files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_hint(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete ``[GLOB:]NAME=VALUE``: names of hints, and values where a hint has but a few."""
+    from mpiio_ext.hints import registry
+
+    glob, colon, pair = incomplete.rpartition(":")
+    name, equals, value = pair.partition("=")
+    if not equals:
+        found = [spec for spec in registry() if spec.name.startswith(name)]
+        return [CompletionItem(f"{glob}{colon}{spec.name}=", help=spec.description) for spec in found]
+    lists = [spec.values.split(" | ") for spec in registry() if spec.name == name and spec.type in _WITH_LIST]
+    values = [word for words in lists for word in words if word.startswith(value)]
+    return [CompletionItem(f"{glob}{colon}{name}={word}") for word in values]

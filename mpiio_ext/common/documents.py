@@ -1,0 +1,227 @@
+"""JSON documents of people: read, checked against a typed description, and refused with every mistake and its place.
+
+Problem.    Set-ups, site facts, profiles and settings are written by hand. What is wrong with them shall be told all at
+            once, with its place, before anything is made of it; and their form shall be stated once.
+Algorithm.  The form is a dataclass whose annotations say types and limits (pydantic's `Field`); `CLOSED` refuses names
+            that it has not. pydantic converts and checks, strictly: 1.0 is no whole number, true is no number. Its
+            errors are put into our words.
+Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901) of a place in the document. The JSON
+            Schema that is published is made of the same types. A name that stands twice in an object is a mistake.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, ValidationInfo
+
+__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "given", "parse", "pointer", "read_json", "shown"]
+
+Form = TypeVar("Form")
+
+#: `__pydantic_config__` of a dataclass whose names are all that there are.
+CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+_KINDS = {
+    "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "string_type": "a text",
+    "bool_type": "true or false", "dataclass_type": "an object", "dict_type": "an object", "list_type": "a list",
+    "tuple_type": "a list", "none_required": "null",
+}  # fmt: skip
+_LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("greater than", "le"),
+           "greater_than": ("not greater than", "gt"), "less_than": ("not less than", "lt")}  # fmt: skip
+_UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
+_MISSING = ("missing", "missing_argument")
+_SHOWN = 60
+
+
+class DocumentError(ValueError):
+    """A document is not what it should be.
+
+    A validator of a form may raise one: its places are those in the value that it was given.
+
+    Parameters
+    ----------
+    mistakes : the place of each as a JSON pointer, "" of the whole, and what is wrong there.
+
+    Attributes
+    ----------
+    mistakes : the same
+    problems : a line for each
+    """
+
+    def __init__(self, mistakes: Iterable[tuple[str, str]]) -> None:
+        self.mistakes = tuple(mistakes)
+        self.problems = tuple(f"{place or '/'}: {what}" for place, what in self.mistakes)
+        super().__init__("\n".join(self.problems))
+
+    def within(self, name: object) -> str:
+        """Return the problems, each with the name of the document before its place."""
+        return "\n".join(f"{name}: {problem}" for problem in self.problems)
+
+
+def pointer(*parts: object) -> str:
+    """Return the JSON pointer of a place, "" of the document itself."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def shown(value: Any) -> str:
+    """Return a value in a few words."""
+    if isinstance(value, (dict, list)):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _listed(value: Any) -> Any:
+    if not isinstance(value, (str, list)):
+        raise ValueError(f"{shown(value)} is not a text or a list")
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+#: Of a tuple of texts in place of which there may be a single one.
+ONE_OR_MORE = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the name {name!r} stands twice in one object")
+        found[name] = value
+    return found
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value in a file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is no JSON in UTF-8, has NaN, or a name twice in one object.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_unique)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+@functools.cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(form)
+
+
+@functools.cache
+def form_schema(form: Any) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the documents of a form."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(form).json_schema()}
+
+
+def given(info: ValidationInfo) -> dict[str, Any]:
+    """Return what `parse` was given for the validators of a form."""
+    return info.context or {}
+
+
+def parse(form: Callable[..., Form], document: Any, **context: Any) -> Form:
+    """Return what a JSON value is, as its form has it.
+
+    Parameters
+    ----------
+    form : a dataclass, whose annotations say what there is.
+    document : of lists, dicts and so on, as `read_json` returns it.
+    context : for validators of the form (`given`).
+
+    Raises
+    ------
+    DocumentError
+        It is not of that form; with all that is wrong.
+    """
+    try:
+        found: Form = _adapter(form).validate_json(json.dumps(document), strict=True, context=context)
+    except ValidationError as error:
+        raise DocumentError(_mistakes(form, document, error.errors(include_url=False))) from error
+    except RecursionError as error:
+        raise DocumentError([("", "it is nested too deeply")]) from error
+    return found
+
+
+def _place(document: Any, location: Iterable[int | str]) -> tuple[int | str, ...]:
+    """Return the parts of a location that are in the document; the others are names of alternatives."""
+    parts: list[int | str] = []
+    for part in location:
+        if isinstance(document, dict) and part in document:
+            document = document[str(part)]
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            document = document[part]
+        else:
+            continue
+        parts.append(part)
+    return tuple(parts)
+
+
+def _names(form: Any, place: Iterable[int | str]) -> str:
+    """Return the names that an object at a place may have."""
+    schema = form_schema(form)
+    options = [schema]
+
+    def resolved(part: Mapping[str, Any]) -> list[Any]:
+        if "$ref" in part:
+            return resolved(schema["$defs"][part["$ref"].rpartition("/")[2]])
+        return [each for option in part.get("anyOf", ()) for each in resolved(option)] or [part]
+
+    for part in place:
+        inner = [each for option in options for each in resolved(option)]
+        options = [found for each in inner for found in (
+            each.get("properties", {}).get(part), each.get("additionalProperties"), each.get("items"))
+            if isinstance(found, dict)]  # fmt: skip
+    return ", ".join(dict.fromkeys(
+        name for option in options for each in resolved(option) for name in each.get("properties", ())))  # fmt: skip
+
+
+def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
+    """Return what is wrong with a value of the right kind."""
+    kind, about, found = error["type"], error.get("ctx", {}), shown(error["input"])
+    if kind in _LIMITS:
+        words, limit = _LIMITS[kind]
+        return f"{found} is {words} {about[limit]:.16g}" if isinstance(about[limit], float) else (
+            f"{found} is {words} {about[limit]}")  # fmt: skip
+    if kind in _MISSING:
+        return f"{json.dumps(error['loc'][-1])} is missing"
+    if kind in _UNKNOWN:
+        return f"there is no such name; there are {_names(form, place[:-1])}"
+    if kind == "literal_error":
+        return f"{found} is not one of {about['expected'].replace(chr(39), chr(34)).replace(' or ', ', ')}"
+    if kind in ("too_short", "string_too_short"):
+        return "is empty" if about["min_length"] == 1 else f"has fewer than {about['min_length']} entries"
+    if kind in ("too_long", "string_too_long"):
+        return f"has more than {about['max_length']} entries"
+    return str(about["error"]) if kind == "value_error" else str(error["msg"])
+
+
+def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str, str]]:
+    """Return the place of each mistake, and what it is; a value of none of several kinds is one mistake."""
+    found: list[tuple[str, str]] = []
+    for error in errors:
+        parts = _place(document, error["loc"])
+        place, inner = pointer(*parts), error.get("ctx", {}).get("error")
+        wrong, kind = f"{shown(error['input'])} is not ", _KINDS.get(error["type"])
+        if kind is None and error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
+            continue  # entries that are wrong were not counted
+        if isinstance(inner, DocumentError):
+            found += [(place + within, what) for within, what in inner.mistakes]
+        elif kind is None:
+            found.append((place, _said(form, parts, error)))
+        elif found and found[-1][0] == place and found[-1][1].startswith(wrong):
+            found[-1] = (place, f"{found[-1][1]} or {kind}")
+        else:
+            found.append((place, wrong + kind))
+    return found

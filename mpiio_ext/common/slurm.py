@@ -1,0 +1,276 @@
+"""What Slurm's ``squeue`` and ``sacct`` print, as text or JSON: one parser for all who read it.
+
+Problem.    Sites print different columns, in any order, padded or not; newer versions wrap numbers in objects, states
+            in lists; steps, waiting tasks of arrays and parts of heterogeneous jobs stand among the jobs.
+Forms.      Text whose first line names the columns, separated by ``|`` (``squeue --format='%A|%T|%D'``, ``squeue
+            --Format='JobID:20|,...'``, ``sacct --parsable2``, ``--parsable``); ``squeue --json`` and ``sacct --json``:
+            one object with ``jobs``; TOKIO's JSON: ``{"4478544.0": {"jobidraw": …, "nodelist": […]}}``.
+Guarantees. A document without columns or jobs is refused as a whole: an error message is never taken for an empty
+            list. A line that cannot be understood is left out and named. What is not said is None and not 0.
+Source.     squeue(1), sacct(1); counts are printed in powers of 1024, "1.50K" for 1536 (Slurm's convert_num_unit).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = [
+    "JobId", "SlurmError", "count", "count_nodes", "expand_nodes", "is_nothing", "job_id", "plain", "read_json",
+    "read_text", "states", "tasks",
+]  # fmt: skip
+
+#: Is given a job and what its line says: by column in lower case, or an entry of JSON. It may raise SlurmError.
+Add = Callable[["JobId", Mapping[str, object]], None]
+
+_JOB = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+(?P<part>\d+))?(?:\.(?P<step>.+))?")
+_COUNT = re.compile(r"(\d{1,12}(?:\.\d+)?)(?:-\d+)?([KM]?)", re.IGNORECASE)  # "1-4": nodes of a job that waits
+_NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "none assigned", "(null)", "partition_limit"})
+#: Names that one list of nodes may have; a larger one is a mistake.
+_MOST_NODES = 1 << 20
+_NODES = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?")
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+
+
+class SlurmError(MpiioExtError, ValueError):
+    """A text is no list of jobs, or a line of it cannot be understood; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobId:
+    """The ID of a job, as SLURM_JOB_ID has it, and what of the job a line is about.
+
+    Attributes
+    ----------
+    number : of the job; below 10^18
+    part : of a heterogeneous job (``100+1``) after the first; None = the first
+    step : of the job (``100.batch``); None = the job itself
+    """
+
+    number: int
+    part: int | None = None
+    step: str | None = None
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def is_nothing(value: object) -> bool:
+    """Return whether a value of a line says nothing, as "Unknown" and "None assigned" do."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
+
+
+def plain(value: object) -> object:
+    """Return a value of JSON, which newer versions wrap: ``{"set": true, "infinite": false, "number": 5}``."""
+    if isinstance(value, Mapping) and "number" in value:
+        return value["number"] if value.get("set", True) and not value.get("infinite") else None
+    return value
+
+
+def count(value: object, most: int = 2**31 - 1) -> int | None:
+    """Return a count, wrapped or not; None = nothing is said.
+
+    Raises
+    ------
+    SlurmError
+        It is no number, or above `most`.
+    """
+    value = plain(value)
+    if is_nothing(value):
+        return None
+    text = str(value).strip()
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise SlurmError(f"{text[:40]!r} is no number")
+    number = int(float(match[1]) * {"": 1, "K": 1024, "M": 1024**2}[match[2].upper()])
+    if number > most:
+        raise SlurmError(f"{text[:40]!r} is out of range")
+    return number
+
+
+def job_id(text: str) -> JobId | None:
+    """Return what an ID says; None: tasks of an array that wait (``7_[1-9]``).
+
+    Raises
+    ------
+    SlurmError
+        It is no ID, or a task of an array, which has an ID of its own.
+    """
+    match = _JOB.fullmatch(text.strip())
+    if match is None:
+        raise SlurmError(f"{text[:40]!r} is no job ID")
+    if match["task"] is not None:
+        if match["task"].startswith("["):
+            return None
+        raise SlurmError(f"{text[:40]!r} is a task of an array, whose own ID is in the column JobIDRaw (squeue: %A)")
+    return JobId(int(match["job"]), None if match["part"] is None else int(match["part"]), match["step"])
+
+
+def states(item: Mapping[str, object]) -> list[str]:
+    """Return the words for the state of an entry of JSON: the state, and flags beside it (COMPLETED, COMPLETING)."""
+    state = item.get("job_state", item.get("state"))
+    state = state.get("current") if isinstance(state, Mapping) else state
+    return [str(word) for word in (state if isinstance(state, list) else [state]) if word]
+
+
+def tasks(item: Mapping[str, object]) -> int | None:
+    """Return the tasks of an entry of JSON, or of its largest step; None = nothing is said."""
+    if item.get("tasks") is not None:
+        return count(item["tasks"])
+    steps = item.get("steps") or []
+    if not isinstance(steps, list):
+        raise SlurmError("steps is no list")
+    counts = [count(step["tasks"].get("count")) for step in steps
+              if isinstance(step, Mapping) and isinstance(step.get("tasks"), Mapping)]
+    return max((number for number in counts if number is not None), default=None)
+
+
+# ---- forms -----------------------------------------------------------------------------------------------------------
+
+
+def read_text(
+    lines: Iterable[str], add: Add, bad: list[str], *, need: Sequence[str] = (), open_end: bool = False
+) -> None:
+    """Call `add` for each line of a text whose first line names the columns; name those not understood in `bad`.
+
+    Parameters
+    ----------
+    lines : with or without their ends
+    need : columns in lower case of which one must be there, beside JobID or JobIDRaw
+    open_end : the last column may have the separator in it, as the name of a job
+
+    Raises
+    ------
+    SlurmError
+        The first line does not name the columns.
+    """
+    numbered = ((number, line.rstrip("\r\n")) for number, line in enumerate(lines, 1) if line.strip())
+    head = next(numbered, (1, ""))[1]
+    names = [name.strip().lower() for name in head.split("|")]
+    key = next((name for name in ("jobidraw", "jobid") if name in names), None)
+    if key is None or len(names) < 2 or (need and not {*need} & {*names}):
+        also = f" and {need[0].upper()}" if need else ""
+        raise SlurmError("no list of jobs: a first line with columns is expected, separated by |, with JOBID (or "
+                         f"JobIDRaw){also} among them, not {head.strip()[:60]!r}")
+    width = len(names) - (names[-1] == "")
+    for number, line in numbered:
+        try:
+            values = line.split("|", len(names) - 1 if open_end else -1)
+            given = len(values) - (len(values) == len(names) > width and values[-1] == "")
+            if given != width:
+                raise SlurmError(f"{given} columns, not {width}")
+            found = dict(zip(names[:width], map(str.strip, values), strict=False))
+            job = job_id(found[key])
+            if job is not None:
+                add(job, found)
+        except SlurmError as error:
+            bad.append(f"line {number}: {error}")
+
+
+def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> None:
+    """Call `add` for each entry of JSON; name those not understood in `bad`.
+
+    Parameters
+    ----------
+    by_id : TOKIO's form is one, too; its values come by column in lower case, as those of a text
+
+    Raises
+    ------
+    SlurmError
+        It is no JSON, or has no jobs, or only errors.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SlurmError(f"no list of jobs: no JSON: {error}") from error
+    items = document.get("jobs") if isinstance(document, dict) else None
+    if isinstance(items, list):
+        entries = [(str(item.get("job_id", "")) if isinstance(item, dict) else "?", item) for item in items]
+        if document.get("errors") and not items:
+            raise SlurmError(f"Slurm says: {json.dumps(document['errors'])[:200]}")
+    elif isinstance(document, dict) and by_id:
+        entries = [(str(item.get("jobidraw", name)) if isinstance(item, dict) else name, item and _by_column(item))
+                   for name, item in document.items()]
+    else:
+        raise SlurmError("no list of jobs: JSON without a list `jobs`")
+    for name, item in entries:
+        try:
+            if not isinstance(item, dict):
+                raise SlurmError("no object")
+            job = job_id(name)
+            if job is not None:
+                add(job, item)
+        except (SlurmError, AttributeError, TypeError) as error:
+            bad.append(f"job {name[:40]}: {error}")
+
+
+def _by_column(item: object) -> object:
+    if not isinstance(item, dict):
+        return item
+    return {str(name).lower(): value if isinstance(value, (str, list)) else str(value) for name, value in item.items()}
+
+
+# ---- lists of nodes --------------------------------------------------------------------------------------------------
+
+
+def _range(text: str) -> tuple[int, int, int]:
+    """Return the ends of ``0001-0003``, and how many digits they have."""
+    match = _RANGE.fullmatch(text.strip())
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if match is None or not 0 <= last - first < _MOST_NODES:
+        raise SlurmError(f"{text[:40]!r} is no range of nodes")
+    return first, last, len(match[1])
+
+
+def _parts(text: str) -> list[list[tuple[str, list[tuple[int, int, int]] | None]]]:
+    """Return the names of a list, each as texts with the ranges that follow them."""
+    if re.fullmatch(r"(?:[^\[\]]|\[[^\[\]]*\])*", text) is None:
+        raise SlurmError(f"brackets do not match in the list of nodes {text[:40]!r}")
+    parts = [part.strip() for part in re.findall(r"(?:[^\[\],]|\[[^\[\]]*\])+", text)]
+    found = [[(match[1], None if match[2] is None else [_range(item) for item in match[2].split(",")])
+              for match in _NODES.finditer(part) if match[0]] for part in parts if part]
+    if _size(found) > _MOST_NODES:
+        raise SlurmError(f"more than {_MOST_NODES} names in the list of nodes {text[:40]!r}")
+    return found
+
+
+def _size(parts: list[list[tuple[str, list[tuple[int, int, int]] | None]]]) -> int:
+    return sum(math.prod(sum(last - first + 1 for first, last, _ in ranges) for _, ranges in part if ranges is not None)
+               for part in parts)
+
+
+def count_nodes(text: str) -> int:
+    """Return how many nodes a compressed list names, ``nid[0001-0003,5],login1``: 5.
+
+    Raises
+    ------
+    SlurmError
+        As :func:`expand_nodes`.
+    """
+    return _size(_parts(text))
+
+
+def expand_nodes(text: str) -> list[str]:
+    """Return the names of a compressed list of nodes, ``nid0[0001-0003,5],login1``, in its order.
+
+    Raises
+    ------
+    SlurmError
+        The brackets do not match, a range is none, or there are more than 2^20 names.
+    """
+    names = []
+    for part in _parts(text):
+        pieces = []
+        for word, ranges in part:
+            pieces.append([word])
+            if ranges is not None:
+                pieces.append([str(number).zfill(digits) for first, last, digits in ranges
+                               for number in range(first, last + 1)])
+        names += ["".join(words) for words in itertools.product(*pieces)]
+    return names
