@@ -39,7 +39,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
-    tables = [read(path) for path in paths if path not in results]
+    tables = [read(path, slices=False) for path in paths if path not in results]
     if results:  # what reads them and asks the sources takes a fifth of a second to import
         from mpiio_ext.analytics.jobs.benchtable import bench_table
         from mpiio_ext.analytics.site import load_site
@@ -96,7 +96,7 @@ def _told_apart() -> Iterator[None]:
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv).")
+@click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
 @click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
 @click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
@@ -177,7 +177,7 @@ def _study(options: dict[str, Any]) -> Study:
     target = alias(options["target"])
     table.need(target, *metrics)
     if options["save"] is not None:
-        from mpiio_ext.analytics.jobs.writing import write
+        from mpiio_ext.analytics.jobs.files import write
 
         click.echo(f"{options['save']}: {write(table, options['save']) / 1e3:,.0f} kB", err=True)
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}

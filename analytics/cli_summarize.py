@@ -11,7 +11,7 @@ import click
 from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.model import Summaries
+    from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.readerprocess import Started
 
 __all__ = ["summarize_job"]
@@ -117,11 +117,11 @@ def summarize_job(
         check_target(joined_file, list(logs))
     found = summarize(logs, _system(site, files, time_zone, started), file_system=file_system, edges=edges)
     _tell(found)
-    if not found.table.num_rows:
+    if not len(found):
         raise AnalyticsError("none of the logs could be read")
     for path in outputs:
         whole = forms.update(found, path)
-        click.echo(f"{path}: {whole.table.num_rows:,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
+        click.echo(f"{path}: {len(whole):,} jobs, {path.stat().st_size / 1e3:,.0f} kB", err=True)
     if join is not None:
         _show_joined(found, join, setup, joined_file, as_json)
     elif as_json:
@@ -142,7 +142,7 @@ def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
     return None
 
 
-def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
+def _show_joined(found: Jobs, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
     """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
     from mpiio_ext.analytics.jobs.joins import joined
 
@@ -150,14 +150,14 @@ def _show_joined(found: Summaries, name: str, setup: Path, file: Path | None, as
         without = joined(found, miner, name, "anti").arrow().num_rows
         table = joined(found, miner, name, "left").arrow()
     if without:
-        click.echo(f"mpiio-ext: {without:,} of {found.table.num_rows:,} rows have no counterpart in {name} of {setup}",
+        click.echo(f"mpiio-ext: {without:,} of {len(found):,} rows have no counterpart in {name} of {setup}",
                    err=True)  # fmt: skip
     ending = "" if file is None else file.suffix
     show_table(table, as_json=as_json, csv=file if ending == ".csv" else None,
                parquet=file if ending == ".parquet" else None)  # fmt: skip
 
 
-def _fails(found: Summaries, allow_missing: bool) -> bool:
+def _fails(found: Jobs, allow_missing: bool) -> bool:
     """Return whether there is a note, or where something may be missing, one of damage."""
     from mpiio_ext.analytics.tools.system import Note
 
@@ -165,7 +165,7 @@ def _fails(found: Summaries, allow_missing: bool) -> bool:
     return any(note.damage or not allow_missing for note in notes)
 
 
-def _tell(found: Summaries) -> None:
+def _tell(found: Jobs) -> None:
     """Say on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
     notes = found.notes.to_pylist()
     for note in notes:
@@ -201,7 +201,7 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, s
 # ---- for people ------------------------------------------------------------------------------------------------------
 
 
-def _print(found: Summaries, entire: bool) -> None:
+def _print(found: Jobs, entire: bool) -> None:
     from mpiio_ext.analytics.jobs.columns import SUMMARY
 
     units = {column.name: column.unit for column in SUMMARY.columns}

@@ -40,7 +40,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
     from mpiio_ext.analytics.jobs.filters import emptied
 
     # Whether a row is complete, every column says.
-    table = read(options["history"], None if rules.complete else _columns(metrics))
+    table = read(options["history"], None if rules.complete else _columns(metrics), slices=False)
     if options["log"] is not None:
         from mpiio_ext.analytics.jobs.umami.job import has_log, with_log
 

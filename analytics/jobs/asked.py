@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mpiio_ext.analytics.jobs import row
-from mpiio_ext.analytics.jobs.model import Slice
+from mpiio_ext.analytics.jobs.table import Slice
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System

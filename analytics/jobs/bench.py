@@ -28,7 +28,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import row
 from mpiio_ext.analytics.jobs.asked import TAIL_S, Answer, ask
 from mpiio_ext.analytics.jobs.columns import BENCH_COUNTS, BENCH_TIMES
-from mpiio_ext.analytics.jobs.model import Slice
+from mpiio_ext.analytics.jobs.table import Slice
 from mpiio_ext.analytics.sources.jobids import job_id_of
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges

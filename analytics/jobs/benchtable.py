@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import bench
 from mpiio_ext.analytics.jobs.errors import HistoryError
-from mpiio_ext.analytics.jobs.reading import checked
 from mpiio_ext.analytics.jobs.table import ID, LOG, START, Jobs
 from mpiio_ext.analytics.tools.system import Note, System
 
@@ -78,5 +75,6 @@ def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jo
         raise HistoryError(f"no results of the bench: {reason}")
     rows.sort(key=lambda row: row[START])
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: np.array([row.get(name) for row in rows], dtype=object) for name in names}
-    return checked(Jobs(columns, str(paths[0]))), left_out, notes
+    table = Jobs({name: [row.get(name) for row in rows] for name in names}, str(paths[0]))
+    table.times()  # refuses clocks that were never set
+    return table, left_out, notes

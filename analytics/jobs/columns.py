@@ -16,6 +16,8 @@ Source: TOKIO, Section "Data integration"; pytokio, summarize_job; tokio-abcutil
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mpiio_ext.analytics.tables.schema import Column, Table
 
 __all__ = ["BENCH_COUNTS", "BENCH_TIMES", "COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
@@ -65,192 +67,140 @@ BENCH_COUNTS: dict[str, tuple[str, str]] = {
     "cache_misses": ("count", "page accesses that did not"),
 }
 
+#: Columns whose names have no pattern: name, type, unit, meaning.
+_IDENTITY = (
+    ("_jobid", "int64", "", "ID of the job in the scheduler"),
+    ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
+    ("_log", "string", "", "name of the log; of a measurement of the bench its names, as run_id of the store"),
+    ("_datetime_start", "float64", "s since 1970 UTC", "begin of the period that the row is about: start of the job"),
+    ("_datetime_end", "float64", "s since 1970 UTC",
+     "its end: that of the job, and a step in which servers still write"),
+    ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
+    ("_benchmark_id", "string", "",
+     "kind of I/O: names, ranks and bytes a rank of a measurement of the bench; NULL for logs"),
+    ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
+    ("_sources", "string", "", "sources of the row, in order, with commas"),
+    ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
+)  # fmt: skip
+_JOB = (
+    ("darshan_jobid", "int64", "", "ID of the job in the log"),
+    ("darshan_app", "string", "", "path of the executable"),
+    ("darshan_nprocs", "int64", "count", "processes"),
+    ("darshan_start_time", "int64", "s since 1970 UTC", "start, in whole seconds"),
+    ("darshan_end_time", "int64", "s since 1970 UTC", "end, in whole seconds"),
+    ("darshan_walltime", "int64", "s", "end - start + 1, as darshan-parser prints it"),
+    ("darshan_total_gibs_posix", "float64", "GiB", "read and written by POSIX"),
+    ("darshan_io_time", "float64", "s", "slowest rank on files of its own, and slowest ranks of shared files"),
+    ("darshan_agg_perf_by_slowest_posix", "float64", "MiB/s", "bytes of POSIX by darshan_io_time"),
+)
+_HEALTH = (
+    ("fshealth_ost_requested_timestamp", "float64", "s since 1970 UTC", "moment that the state is asked of"),
+    ("fshealth_ost_actual_timestamp", "float64", "s since 1970 UTC", "of the sample of fullness before it"),
+    ("fshealth_ost_next_timestamp", "float64", "s since 1970 UTC", "of the sample behind that"),
+    ("fshealth_ost_fullness_lead_secs", "float64", "s", "age of the sample of fullness"),
+    ("fshealth_ost_failures_lead_secs", "float64", "s", "age of the map of OSTs"),
+    ("fshealth_ost_overloaded_oss_count", "int64", "count", "servers with another number of OSTs than usual"),
+    ("fshealth_ost_overloaded_ost_count", "int64", "count", "OSTs on them"),
+    ("fshealth_ost_overloaded_pct", "float64", "%", "share of the OSTs on them"),
+    ("fshealth_ost_avg_overloaded_ost_per_oss", "float64", "count", "OSTs of such a server; 0 without any"),
+    ("fshealth_ost_avg_overloaded_overload_factor", "float64", "", "the same by the usual number; 1 without any"),
+)
+_OTHERS = (
+    ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
+    ("jobsdb_concurrent_nodes", "int64", "count", "their nodes"),
+    ("jobsdb_concurrent_nodehrs", "float64", "h", "their nodes by their time in the period"),
+    ("jobsdb_frac_missing", "float64", "", "share of the period that no list of jobs covers"),
+    ("jobsdb_nodes", "int64", "count", "nodes of the job"),
+    ("topology_job_min_radius", "float64", "", "distance of the nearest of the job's nodes from their centre"),
+    ("topology_job_max_radius", "float64", "", "distance of the farthest"),
+    ("topology_job_avg_radius", "float64", "", "mean distance"),
+)
+_BENCH = (
+    ("bench_method", "string", "", "method of the measurement"),
+    ("bench_interface", "string", "", "interface"),
+    ("bench_operation", "string", "", "write, read, or both"),
+    ("bench_mpi_library", "string", "", "the MPI library, with its version"),
+    ("bench_revision", "string", "", "revision of this package"),
+    ("bench_repetitions", "int64", "count", "repetitions; performance and answers of sources are their medians"),
+    ("bench_spread", "float64", "", "largest less smallest bandwidth of the repetitions, over their median"),
+    ("bench_ratio_to_native", "float64", "", "bandwidth over that of the MPI library alone"),
+)
 Row = tuple[str, str, str, str]
 
 
-def _identity() -> list[Row]:
-    return [
-        ("_jobid", "int64", "", "ID of the job in the scheduler"),
-        ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
-        ("_log", "string", "", "name of the log; of a measurement of the bench its names, as run_id of the store"),
-        (
-            "_datetime_start",
-            "float64",
-            "s since 1970 UTC",
-            "begin of the period that the row is about: start of the job",
-        ),
-        (
-            "_datetime_end",
-            "float64",
-            "s since 1970 UTC",
-            "its end: that of the job, and a step in which servers still write",
-        ),
-        ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
-        (
-            "_benchmark_id",
-            "string",
-            "",
-            "kind of I/O: names, ranks and bytes a rank of a measurement of the bench; NULL for logs",
-        ),
-        ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
-        ("_sources", "string", "", "sources of the row, in order, with commas"),
-        ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
-    ]
-
-
-def _counter(name: str, unit: str, meaning: str) -> list[Row]:
-    kind = "float64" if name in TIMES else "int64"
-    return [
-        (f"darshan_tot_{name}_posix", kind, unit, f"{meaning}, by POSIX: sum over all records"),
-        (f"darshan_ave_{name}_posix", "float64", unit, f"{meaning}, by POSIX: mean of the records"),
-        (f"darshan_num_{name}_posix", "int64", "count", f"records of POSIX that have it: {meaning}"),
-        (f"darshan_min_{name}_posix", kind, unit, f"{meaning}, by POSIX: least of the records"),
-        (f"darshan_max_{name}_posix", kind, unit, f"{meaning}, by POSIX: greatest of the records"),
-    ]
-
-
-def _darshan() -> list[Row]:
-    rows = [
-        ("darshan_jobid", "int64", "", "ID of the job in the log"),
-        ("darshan_app", "string", "", "path of the executable"),
-        ("darshan_nprocs", "int64", "count", "processes"),
-        ("darshan_start_time", "int64", "s since 1970 UTC", "start, in whole seconds"),
-        ("darshan_end_time", "int64", "s since 1970 UTC", "end, in whole seconds"),
-        ("darshan_walltime", "int64", "s", "end - start + 1, as darshan-parser prints it"),
-        ("darshan_total_gibs_posix", "float64", "GiB", "read and written by POSIX"),
-        ("darshan_io_time", "float64", "s", "slowest rank on files of its own, and slowest ranks of shared files"),
-        ("darshan_agg_perf_by_slowest_posix", "float64", "MiB/s", "bytes of POSIX by darshan_io_time"),
-    ]  # fmt: skip
+def _darshan() -> Iterator[Row]:
+    yield from _JOB
     for way, past in (("read", "read"), ("write", "written")):
-        rows += [
-            (
-                f"darshan_biggest_{way}_api",
-                "string",
-                "",
-                f"interface by which most bytes were {past}: posix, mpiio, stdio",
-            ),
-            (f"darshan_biggest_{way}_api_bytes", "int64", "B", f"{past} by it"),
-            (f"darshan_biggest_{way}_api_files", "int64", "count", f"its records with bytes {past}"),
-            (
-                f"darshan_biggest_{way}_fs",
-                "string",
-                "",
-                f"mount point where most bytes were {past}; _unknown without one",
-            ),
-            (f"darshan_biggest_{way}_fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"),
-        ]
+        name = f"darshan_biggest_{way}"
+        yield f"{name}_api", "string", "", f"interface by which most bytes were {past}: posix, mpiio, stdio"
+        yield f"{name}_api_bytes", "int64", "B", f"{past} by it"
+        yield f"{name}_api_files", "int64", "count", f"its records with bytes {past}"
+        yield f"{name}_fs", "string", "", f"mount point where most bytes were {past}; _unknown without one"
+        yield f"{name}_fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"
     for name, (unit, meaning) in COUNTERS.items():
-        rows += _counter(name, unit, meaning)
-    return rows
+        kind = "float64" if name in TIMES else "int64"
+        yield f"darshan_tot_{name}_posix", kind, unit, f"{meaning}, by POSIX: sum over all records"
+        yield f"darshan_ave_{name}_posix", "float64", unit, f"{meaning}, by POSIX: mean of the records"
+        yield f"darshan_num_{name}_posix", "int64", "count", f"records of POSIX that have it: {meaning}"
+        yield f"darshan_min_{name}_posix", kind, unit, f"{meaning}, by POSIX: least of the records"
+        yield f"darshan_max_{name}_posix", kind, unit, f"{meaning}, by POSIX: greatest of the records"
 
 
-def _servers() -> list[Row]:
-    rows: list[Row] = []
+def _servers() -> Iterator[Row]:
     for way in ("read", "written"):
-        rows += [
-            (f"fs_tot_bytes_{way}", "float64", "B", f"{way} by all data targets"),
-            (f"fs_tot_gibs_{way}", "float64", "GiB", f"{way} by all data targets"),
-        ]
+        for unit in ("bytes", "gibs"):
+            yield f"fs_tot_{unit}_{way}", "float64", "B" if unit == "bytes" else "GiB", f"{way} by all data targets"
         for how, meaning in (("ave", "mean"), ("max", "greatest"), ("min", "least")):
-            rows += [
-                (f"fs_{how}_bytes_{way}_per_sec", "float64", "B/s", f"{meaning} rate of a step, all targets together"),
-                (f"fs_{how}_gibs_{way}_per_sec", "float64", "GiB/s", f"{meaning} rate of a step, all targets together"),
-            ]
-        rows.append((f"fs_frac_zero_{way}", "float64", "", f"share of known values (target, step) without bytes {way}"))
+            words = f"{meaning} rate of a step, all targets together"
+            yield f"fs_{how}_bytes_{way}_per_sec", "float64", "B/s", words
+            yield f"fs_{how}_gibs_{way}_per_sec", "float64", "GiB/s", words
+        yield f"fs_frac_zero_{way}", "float64", "", f"share of known values (target, step) without bytes {way}"
     for kind, meaning in (("oss", "data servers"), ("mds", "metadata servers")):
-        rows += [
-            (f"fs_ave_{kind}_cpu", "float64", "%", f"mean load of the {meaning}"),
-            (f"fs_max_{kind}_cpu", "float64", "%", f"greatest load of any of the {meaning}"),
-        ]
+        yield f"fs_ave_{kind}_cpu", "float64", "%", f"mean load of the {meaning}"
+        yield f"fs_max_{kind}_cpu", "float64", "%", f"greatest load of any of the {meaning}"
     for name in OPERATIONS:
-        rows += [
-            (f"fs_tot_{name}_ops", "float64", "count", f"{name} operations of metadata servers"),
-            (f"fs_ave_{name}_ops_per_sec", "float64", "1/s", f"{name}: mean rate of a server"),
-            (f"fs_max_{name}_ops_per_sec", "float64", "1/s", f"{name}: greatest rate of a server in a step"),
-            (f"fs_min_{name}_ops_per_sec", "float64", "1/s", f"{name}: least rate of a server in a step"),
-        ]
-    return [
-        *rows,
-        ("fs_frac_missing", "float64", "", "share of the values (target, step) of the period that no source has"),
-        ("fs_step_s", "float64", "s", "length of a step"),
-        ("fs_targets", "int64", "count", "data targets with values"),
-    ]
+        yield f"fs_tot_{name}_ops", "float64", "count", f"{name} operations of metadata servers"
+        yield f"fs_ave_{name}_ops_per_sec", "float64", "1/s", f"{name}: mean rate of a server"
+        yield f"fs_max_{name}_ops_per_sec", "float64", "1/s", f"{name}: greatest rate of a server in a step"
+        yield f"fs_min_{name}_ops_per_sec", "float64", "1/s", f"{name}: least rate of a server in a step"
+    yield "fs_frac_missing", "float64", "", "share of the values (target, step) of the period that no source has"
+    yield "fs_step_s", "float64", "s", "length of a step"
+    yield "fs_targets", "int64", "count", "data targets with values"
 
 
-def _health() -> list[Row]:
-    rows: list[Row] = [
-        ("fshealth_ost_count", "int64", "count", "OSTs with a known size"),
-        ("fshealth_ost_avg_full_kib", "float64", "KiB", "used, mean of the OSTs"),
-        ("fshealth_ost_avg_full_pct", "float64", "%", "used share of all OSTs together"),
-    ]
+def _health() -> Iterator[Row]:
+    yield "fshealth_ost_count", "int64", "count", "OSTs with a known size"
+    yield "fshealth_ost_avg_full_kib", "float64", "KiB", "used, mean of the OSTs"
+    yield "fshealth_ost_avg_full_pct", "float64", "%", "used share of all OSTs together"
     for which in ("least", "most"):
-        rows += [
-            (f"fshealth_ost_{which}_full_name", "string", "", f"OST with the {which} used"),
-            (f"fshealth_ost_{which}_full_id", "int64", "", "its index"),
-            (f"fshealth_ost_{which}_full_kib", "float64", "KiB", "used of it"),
-            (f"fshealth_ost_{which}_full_pct", "float64", "%", "used share of it"),
-        ]
-    return [
-        *rows,
-        ("fshealth_ost_requested_timestamp", "float64", "s since 1970 UTC", "moment that the state is asked of"),
-        ("fshealth_ost_actual_timestamp", "float64", "s since 1970 UTC", "of the sample of fullness before it"),
-        ("fshealth_ost_next_timestamp", "float64", "s since 1970 UTC", "of the sample behind that"),
-        ("fshealth_ost_fullness_lead_secs", "float64", "s", "age of the sample of fullness"),
-        ("fshealth_ost_failures_lead_secs", "float64", "s", "age of the map of OSTs"),
-        ("fshealth_ost_overloaded_oss_count", "int64", "count", "servers with another number of OSTs than usual"),
-        ("fshealth_ost_overloaded_ost_count", "int64", "count", "OSTs on them"),
-        ("fshealth_ost_overloaded_pct", "float64", "%", "share of the OSTs on them"),
-        ("fshealth_ost_avg_overloaded_ost_per_oss", "float64", "count", "OSTs of such a server; 0 without any"),
-        ("fshealth_ost_avg_overloaded_overload_factor", "float64", "", "the same by the usual number; 1 without any"),
-    ]
+        yield f"fshealth_ost_{which}_full_name", "string", "", f"OST with the {which} used"
+        yield f"fshealth_ost_{which}_full_id", "int64", "", "its index"
+        yield f"fshealth_ost_{which}_full_kib", "float64", "KiB", "used of it"
+        yield f"fshealth_ost_{which}_full_pct", "float64", "%", "used share of it"
+    yield from _HEALTH
 
 
-def _others() -> list[Row]:
-    rows: list[Row] = [
-        ("jobsdb_concurrent_jobs", "int64", "count", "jobs that ran in the period, this one included"),
-        ("jobsdb_concurrent_nodes", "int64", "count", "their nodes"),
-        ("jobsdb_concurrent_nodehrs", "float64", "h", "their nodes by their time in the period"),
-        ("jobsdb_frac_missing", "float64", "", "share of the period that no list of jobs covers"),
-        ("jobsdb_nodes", "int64", "count", "nodes of the job"),
-        ("topology_job_min_radius", "float64", "", "distance of the nearest of the job's nodes from their centre"),
-        ("topology_job_max_radius", "float64", "", "distance of the farthest"),
-        ("topology_job_avg_radius", "float64", "", "mean distance"),
-    ]
-    for name, unit in (
+def _shares() -> Iterator[Row]:
+    for name, what in (
         ("read_bw", "bytes read"), ("write_bw", "bytes written"), ("bw", "bytes read and written"),
         ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
     ):  # fmt: skip
-        rows.append(
-            (
-                f"coverage_factor_{name}",
-                "float64",
-                "",
-                f"the job's share: {unit}, its own by all; NULL where all is 0, or more than 1/6 of it is missing",
-            )
-        )
-    return rows
+        yield (f"coverage_factor_{name}", "float64", "", f"the job's share: {what}, its own by all; NULL where all is "
+               "0, or more than 1/6 of it is missing")  # fmt: skip
 
 
-def _bench() -> list[Row]:
-    return [
-        ("bench_method", "string", "", "method of the measurement"),
-        ("bench_interface", "string", "", "interface"),
-        ("bench_operation", "string", "", "write, read, or both"),
-        ("bench_mpi_library", "string", "", "the MPI library, with its version"),
-        ("bench_revision", "string", "", "revision of this package"),
-        ("bench_repetitions", "int64", "count", "repetitions; performance and answers of sources are their medians"),
-        ("bench_spread", "float64", "", "largest less smallest bandwidth of the repetitions, over their median"),
-        ("bench_ratio_to_native", "float64", "", "bandwidth over that of the MPI library alone"),
-        *((f"bench_{name}_s", "float64", "s", f"{meaning}: median") for name, meaning in BENCH_TIMES.items()),
-        *((f"bench_{name}", "int64", unit, f"{meaning}: median") for name, (unit, meaning) in BENCH_COUNTS.items()),
-    ]
+def _bench() -> Iterator[Row]:
+    yield from _BENCH
+    yield from ((f"bench_{name}_s", "float64", "s", f"{meaning}: median") for name, meaning in BENCH_TIMES.items())
+    for name, (unit, meaning) in BENCH_COUNTS.items():
+        yield f"bench_{name}", "int64", unit, f"{meaning}: median"
 
 
 #: A row a log, or a measurement of the bench.
 SUMMARY = Table(
     "summary",
     "one row a log or measurement: everything that is known of the I/O of a job",
-    tuple(Column(*row) for row in [*_identity(), *_darshan(), *_servers(), *_health(), *_others(), *_bench()]),
+    tuple(Column(*row) for row in (*_IDENTITY, *_darshan(), *_servers(), *_health(), *_OTHERS, *_shares(), *_bench())),
 )
 
 #: A row for each thing that is missing or damaged.

@@ -25,7 +25,7 @@ from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Floats
 
-__all__ = ["MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
+__all__ = ["COVERAGE", "MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
 
 #: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
 #: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks
@@ -35,7 +35,7 @@ MOST_COVERAGE = 1.2
 _EVENLY = 0.05
 
 #: Coverage factor -> columns of the job, and of the servers, whose sums are divided.
-_COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
     "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
     "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
@@ -53,8 +53,8 @@ _METADATA = ("open", "close", "getattr", "getxattr", "link", "mkdir", "mknod", "
 #: Derived column -> columns that it is made of.
 SOURCES: dict[str, tuple[str, ...]] = {
     MOTIF: _KIND,
-    **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in _COVERAGE.items()},
-    **{f"contention_{name}": (f"coverage_factor_{name}", *_COVERAGE[name][0], *_COVERAGE[name][1])
+    **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in COVERAGE.items()},
+    **{f"contention_{name}": (f"coverage_factor_{name}", *COVERAGE[name][0], *COVERAGE[name][1])
        for name in _CONTENDED},
     "coverage_factor_nodehrs": ("darshan_nprocs", "darshan_walltime", "jobsdb_concurrent_nodehrs"),
     "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
@@ -83,7 +83,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
         made[name] = _filled(table, name, values)
 
     made[MOTIF] = motifs(table)
-    for name, (job, servers) in _COVERAGE.items():
+    for name, (job, servers) in COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
     if processes_per_node or "coverage_factor_nodehrs" in table:
         put("coverage_factor_nodehrs", _node_hours(table, processes_per_node))
@@ -121,7 +121,7 @@ def motifs(table: Jobs) -> Any:
 def beyond(table: Jobs) -> dict[str, int]:
     """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`, as far as the table has its terms."""
     found = {f"coverage_factor_{name}": int((_ratio(_sum(table, job), _sum(table, servers)) > MOST_COVERAGE).sum())
-             for name, (job, servers) in _COVERAGE.items()}  # fmt: skip
+             for name, (job, servers) in COVERAGE.items()}  # fmt: skip
     return {name: count for name, count in found.items() if count}
 
 

@@ -1,23 +1,22 @@
-"""Summaries in files: Parquet, CSV, SQLite (scalars) and HDF5 (scalars and slices), and back.
+"""Files of job tables: CSV, Parquet, SQLite, HDF5, written and read back.
 
-Forms, by the name of the file
-------------------------------
+Forms, by the name of the file that is written
+----------------------------------------------
 - ``.parquet``: the table; units and meanings are metadata of its fields, the notes (as JSON) of the file.
 - ``.csv``, ``.csv.gz``: the table with its first line of names. NULL is nothing, an empty text ``""``.
-- ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (key ``_log_id``, an index on ``_jobid``), ``notes``, and
-  ``columns`` with units and meanings.
-- ``.h5``, ``.hdf5``: a dataset a column in ``/summary`` and ``/notes``, whose attributes say unit, meaning, and which
-  value stands for NULL; and ``/slices/JOB/LOG/SERIES``, steps × servers, with unit, step and begin as attributes. Its
-  attribute ``servers`` names the dataset in ``/servers`` with their names, one for all series of the same servers.
-  In front (HDF5's user block) stands the checksum of all that follows. It is compared before the HDF5 library, which a
-  damaged file can crash, sees the file.
+- ``.sqlite``, ``.sqlite3``, ``.db``: tables ``summary`` (of summaries with the key ``_log_id``; rows are found by job,
+  and by file system and motif, through indexes), ``notes``, and ``columns`` with units and meanings.
+- ``.h5``, ``.hdf5``: the table, notes and slices (:mod:`.hdf5`).
 
-Where rows are added to HDF5 the slices of other logs are copied as they lie there, and neither read nor compressed.
+What a file is that is read is found out from its first bytes. Tables of others are read as well: published summaries
+are CSV written by pandas, whose rows begin with their number, for which the header has no name; in SQLite the table is
+the one that has a column of job IDs. CSV, Parquet and SQLite are asked for the columns that are wanted alone.
 
 Guarantees. A file is there whole or not at all: it is written beside, and renamed. Of several processes that add to one
-file at a time each waits for the others, and no row is lost. Every form gives back the values
-that were written, NULL included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with
-a row are in its column ``_notes`` in every form.
+file at a time each waits for the others, and no row is lost. Every form gives back the values of summaries, NULL
+included; what a form does not have (slices, or in CSV the notes) is empty. Notes of logs with a row are in its column
+``_notes`` in every form. What depends on which other rows a table has is not written. A file that is no table, or is
+damaged, is an error of one line that names it; the order of rows is that of the file.
 
 Source: TOKIO, Section "Data integration": a row of a database or CSV, time series in HDF5.
 """
@@ -25,39 +24,37 @@ Source: TOKIO, Section "Data integration": a row of a database or CSV, time seri
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import csv
 import errno
 import gzip
-import hashlib
-import io
 import json
-import os
 import sqlite3
-import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
-from mpiio_ext.analytics.jobs.model import Slice, Summaries, arrow_schema, table_of
+from mpiio_ext.analytics.jobs.columns import SUMMARY
+from mpiio_ext.analytics.jobs.derived import RELATIVE
+from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.jobs.merging import merged
+from mpiio_ext.analytics.jobs.table import ID, LOG_ID, MOTIF, PERFORMANCE, START, SYSTEM, Jobs, Slice, completed, typed
+from mpiio_ext.analytics.readerprocess import is_hdf5
 from mpiio_ext.analytics.store.lock import alone
-from mpiio_ext.analytics.tables.schema import Table
-from mpiio_ext.analytics.tools.series import Series
-from mpiio_ext.common.files import replacing
+from mpiio_ext.common import files
 from mpiio_ext.errors import FileSystemError
 
 __all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
 
 Made = TypeVar("Made")
 
-_NO_INT = np.iinfo(np.int64).min
-_NO_TEXT = "\\N"
 _NOTES_KEY = b"mpiio_ext.notes"
+_SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
+#: What stands for a missing value in CSV of others.
+_MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
 #: What damaged files raise in the libraries that read them.
 _DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, IndexError, RuntimeError, OverflowError,
            MemoryError, pa.ArrowException, sqlite3.Error, zlib.error)  # fmt: skip
@@ -66,286 +63,232 @@ _DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, I
 # ---- Parquet ---------------------------------------------------------------------------------------------------------
 
 
-def _write_parquet(summaries: Summaries, path: Path) -> None:
+def _write_parquet(jobs: Jobs, path: Path) -> None:
     import pyarrow.parquet as pq
 
-    notes = json.dumps(summaries.notes.to_pylist(), ensure_ascii=False).encode()
-    pq.write_table(summaries.table.replace_schema_metadata({_NOTES_KEY: notes}), path)
+    notes = json.dumps(jobs.notes.to_pylist(), ensure_ascii=False).encode()
+    pq.write_table(jobs.table.replace_schema_metadata({_NOTES_KEY: notes}), path)
 
 
-def _read_parquet(path: Path) -> Summaries:
+def _read_parquet(path: Path, wanted: Collection[str] | None) -> Jobs:
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path)
+    # One file, not a data set: that would import what file systems and partitions need.
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        table = file.read(columns=None if wanted is None else [name for name in names if name in wanted])
     notes = json.loads((table.schema.metadata or {}).get(_NOTES_KEY, b"[]"))
-    return Summaries(_shaped(table, SUMMARY), table_of(NOTES, notes))
-
-
-def _shaped(table: Any, form: Table) -> Any:
-    """Return a table with all columns of a form in their order and type; one that is not there is NULL."""
-    if "_log_id" not in table.column_names:
-        raise AnalyticsError("it has no column _log_id")
-    schema = arrow_schema(form)
-    arrays = [
-        table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return Jobs(table.replace_schema_metadata(), notes=notes)
 
 
 # ---- CSV -------------------------------------------------------------------------------------------------------------
 
 
-def _write_csv(summaries: Summaries, path: Path) -> None:
+def _write_csv(jobs: Jobs, path: Path) -> None:
     import pyarrow.csv
 
-    out = io.BytesIO()
-    pyarrow.csv.write_csv(summaries.table, out)
-    data = out.getvalue()
-    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    with gzip.GzipFile(path, "wb", mtime=0) if path.suffix == ".gz" else path.open("wb") as stream:
+        pyarrow.csv.write_csv(jobs.table, stream)
 
 
-def _read_csv(path: Path) -> Summaries:
+def _lines(path: Path, packed: bool) -> list[str]:
+    """Return the first two lines of a file of text."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="") if packed else path.open(encoding="utf-8") as stream:
+        return [stream.readline(1 << 20), stream.readline(1 << 20)]
+
+
+def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
     import pyarrow.csv
 
-    data = path.read_bytes()
-    if data.startswith(b"\x1f\x8b"):
-        data = gzip.decompress(data)
-    table = pyarrow.csv.read_csv(
-        io.BytesIO(data),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types={field.name: field.type for field in arrow_schema(SUMMARY)},
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    return Summaries(_shaped(table, SUMMARY), table_of(NOTES, []))
+    with path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+    rows = list(csv.reader(line for line in _lines(path, packed) if line))
+    if not rows or not any(name.strip() for name in rows[0]):
+        raise HistoryError("it is empty")
+    names, first = rows[0], rows[1] if len(rows) > 1 else rows[0]
+    own = LOG_ID in names
+    numbered = len(first) == len(names) + 1 and not own
+    every = ["", *names] if numbered else names
+    known = every[1:] if numbered or names[0] in ("", "Unnamed: 0") else every
+    twice = next((name for name in known if known.count(name) > 1), None) if len(set(known)) < len(known) else None
+    if twice is not None:
+        raise HistoryError(f"there are two columns {twice!r}")
+    if ID not in known:
+        raise HistoryError(f"there is no column {ID}")
+    texts = {column.name: column.arrow for column in SUMMARY.columns if column.type == "string"} if own else {}
+    # Compressed data are inflated by the stream; PyArrow would go by the file's name.
+    with pa.OSFile(str(path)) as plain, (
+        pa.CompressedInputStream(plain, "gzip") if packed else contextlib.nullcontext(plain)
+    ) as source:
+        return Jobs(pyarrow.csv.read_csv(
+            source, pyarrow.csv.ReadOptions(column_names=every, skip_rows=1),
+            pyarrow.csv.ParseOptions(newlines_in_values=own),
+            pyarrow.csv.ConvertOptions(
+                include_columns=[name for name in known if wanted is None or name in wanted], column_types=texts,
+                null_values=[""] if own else _MISSING, strings_can_be_null=True, quoted_strings_can_be_null=not own,
+            ),
+        ))  # fmt: skip
 
 
 # ---- SQLite ----------------------------------------------------------------------------------------------------------
 
-_SQL = {"int64": "INTEGER", "float64": "REAL", "string": "TEXT"}
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
-def _write_sqlite(summaries: Summaries, path: Path) -> None:
+def _kind(kind: pa.DataType) -> str:
+    return "INTEGER" if pa.types.is_integer(kind) else "REAL" if pa.types.is_floating(kind) else "TEXT"
+
+
+def _put_table(base: sqlite3.Connection, name: str, table: pa.Table) -> None:
+    key = table[LOG_ID] if LOG_ID in table.column_names and name == "summary" else pa.chunked_array([[None]])
+    unique = not key.null_count and len(key.unique()) == len(key)
+    keys = {LOG_ID: " PRIMARY KEY"} if unique else {}
+    columns = ", ".join(f"{_quoted(each.name)} {_kind(each.type)}{keys.get(each.name, '')}" for each in table.schema)
+    base.execute(f"CREATE TABLE {name} ({columns})")
+    base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * table.num_columns)})",
+                     zip(*(column.to_pylist() for column in table.columns), strict=True))  # fmt: skip
+    for index, over in (("by_job", (ID,)), ("by_motif", (SYSTEM, MOTIF))):
+        if set(over) <= set(table.column_names):
+            base.execute(f"CREATE INDEX {name}_{index} ON {name} ({', '.join(over)})")
+
+
+def _write_sqlite(jobs: Jobs, path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as base, base:
         base.execute("PRAGMA synchronous = OFF")  # the file is new, and gets its name when it is whole
-        for form, table, key in ((SUMMARY, summaries.table, "_log_id"), (NOTES, summaries.notes, "")):
-            columns = ", ".join(
-                f'"{column.name}" {_SQL[column.type]}{" PRIMARY KEY" if column.name == key else ""}'
-                for column in form.columns
-            )
-            base.execute(f'CREATE TABLE "{form.name}" ({columns})')
-            places = ", ".join("?" * len(form.columns))
-            base.executemany(f'INSERT INTO "{form.name}" VALUES ({places})',
-                             [tuple(row.values()) for row in table.to_pylist()])  # fmt: skip
-            base.execute(f'CREATE INDEX "{form.name}_by_job" ON "{form.name}" ("_jobid")')
         base.execute('CREATE TABLE "columns" ("table" TEXT, "name" TEXT, "type" TEXT, "unit" TEXT, "meaning" TEXT)')
-        base.executemany('INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)', [
-            (form.name, column.name, column.type, column.unit, column.meaning)
-            for form in (SUMMARY, NOTES) for column in form.columns
-        ])  # fmt: skip
+        for name, table in (("summary", jobs.table), ("notes", jobs.notes)):
+            _put_table(base, name, table)
+            told = [(field, field.metadata or {}) for field in table.schema]
+            base.executemany('INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)', [
+                (name, field.name, str(field.type).replace("double", "float64"),
+                 *(words.get(each, b"").decode() for each in (b"unit", b"meaning"))) for field, words in told
+            ])  # fmt: skip
 
 
-def _read_sqlite(path: Path) -> Summaries:
+def _read_sqlite(path: Path, wanted: Collection[str] | None) -> Jobs:
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
-        base.row_factory = sqlite3.Row
-        rows, notes = (
-            [dict(row) for row in base.execute(f'SELECT * FROM "{form.name}"').fetchall()] for form in (SUMMARY, NOTES)
-        )
-    if rows and "_log_id" not in rows[0]:
-        raise AnalyticsError("its table summary has no column _log_id")
-    return Summaries.of(rows, notes)
+        there = base.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name").fetchall()
+        columns = {name: [row[1] for row in base.execute(f"PRAGMA table_info({_quoted(name)})")] for (name,) in there}
+        found = [name for name in columns if ID in columns[name]]
+        if len(found) > 1:  # beside the table there may be notes about its rows
+            found = [name for name in found if PERFORMANCE in columns[name]] or found
+        if len(found) != 1:
+            count = "no table" if not found else f"{len(found)} tables ({', '.join(found)})"
+            raise HistoryError(f"{count} with a column {ID}; a table of jobs is one of them")
+        taken = [name for name in columns[found[0]] if wanted is None or name in wanted]
+        query = f"SELECT {', '.join(map(_quoted, taken))} FROM {_quoted(found[0])}"
+        # The key of summaries is SQLite's row ID.
+        order = f"{START} IS NULL, {START}, {LOG_ID}" if {START, LOG_ID} <= {*columns[found[0]]} else "rowid"
+        try:
+            rows = base.execute(f"{query} ORDER BY {order}").fetchall()
+        except sqlite3.OperationalError:  # a view has no row IDs
+            rows = base.execute(query).fetchall()
+        notes: list[dict[str, Any]] = []
+        if wanted is None and LOG_ID in columns.get("notes", ()):
+            notes = [dict(zip(columns["notes"], row, strict=True)) for row in base.execute("SELECT * FROM notes")]
+    values = list(zip(*rows, strict=True)) if rows else [() for _ in taken]
+    return Jobs(dict(zip(taken, values, strict=True)), notes=notes)
 
 
-# ---- HDF5 ------------------------------------------------------------------------------------------------------------
+# ---- all forms -------------------------------------------------------------------------------------------------------
 
 
-#: Values that a dataset may have; a damaged shape asks for more than memory has.
-_MOST_VALUES = 100_000_000
+def _write_hdf5(jobs: Jobs, path: Path) -> None:
+    from mpiio_ext.analytics.jobs import hdf5
+
+    hdf5.write(jobs, path)
 
 
-def _checked(dataset: Any) -> Any:
-    """Return a dataset whose shape can be true."""
-    if dataset.size > _MOST_VALUES:
-        raise AnalyticsError(f"{dataset.name} has a shape of {dataset.shape}, which is damaged")
-    return dataset
+#: Ending of a file's name -> how it is written.
+#:
+#: :meta hide-value:
+FORMS: Mapping[str, Callable[[Jobs, Path], None]] = {
+    ".parquet": _write_parquet, ".csv": _write_csv, ".csv.gz": _write_csv, ".sqlite": _write_sqlite,
+    ".sqlite3": _write_sqlite, ".db": _write_sqlite, ".h5": _write_hdf5, ".hdf5": _write_hdf5,
+}  # fmt: skip
 
 
-def _put_table(group: Any, table: Any, form: Table) -> None:
-    import h5py
+def form_of(path: str | Path) -> str:
+    """Return the ending of a file's name that says its form.
 
-    for column in form.columns:
-        values = table[column.name].to_pylist()
-        if column.type == "string":
-            null: Any = _NO_TEXT
-            data: Any = np.array([null if value is None else value for value in values], dtype=object)
-            kind: Any = h5py.string_dtype()
-        elif column.type == "int64":
-            null, kind = _NO_INT, np.int64
-            data = np.array([null if value is None else value for value in values], dtype=np.int64)
-        else:
-            null, kind = np.nan, np.float64
-            data = np.array([null if value is None else value for value in values], dtype=np.float64)
-        dataset = group.create_dataset(column.name, data=data, dtype=kind)
-        dataset.attrs["unit"], dataset.attrs["meaning"] = column.unit, column.meaning
-        dataset.attrs["null"] = null
-
-
-def _get_table(group: Any, form: Table) -> Any:
-    columns: dict[str, list[Any]] = {}
-    for column in form.columns:
-        if column.name not in group:
-            continue
-        dataset = _checked(group[column.name])
-        values = dataset.asstr()[()].tolist() if column.type == "string" else dataset[()].tolist()
-        # Not the attribute, which is for others: of a text it lies where a damaged file can crash HDF5.
-        null = {"string": _NO_TEXT, "int64": _NO_INT}.get(column.type)
-        columns[column.name] = [None if value == null or value != value else value for value in values]
-    lengths = {len(values) for values in columns.values()}
-    if len(lengths) > 1:
-        raise AnalyticsError(f"its columns of {form.name} have different lengths")
-    count = lengths.pop() if lengths else 0
-    return table_of(form, [{name: values[k] for name, values in columns.items()} for k in range(count)])
-
-
-def _put_series(file: Any, group: Any, name: str, series: Series) -> None:
-    data = group.create_dataset(name, data=series.values, compression="gzip", shuffle=True) if series.values.size else (
-        group.create_dataset(name, data=series.values))  # fmt: skip
-    data.attrs["quantity"], data.attrs["unit"], data.attrs["level"] = series.quantity, series.unit, series.level
-    data.attrs["step_s"], data.attrs["first"] = series.step_s, series.first
-    data.attrs["servers"] = _put_names(file.require_group("servers"), series.names)
-
-
-def _put_names(group: Any, names: Sequence[str]) -> str:
-    """Return the name of the dataset with these names, which is made if it is missing."""
-    import h5py
-
-    key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
-    if key not in group:
-        group.create_dataset(key, data=np.array(names, dtype=object), dtype=h5py.string_dtype())
-    return key
-
-
-def _get_names(data: Any) -> list[str]:
-    found: list[str] = _checked(data.file["servers"][data.attrs["servers"]]).asstr()[()].tolist()
-    return found
-
-
-def _get_series(data: Any) -> Series:
-    names = _get_names(data)
-    return Series(
-        quantity=str(data.attrs["quantity"]), unit=str(data.attrs["unit"]), level=bool(data.attrs["level"]),
-        step_s=float(data.attrs["step_s"]), first=float(data.attrs["first"]), names=tuple(names),
-        values=np.asarray(_checked(data)[()], dtype=np.float64),
-    )  # fmt: skip
-
-
-def _put_slices(file: Any, summaries: Summaries) -> None:
-    jobs = dict(zip(summaries.table["_log_id"].to_pylist(), summaries.table["_jobid"].to_pylist(), strict=True))
-    slices = file.require_group("slices")
-    for log, found in summaries.slices.items():
-        group = slices.require_group(str(jobs[log])).create_group(str(log))
-        for name, series in found.items():
-            _put_series(file, group, name, series)
-
-
-#: Bytes of the user block, and what it begins with.
-_BLOCK, _SIGNED = 512, b"mpiio_ext summaries, SHA-256 of what follows 512 bytes: "
-
-
-def _digest(path: Path) -> bytes:
-    """Return the checksum of a file behind its user block."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        stream.seek(_BLOCK)
-        while part := stream.read(1 << 20):
-            digest.update(part)
-    return digest.hexdigest().encode()
-
-
-@contextlib.contextmanager
-def _made(path: Path) -> Iterator[Any]:
-    """Give a new HDF5 file, which gets its checksum when it is closed."""
-    import h5py
-
-    with h5py.File(path, "w", userblock_size=_BLOCK) as file:
-        yield file
-    digest = _digest(path)
-    with path.open("r+b") as stream:
-        stream.write(_SIGNED + digest + b"\n")
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """Give an HDF5 file whose checksum is right."""
-    import h5py
-
-    with path.open("rb") as stream:
-        block = stream.read(_BLOCK)
-    if not block.startswith(_SIGNED):
-        raise AnalyticsError("it has no checksum in front: summarize-job has not written it, or it is damaged")
-    if block[len(_SIGNED) :].split(b"\n")[0] != _digest(path):
-        raise AnalyticsError("its checksum is wrong: it is damaged, or another program has changed it")
-    with h5py.File(path, "r") as file:
-        yield file
-
-
-def _write_hdf5(summaries: Summaries, path: Path) -> None:
-    with _made(path) as file:
-        _put_table(file.create_group("summary"), summaries.table, SUMMARY)
-        _put_table(file.create_group("notes"), summaries.notes, NOTES)
-        _put_slices(file, summaries)
-
-
-#: Stands for a slice that stays in the file.
-_STORED: Slice = {}
-
-
-def _add_hdf5(summaries: Summaries, path: Path, target: Path) -> Summaries:
-    """Write what a file has, and more summaries, into another, and return it without the slices that were there before.
-
-    These are copied as they lie in the file, compressed. A new file, since HDF5 does not use all space again.
+    Raises
+    ------
+    HistoryError
+        It has none of them.
     """
-    with _opened(path) as before, _made(target) as file:
-        stored = {int(log): job for job, logs in before["slices"].items() for log in logs}
-        merged = _get_tables(before, dict.fromkeys(stored, _STORED)).merged(summaries)
-        whole = dataclasses.replace(
-            merged, slices={log: found for log, found in merged.slices.items() if found is not _STORED}
-        )
-        _put_table(file.create_group("summary"), whole.table, SUMMARY)
-        _put_table(file.create_group("notes"), whole.notes, NOTES)
-        if "servers" in before:
-            before.copy("servers", file)
-        slices = file.create_group("slices")
-        for log, job in stored.items():
-            if merged.slices.get(log) is _STORED:
-                before.copy(before["slices"][job][str(log)], slices.require_group(job))
-        _put_slices(file, whole)
-    return whole
+    name = Path(path).name.lower()
+    found = [ending for ending in FORMS if name.endswith(ending)]
+    if not found:
+        raise HistoryError(f"{path}: name a table that ends in {', '.join(FORMS)}")
+    return max(found, key=len)
 
 
-def _slices(file: Any, job_id: int | None) -> dict[int, Slice]:
-    groups = file["slices"]
-    jobs = list(groups) if job_id is None else [name for name in (str(job_id),) if name in groups]
-    return {
-        int(log): {name: _get_series(data) for name, data in group.items()}
-        for job in jobs
-        for log, group in groups[job].items()
-    }
+def check_target(path: str | Path) -> None:
+    """Refuse a file to which jobs cannot be added, before the work that makes them.
+
+    Raises
+    ------
+    HistoryError
+        Its name says no form, it is a folder or the like, or its folder is missing or cannot be written.
+    """
+    form_of(path)
+    try:
+        files.check_target(Path(path))
+    except FileSystemError as error:
+        raise HistoryError(str(error)) from error
 
 
-def _get_tables(file: Any, slices: Mapping[int, Slice]) -> Summaries:
-    if "_log_id" not in file["summary"]:
-        raise AnalyticsError("its summary has no column _log_id")
-    return Summaries(_get_table(file["summary"], SUMMARY), _get_table(file["notes"], NOTES), slices)
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Turn what damaged files raise into an error of one line that names the file."""
+    try:
+        yield
+    except AnalyticsError as error:
+        raise HistoryError(f"{path}: not a table of jobs: {error}") from error
+    except _DAMAGE as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise HistoryError(f"{path}: cannot be read as a table of jobs: {reason[0][:200]}") from error
 
 
-def _read_hdf5(path: Path, slices: bool = True) -> Summaries:
-    with _opened(path) as file:
-        return _get_tables(file, _slices(file, None) if slices else {})
+def read(path: str | Path, columns: Collection[str] | None = None, *, slices: bool = True) -> Jobs:
+    """Read a table with a row per job.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV, ``.csv.gz``, Parquet, SQLite or HDF5; what it is, is found out from its first bytes.
+    columns : collection of str, optional
+        Columns to read; those that are not there are passed over. Default: all, of summaries also those that are not
+        there, as NULL.
+    slices : bool
+        Read the slices of HDF5, too.
+
+    Raises
+    ------
+    HistoryError
+        There is no such file, it is none of these, it is damaged, or it has no column ``_jobid``.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(16)
+    except OSError as error:
+        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
+    wanted = None if columns is None else {ID, *columns}
+    with _named(path):
+        if is_hdf5(path):
+            from mpiio_ext.analytics.jobs import hdf5
+
+            found = hdf5.read(path, slices)
+        else:
+            reader = _read_sqlite if head == _SQLITE else _read_parquet if head[:4] == _PARQUET else _read_csv
+            found = reader(path, wanted)
+        if ID not in found:
+            raise HistoryError(f"there is no column {ID}")
+        table = completed(found.table) if columns is None else typed(found.table)
+        return Jobs(table, str(path), notes=found.notes.to_pylist(), slices=found.slices)
 
 
 def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
@@ -363,125 +306,49 @@ def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
 
     Raises
     ------
-    AnalyticsError
+    HistoryError
         The file cannot be read, or is damaged.
     """
-    with _named(Path(path)), _opened(Path(path)) as file:
-        return _slices(file, job_id)
+    from mpiio_ext.analytics.jobs import hdf5
+
+    with _named(Path(path)):
+        return hdf5.slices_of(Path(path), job_id)
 
 
-# ---- all forms -------------------------------------------------------------------------------------------------------
-
-Writer = Callable[[Summaries, Path], None]
-Reader = Callable[[Path], Summaries]
-_PARQUET, _CSV = (_write_parquet, _read_parquet), (_write_csv, _read_csv)
-_SQLITE, _HDF5 = (_write_sqlite, _read_sqlite), (_write_hdf5, _read_hdf5)
-#: Ending of a file's name -> how it is written and read.
-#:
-#: :meta hide-value:
-FORMS: Mapping[str, tuple[Writer, Reader]] = {
-    ".parquet": _PARQUET, ".csv": _CSV, ".csv.gz": _CSV, ".sqlite": _SQLITE, ".sqlite3": _SQLITE, ".db": _SQLITE,
-    ".h5": _HDF5, ".hdf5": _HDF5,
-}  # fmt: skip
-
-
-def form_of(path: str | Path) -> str:
-    """Return the ending of a file's name that says its form.
+def write(jobs: Jobs, path: str | Path) -> int:
+    """Write a table but for the columns of `derived.RELATIVE` into a file, which is replaced, and return its bytes.
 
     Raises
     ------
-    AnalyticsError
-        It has none of them.
-    """
-    name = Path(path).name.lower()
-    found = [ending for ending in FORMS if name.endswith(ending)]
-    if not found:
-        raise AnalyticsError(f"{path}: summaries are written to files that end in {', '.join(FORMS)}")
-    return max(found, key=len)
-
-
-def check_target(path: str | Path) -> None:
-    """Refuse a file to which summaries cannot be added, before the work that makes them.
-
-    Raises
-    ------
-    AnalyticsError
-        Its name says no form, it is a folder or the like, or its folder is missing or cannot be written.
-    """
-    path = Path(path)
-    form_of(path)
-    try:
-        there = path.stat()
-    except FileNotFoundError:
-        there = None
-    except OSError as error:
-        raise AnalyticsError(f"{path}: cannot be written: {error.strerror}") from error
-    if there is not None and not stat.S_ISREG(there.st_mode):
-        raise AnalyticsError(f"{path}: cannot be written: it is no regular file")
-    if not path.parent.is_dir():
-        raise AnalyticsError(f"{path}: cannot be written: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise AnalyticsError(f"{path}: cannot be written: the folder {path.parent} is not writable")
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Turn what damaged files raise into an error that names the file."""
-    try:
-        yield
-    except AnalyticsError as error:
-        raise AnalyticsError(f"{path}: no summaries: {error}") from error
-    except _DAMAGE as error:
-        raise AnalyticsError(
-            f"{path}: cannot be read as summaries: {str(error)[:200] or type(error).__name__}"
-        ) from error
-
-
-def read(path: str | Path, *, slices: bool = True) -> Summaries:
-    """Return the summaries in a file; of HDF5, where nobody wants the slices, the tables alone.
-
-    Raises
-    ------
-    AnalyticsError
-        The file cannot be read, is damaged, or has no summaries.
-    """
-    path = Path(path)
-    reader = FORMS[form_of(path)][1]
-    with _named(path):
-        return reader(path) if slices or reader is not _read_hdf5 else _read_hdf5(path, slices=False)
-
-
-def write(summaries: Summaries, path: str | Path) -> None:
-    """Write summaries into a file, which is replaced.
-
-    Raises
-    ------
-    AnalyticsError
+    HistoryError
         The file cannot be written, or its name says no form.
     """
     path = Path(path)
     check_target(path)
-    writer = FORMS[form_of(path)][0]
-    _replaced(path, lambda beside: writer(summaries, beside))
+    stored = Jobs(jobs.table.drop_columns([name for name in jobs.names if name in RELATIVE]), jobs.source,
+                  notes=jobs.notes.to_pylist(), slices=jobs.slices)  # fmt: skip
+    _replaced(path, lambda beside: FORMS[form_of(path)](stored, beside))
+    return path.stat().st_size
 
 
 def _replaced(path: Path, make: Callable[[Path], Made]) -> Made:
     """Make a file beside another, put it in its place, and return what making it has returned."""
     try:
-        with replacing(path, ending="".join(path.suffixes[-2:])) as beside:
+        with files.replacing(path, ending="".join(path.suffixes[-2:])) as beside:
             return make(beside)
     except FileSystemError as error:
-        raise AnalyticsError(str(error)) from error
+        raise HistoryError(str(error)) from error
     except (sqlite3.Error, pa.ArrowException) as error:
-        raise AnalyticsError(f"{path}: cannot be written: {str(error).replace(str(beside), path.name)}") from error
+        raise HistoryError(f"{path}: cannot be written: {str(error).replace(str(beside), path.name)}") from error
 
 
-def _added(summaries: Summaries, path: Path) -> Summaries:
-    """Add summaries to a file of HDF5."""
+def _added(jobs: Jobs, path: Path) -> Jobs:
+    """Add jobs to a file of HDF5."""
+    from mpiio_ext.analytics.jobs import hdf5
 
-    def make(beside: Path) -> Summaries:
+    def make(beside: Path) -> Jobs:
         try:
-            return _add_hdf5(summaries, path, beside)
+            return hdf5.add(jobs, path, beside)
         except (AnalyticsError, *_DAMAGE) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise  # no damage of what is read
@@ -491,26 +358,32 @@ def _added(summaries: Summaries, path: Path) -> Summaries:
     return _replaced(path, make)
 
 
-def update(summaries: Summaries, path: str | Path) -> Summaries:
+def update(jobs: Jobs, path: str | Path) -> Jobs:
     """Add summaries to a file, which is made if it is missing; rows of the same log are replaced.
 
     Waits while another process adds to the same file.
 
     Returns
     -------
-    Summaries
+    Jobs
         Everything that the file has now, but for slices that HDF5 had before, which are not read.
 
     Raises
     ------
-    AnalyticsError
-        The file is there and cannot be read, cannot be written, or its file system has no locks.
+    HistoryError
+        The file is there and cannot be read, has no key ``_log_id``, cannot be written, or its file system has no
+        locks.
     """
     path = Path(path)
     check_target(path)
     with alone(path):
-        if path.exists() and FORMS[form_of(path)] is _HDF5:
-            return _added(summaries, path)
-        whole = read(path).merged(summaries) if path.exists() else summaries
+        if path.exists() and FORMS[form_of(path)] is _write_hdf5:
+            return _added(jobs, path)
+        whole = jobs
+        if path.exists():
+            before = read(path)
+            if LOG_ID not in before:
+                raise HistoryError(f"{path}: no summaries: there is no column {LOG_ID}")
+            whole = merged(before, jobs)
         write(whole, path)
     return whole

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs.columns import SUMMARY
-from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.jobs.table import Jobs
 from mpiio_ext.analytics.query.tuples import Tuples
 from mpiio_ext.analytics.tables.schema import TABLES
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = ["joined", "tuples"]
 
 
-def tuples(summaries: Summaries, like: Tuples) -> Tuples:
+def tuples(summaries: Jobs, like: Tuples) -> Tuples:
     """Return summaries as tuples of the same engine as others; ``_jobid`` is called ``job_id``.
 
     Parameters
     ----------
-    summaries : Summaries
+    summaries : Jobs
     like : Tuples
         Of :meth:`mpiio_ext.analytics.IOMiner.load`.
     """
@@ -45,7 +45,7 @@ def _tuples(table: Any, like: Tuples) -> Tuples:
     return found.rename(job_id="_jobid")
 
 
-def _log_ids(summaries: Summaries, miner: IOMiner) -> list[int | None]:
+def _log_ids(summaries: Jobs, miner: IOMiner) -> list[int | None]:
     """Return the store's ID of each log; None where the store does not have it."""
     jobs = [job for job in summaries.table["_jobid"].to_pylist() if job is not None]
     if not jobs:
@@ -64,7 +64,7 @@ def _log_ids(summaries: Summaries, miner: IOMiner) -> list[int | None]:
 
 
 def joined(
-    summaries: Summaries,
+    summaries: Jobs,
     miner: IOMiner,
     table: str = "darshan_job",
     how: Literal["inner", "left", "right", "outer", "semi", "anti"] = "inner",
@@ -73,7 +73,7 @@ def joined(
 
     Parameters
     ----------
-    summaries : Summaries
+    summaries : Jobs
     miner : IOMiner
     table : str
         ``darshan_job`` or ``darshan_file``, joined by log; ``runs``, by measurement of the bench; ``slurm``, by job.

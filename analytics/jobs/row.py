@@ -9,12 +9,13 @@ Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mpiio_ext.analytics.jobs.columns import OPERATIONS
+from mpiio_ext.analytics.jobs.derived import COVERAGE, MOST_COVERAGE
 from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
 from mpiio_ext.analytics.tools.nodes import Placement
 from mpiio_ext.analytics.tools.others import Others
@@ -22,11 +23,8 @@ from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
 from mpiio_ext.analytics.tools.traffic import Traffic
 
-__all__ = ["MOST_COVERAGE", "MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
+__all__ = ["MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
 
-#: A job cannot move more than the servers saw; above this something is wrong (the limit of analyses of histories, up to
-#: which clocks and caches explain the excess).
-MOST_COVERAGE = 1.2
 #: Share of the servers' values, or of the list of jobs, that may be missing for a coverage factor. What is known is too
 #: small by as much then, and a factor up to 1.2 times too large: the same excess.
 MOST_MISSING = 1 - 1 / MOST_COVERAGE
@@ -159,31 +157,17 @@ def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     nodes, seconds = row.get("jobsdb_nodes"), row.get("darshan_walltime")
     hours = nodes * seconds / 3600.0 if nodes and seconds else None
-    mine = {
-        "read_bw": row.get("darshan_tot_bytes_read_posix"),
-        "write_bw": row.get("darshan_tot_bytes_written_posix"),
-        "opens": row.get("darshan_tot_opens_posix"),
-        "stats": row.get("darshan_tot_stats_posix"),
-        "nodehrs": hours,
-    }
-    whole = {
-        "read_bw": row.get("fs_tot_bytes_read"),
-        "write_bw": row.get("fs_tot_bytes_written"),
-        "opens": row.get("fs_tot_open_ops"),
-        "stats": row.get("fs_tot_getattr_ops"),
-        "nodehrs": row.get("jobsdb_concurrent_nodehrs"),
-    }
-    for values in (mine, whole):
-        read, written = values["read_bw"], values["write_bw"]
-        values["bw"] = None if read is None or written is None else read + written
-    lacking = {"nodehrs": row.get("jobsdb_frac_missing") or 0.0}
-    of_servers = row.get("fs_frac_missing") or 0.0
-    return {
-        f"coverage_factor_{name}": (
-            _quotient(mine[name], whole[name]) if lacking.get(name, of_servers) <= MOST_MISSING else None
-        )
-        for name in mine
-    }
+    of_servers, of_jobs = row.get("fs_frac_missing") or 0.0, row.get("jobsdb_frac_missing") or 0.0
+    shares = {name: (_sum(row, mine), _sum(row, whole)) if of_servers <= MOST_MISSING else (None, None)
+              for name, (mine, whole) in COVERAGE.items() if name != "ops"}  # fmt: skip
+    shares["nodehrs"] = (hours, row.get("jobsdb_concurrent_nodehrs")) if of_jobs <= MOST_MISSING else (None, None)
+    return {f"coverage_factor_{name}": float(part) / float(whole) if part is not None and whole else None
+            for name, (part, whole) in shares.items()}  # fmt: skip
+
+
+def _sum(row: Mapping[str, Any], names: Sequence[str]) -> float | None:
+    known = [value for name in names if (value := row.get(name)) is not None]
+    return sum(known) if len(known) == len(names) else None
 
 
 def doubts(row: Mapping[str, Any]) -> list[Note]:
@@ -200,7 +184,3 @@ def doubts(row: Mapping[str, Any]) -> list[Note]:
                           f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
                           "or file system is wrong, or caches answered"))  # fmt: skip
     return found
-
-
-def _quotient(part: Any, whole: Any) -> float | None:
-    return float(part) / float(whole) if part is not None and whole else None

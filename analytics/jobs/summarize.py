@@ -25,7 +25,8 @@ from typing import Any
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import bench, darshan, row
 from mpiio_ext.analytics.jobs.asked import TAIL_S, ask
-from mpiio_ext.analytics.jobs.model import Slice, Summaries, places_of_logs
+from mpiio_ext.analytics.jobs.merging import places_of_logs
+from mpiio_ext.analytics.jobs.table import Jobs, Slice
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
@@ -44,7 +45,7 @@ def summarize(
     file_system: str | None = None,
     edges: Edges = "begin",
     tail_s: float = TAIL_S,
-) -> Summaries:
+) -> Jobs:
     """Return a row of scalars, notes, and slices of the servers' series for each log.
 
     Parameters
@@ -86,7 +87,7 @@ def summarize(
             slices[line["_log_id"]] = slice_
     rows = [rows[place] for place in places_of_logs(rows)]
     kept = {each["_log_id"] for each in rows} | {None}
-    return Summaries.of(
+    return Jobs.of_rows(
         rows,
         _once(note for note in notes if note.get("_log_id") in kept),
         {log: found for log, found in slices.items() if log in kept},

@@ -1,24 +1,31 @@
-"""Rows of jobs as columns: one array per column, numbers with NaN and texts with "" where a value is missing.
+"""The table of jobs: an Arrow table with a row per job, its columns as arrays, and what is known beside the rows.
 
 Problem. A history of jobs is small (thousands of rows) and wide (hundreds of columns), and each view needs other
-columns of it. A file may hold a number as a text, or a text where a number should be.
+columns of it. A file may hold a number as a text, or a text where a number should be. Summaries have notes, and series
+of the servers, that belong to their rows.
 
-Algorithm. Columns are kept as they were read, and become an array of floats or of texts when they are first asked for.
-Those of chosen rows are taken when they are asked for: a study takes hundreds of sets of rows, and a few columns each.
+Algorithm. Columns stay Arrow, and become an array of floats or of texts when they are first asked for. Those of chosen
+rows are taken when they are asked for: a study takes hundreds of sets of rows, and a few columns each. Columns of
+:data:`.columns.SUMMARY` have its types and, as metadata, its units and meanings.
 
-Guarantees. What is missing is NaN or "", never 0, and a 0 that cannot be is missing too (`NEVER_ZERO`); `column` and
-`missing` give what was read. A column that is asked for as numbers and holds a text is an error
-that names the column and the text.
+Guarantees. What is missing is NULL in the table, NaN or "" in an array, never 0, and a 0 that cannot be is missing too
+(`NEVER_ZERO`). A column that is asked for as numbers and holds a text is an error that names the column and the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import types
 
+from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.tables.schema import Table
+from mpiio_ext.analytics.tools.series import Series
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,13 +33,17 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]
     Places = npt.NDArray[np.int64]
+    Texts = npt.NDArray[np.str_]
 
-__all__ = ["ID", "LOG", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs"]
+__all__ = ["ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs",
+           "Slice", "completed", "typed"]  # fmt: skip
 
+#: Series of a job by name: bytes_read, bytes_written, oss_cpu, open_ops …
+Slice = Mapping[str, Series]
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.
 ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
-#: Name of the Darshan log that a row is of, where the table says it.
-LOG = "_log"
+#: Name of the Darshan log that a row is of, where the table says it, and the key of summaries.
+LOG, LOG_ID = "_log", "_log_id"
 #: Start in s since 1970 as the published filters take it; :meth:`Jobs.times` says why that is not always UTC.
 START = "_datetime_start"
 #: The same as Darshan has it, in UTC.
@@ -41,6 +52,20 @@ TRUE_START = "darshan_start_time"
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 #: Of the jobs that ran meanwhile: the job itself ran, so that 0 says that the scheduler's records were not there.
 NEVER_ZERO = frozenset({"jobsdb_concurrent_jobs", "jobsdb_concurrent_nodes", "jobsdb_concurrent_nodehrs"})
+#: Starts of jobs, in s since 1970: 1980-01-01 and 2100-01-01 UTC. Milliseconds, days and clocks that were never set are
+#: far outside.
+_EARLIEST, _LATEST = 315_532_800, 4_102_444_800
+
+
+def _schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of a table; each field says its unit and meaning in its metadata."""
+    return pa.schema([
+        pa.field(column.name, column.arrow, metadata={"unit": column.unit, "meaning": column.meaning})
+        for column in table.columns
+    ])  # fmt: skip
+
+
+_SUMMARY, _NOTES = _schema(SUMMARY), _schema(NOTES)
 
 
 class Jobs:
@@ -48,41 +73,72 @@ class Jobs:
 
     Parameters
     ----------
-    columns : mapping of str to array_like
-        Name -> values of all rows. None, NaN and "" are missing values.
+    columns : pyarrow.Table or mapping of str to array_like
+        Values of all rows. None and NaN are missing values; a column of numbers and texts becomes one of texts.
     source : str
         Name of the table in messages.
+    notes : iterable of mapping of str to value, optional
+        Rows of :data:`.columns.NOTES`: what was missing or damaged; of a log without a row ``_log_id`` is NULL.
+    slices : mapping of int to Slice, optional
+        By ``_log_id``: what the servers did in each step of the job.
 
     Raises
     ------
     HistoryError
-        Columns are not equally long.
+        Columns are not equally long, or one is no list of values.
     """
 
-    def __init__(self, columns: Mapping[str, Any], source: str = "table") -> None:
+    def __init__(
+        self,
+        columns: pa.Table | Mapping[str, Any],
+        source: str = "table",
+        *,
+        notes: Iterable[Mapping[str, Any]] = (),
+        slices: Mapping[int, Slice] | None = None,
+    ) -> None:
         self.source = source
-        self._columns: Mapping[str, npt.NDArray[Any]] = {name: _array(values) for name, values in columns.items()}
-        lengths = {len(values) for values in self._columns.values()}
-        if len(lengths) > 1:
-            raise HistoryError(f"{source}: columns of {min(lengths)} and of {max(lengths)} rows are no table")
-        self._rows = lengths.pop() if lengths else 0
-        self._numbers: dict[str, Floats] = {}
-        self._texts: dict[str, npt.NDArray[np.str_]] = {}
+        self.notes = pa.Table.from_pylist(list(notes), _NOTES)
+        self.slices: Mapping[int, Slice] = slices or {}
+        self._table = columns if isinstance(columns, pa.Table) else _table(columns, source)
+        self._whole: Jobs | None = None
+        self._rows = np.zeros(0, dtype=np.int64)
+        self._arrays: dict[tuple[str, str], npt.NDArray[Any]] = {}
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]], notes: Iterable[Mapping[str, Any]] = (),
+                slices: Mapping[int, Slice] | None = None) -> Jobs:  # fmt: skip
+        """Return summaries of rows by column, ordered by start and log; other columns are left out."""
+        table = pa.Table.from_pylist(list(rows), _SUMMARY).sort_by([(START, "ascending"), (LOG_ID, "ascending")])
+        return cls(table, notes=notes, slices=slices)
+
+    @property
+    def table(self) -> pa.Table:
+        """The Arrow table."""
+        if self._table is None:
+            assert self._whole is not None
+            self._table = self._whole.table.take(self._rows)
+        return self._table
 
     def __len__(self) -> int:
-        return self._rows
+        return len(self._rows) if self._whole is not None else int(self._table.num_rows)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._columns
+        return name in self.names
 
     @property
     def names(self) -> list[str]:
         """Names of the columns, in their order."""
-        return list(self._columns)
+        found: list[str] = self._table.column_names if self._whole is None else self._whole.names
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows by column, None where a value is missing."""
+        found: list[dict[str, Any]] = self.table.to_pylist()
+        return found
 
     def need(self, *names: str) -> None:
         """Raise a HistoryError that names the columns which are not there."""
-        missing = [name for name in names if name not in self._columns]
+        missing = [name for name in names if name not in self]
         if missing:
             raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
@@ -94,124 +150,183 @@ class Jobs:
         HistoryError
             A value is a text that is no number.
         """
-        if name not in self._columns:
-            return np.full(self._rows, np.nan)
-        if name not in self._numbers:
-            found = _floats(self._columns[name], f"{self.source}: column {name}")
-            self._numbers[name] = np.where(found == 0, np.nan, found) if name in NEVER_ZERO else found
-        return self._numbers[name]
+        return self._array("numbers", name) if name in self else np.full(len(self), np.nan)
 
-    def texts(self, name: str) -> npt.NDArray[np.str_]:
+    def texts(self, name: str) -> Texts:
         """Return a column as texts, "" where missing; all "" where there is no such column. IDs have no decimals."""
-        if name not in self._columns:
-            return np.full(self._rows, "", dtype=np.str_)
-        if name not in self._texts:
-            self._texts[name] = _words(self._columns[name])
-        return self._texts[name]
+        return self._array("texts", name) if name in self else np.full(len(self), "", dtype=np.str_)
+
+    def missing(self, name: str) -> Flags:
+        """Return which rows have no value in a column."""
+        self.need(name)
+        return self._array("missing", name)
+
+    def _array(self, kind: str, name: str) -> npt.NDArray[Any]:
+        """Return an array of a column, which is made once; that of chosen rows is taken from the whole table's."""
+        key = kind, name
+        if key not in self._arrays:
+            if self._whole is not None:
+                self._arrays[key] = self._whole._array(kind, name)[self._rows]
+            else:
+                make = {"numbers": _numbers, "texts": _texts, "missing": _missing}[kind]
+                self._arrays[key] = make(self._table[name], name, self.source)
+        return self._arrays[key]
 
     def times(self) -> Floats:
         """Return the start of each job in s since 1970 UTC.
 
         The published ``_datetime_start`` holds the clock of the wall in the site's time zone as if it were UTC (the
         errata of the data set call ``darshan_start_time`` the ground truth), so that the latter goes first.
+
+        Raises
+        ------
+        HistoryError
+            A start is no time between the years 1980 and 2100.
         """
+        for name in (START, TRUE_START):
+            starts = self.numbers(name)
+            wrong = np.flatnonzero((starts < _EARLIEST) | (starts >= _LATEST))  # not where it is NaN
+            if len(wrong):
+                where = f"{self.source}: column {name} holds {starts[wrong[0]]:.15g} in row {wrong[0] + 1}"
+                raise HistoryError(f"{where}; starts are seconds since 1970 UTC, of the years 1980 to 2099")
         true = self.numbers(TRUE_START)
         return np.where(np.isnan(true), self.numbers(START), true)
 
-    def missing(self, name: str) -> Flags:
-        """Return which rows have no value in a column."""
-        values = self._columns[name]
-        if values.dtype.kind == "f":
-            return np.isnan(values.astype(np.float64, copy=False))
-        if values.dtype.kind in "iub":
-            return np.zeros(self._rows, dtype=np.bool_)
-        out: Flags = np.array([value is None or value != value or value == "" for value in values], dtype=np.bool_)
-        return out
-
     def take(self, rows: Flags | Places) -> Jobs:
-        """Return the rows of a mask, or those at the places given, in their order."""
+        """Return the rows of a mask, or those at the places given, in their order; without notes and slices."""
         taken = Jobs({}, self.source)
-        taken._columns = _Taken(self._columns, rows.copy())
-        taken._rows = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        taken._table, taken._whole = None, self
+        taken._rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64)
         return taken
 
     def joined(self, columns: Mapping[str, Any]) -> Jobs:
         """Return the table with more columns; one that is there already is replaced."""
-        return Jobs({**self._columns, **columns}, self.source)
-
-    def column(self, name: str) -> Any:
-        """Return a column as it was read."""
-        self.need(name)
-        return self._columns[name]
+        return Jobs({**{name: self.table[name] for name in self.names}, **columns}, self.source)
 
     @classmethod
     def stacked(cls, tables: Iterable[Jobs], source: str) -> Jobs:
         """Return the rows of several tables; a column that one of them lacks is missing in its rows."""
-        every = list(tables)
-        names = list(dict.fromkeys(name for table in every for name in table.names))
-        return cls({name: _stacked([table._columns.get(name) for table in every], [len(table) for table in every])
+        every = [one.table for one in tables]
+        names = dict.fromkeys(name for table in every for name in table.column_names)
+        return cls({name: _stacked([table[name] if name in table.column_names else
+                                    pa.chunked_array([pa.nulls(table.num_rows)]) for table in every])
                     for name in names}, source)  # fmt: skip
 
 
-class _Taken(Mapping[str, "npt.NDArray[Any]"]):
-    """Columns of chosen rows, each taken when it is first asked for."""
-
-    def __init__(self, whole: Mapping[str, npt.NDArray[Any]], rows: Flags | Places) -> None:
-        self._whole, self._rows = whole, rows
-        self._taken: dict[str, npt.NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        if name not in self._taken:
-            self._taken[name] = self._whole[name][self._rows]
-        return self._taken[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._whole
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._whole)
-
-    def __len__(self) -> int:
-        return len(self._whole)
+# ---- Arrow columns ---------------------------------------------------------------------------------------------------
 
 
-def _words(values: npt.NDArray[Any]) -> npt.NDArray[np.str_]:
-    if values.dtype.kind in "fiub":
-        return np.array([_plain(value) for value in values.tolist()], dtype=np.str_)
-    return np.array(["" if value is None or value != value else _plain(value) for value in values], dtype=np.str_)
+def typed(table: pa.Table) -> pa.Table:
+    """Return a table whose columns have the types, units and meanings of summaries where they hold such values.
+
+    Times of Arrow become s since 1970, dictionaries what they stand for; other columns stay as they are.
+    """
+    arrays, fields = [], []
+    for name in table.column_names:
+        column, number = _decoded(table[name]), _SUMMARY.get_field_index(name)
+        field = pa.field(name, column.type)
+        if number >= 0:
+            wanted = _SUMMARY.field(number)
+            alike = _is_number(column.type) and _is_number(wanted.type)
+            if alike or types.is_null(column.type) or column.type == wanted.type:
+                with contextlib.suppress(pa.ArrowInvalid):  # a part of a whole number
+                    column = column.cast(wanted.type, safe=types.is_integer(wanted.type))
+                    field = wanted
+        arrays.append(column)
+        fields.append(field)
+    return pa.table(arrays, pa.schema(fields, table.schema.metadata))
 
 
-def _stacked(parts: Sequence[npt.NDArray[Any] | None], lengths: Sequence[int]) -> npt.NDArray[Any]:
-    """Return one column of those of several tables, None where a table lacks it; floats stay floats."""
-    floats = all(part is None or part.dtype.kind == "f" for part in parts)
-    return np.concatenate([
-        np.full(length, np.nan if floats else None, dtype=np.float64 if floats else object) if part is None
-        else part.astype(np.float64 if floats else object)
-        for part, length in zip(parts, lengths, strict=True)])  # fmt: skip
+def completed(table: pa.Table) -> pa.Table:
+    """Return a table with all columns of summaries, in their order, in front of others; what is not there is NULL.
+
+    A table without the key of summaries is none of them, and stays as it is but for its types.
+    """
+    table = typed(table)
+    if LOG_ID not in table.column_names:
+        return table
+    lacking = {field.name: pa.nulls(table.num_rows, field.type) for field in _SUMMARY
+               if field.name not in table.column_names}  # fmt: skip
+    for name, nulls in lacking.items():
+        table = table.append_column(_SUMMARY.field(name), nulls)
+    return table.select([*_SUMMARY.names, *(name for name in table.column_names if name not in _SUMMARY.names)])
 
 
-def _array(values: Any) -> npt.NDArray[Any]:
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
-    if array.ndim != 1:  # e.g. texts of different lengths in a list of lists
-        raise HistoryError("a column is a list of values")
-    return array.astype(object) if array.dtype.kind in "US" else array
+def _table(columns: Mapping[str, Any], source: str) -> pa.Table:
+    arrays = {name: _column(values) for name, values in columns.items()}
+    lengths = {len(values) for values in arrays.values()}
+    if len(lengths) > 1:
+        raise HistoryError(f"{source}: columns of {min(lengths)} and of {max(lengths)} rows are no table")
+    return typed(pa.table(arrays))
 
 
-def _floats(values: npt.NDArray[Any], where: str) -> Floats:
-    if values.dtype.kind in "fiub":
-        return values.astype(np.float64)
-    out = np.full(len(values), np.nan)
-    for row, value in enumerate(values):
-        if value is None or value == "":
-            continue
-        try:
-            out[row] = float(value)
-        except (TypeError, ValueError) as error:
-            raise HistoryError(f"{where} holds {str(value)[:40]!r} in row {row + 1}, which is no number") from error
-    return out
+def _column(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Return values as an Arrow column, NULL where they are None or NaN."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+        return pa.array(values, from_pandas=True)
+    found = [None if value is None or value != value else value for value in values]
+    try:
+        return pa.array(found)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # numbers and texts
+        return pa.array([None if value is None else _plain(value) for value in found], pa.string())
 
 
-def _plain(value: Any) -> str:
+def _stacked(parts: Sequence[pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
+    """Return one column of those of several tables."""
+    kinds = {part.type for part in parts if not types.is_null(part.type)} or {pa.null()}
+    if len(kinds) > 1:
+        return _column([value for part in parts for value in part.to_pylist()])
+    (kind,) = kinds
+    return pa.chunked_array([chunk for part in parts for chunk in part.cast(kind).chunks], kind)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if types.is_timestamp(column.type):
+        unit = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+        found = [None if value is None else value / unit for value in column.cast(pa.int64()).to_pylist()]
+        return pa.chunked_array([pa.array(found, pa.float64())])
+    return column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
+
+
+# ---- columns as arrays -----------------------------------------------------------------------------------------------
+
+
+def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Floats:
+    if _is_number(column.type):
+        out: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+    else:
+        out = np.full(len(column), np.nan)
+        for row, value in enumerate(column.to_pylist()):
+            if value is None or value == "":
+                continue
+            try:
+                out[row] = float(value)
+            except (TypeError, ValueError) as error:
+                where = f"{source}: column {name} holds {str(value)[:40]!r} in row {row + 1}"
+                raise HistoryError(f"{where}, which is no number") from error
+    return np.where(out == 0, np.nan, out) if name in NEVER_ZERO else out
+
+
+def _texts(column: pa.ChunkedArray, _name: str, _source: str) -> Texts:
+    if types.is_string(column.type):
+        return np.array(column.fill_null("").to_pylist(), dtype=np.str_)
+    return np.array(["" if value is None else _plain(value) for value in column.to_pylist()], dtype=np.str_)
+
+
+def _missing(column: pa.ChunkedArray, _name: str, _source: str) -> Flags:
+    found: Flags = column.is_null(nan_is_null=True).to_numpy()
+    return found | np.array([value == "" for value in column.to_pylist()]) if types.is_string(column.type) else found
+
+
+def _plain(value: object) -> str:
     """Return a value as text: an ID that was read as a float because others are missing is a whole number."""
     if isinstance(value, float):
         return "" if value != value else str(int(value)) if value.is_integer() else str(value)

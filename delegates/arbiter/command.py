@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.delegates.arbitration.ranges import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ _COMMANDS = {
 @click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
-@click.option("--policy", "policy_name", default=None, help="zero, one, static, size, process, oracle or mckp [mckp].")
+@click.option("--policy", "policy_name", type=PolicyType(), default=None,
+              help="How I/O nodes are given [mckp].")
 @click.option("--curves", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
 @click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",

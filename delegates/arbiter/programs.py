@@ -16,8 +16,6 @@ from mpiio_ext.delegates.arbitration.curves import Curve
 
 __all__ = ["Programs"]
 
-#: Policies that ask for curves.
-_ASKING = ("mckp", "oracle")
 _NAMED = 3
 _MOST_TOLD = 64
 
@@ -35,9 +33,10 @@ class Programs:
         self._settings, self._tell = settings, tell
         self._curves: dict[tuple[str, int], Curve | None] = {}
         self._told: set[str] = set()
-        if settings.policy.lower() == "static" and settings.compute_nodes is None:
-            tell("static: the compute nodes of the whole machine are not known (--compute-nodes): those of the jobs "
-                 "that run at a decision are taken")
+        self._policy = settings.make_policy()
+        if self._policy.asks_system and settings.compute_nodes is None:
+            tell(f"{settings.policy}: the compute nodes of the whole machine are not known (--compute-nodes): those "
+                 "of the jobs that run at a decision are taken")
 
     def curve(self, program: str, delegates: int) -> Curve | None:
         """Return the bandwidth of a program with the I/O nodes that a job can use; None: nothing is known."""
@@ -57,7 +56,7 @@ class Programs:
         return Curve(points) if points else None
 
     def _say(self, program: str, why: str) -> None:
-        if program in self._told or len(self._told) == _MOST_TOLD or self._settings.policy.lower() not in _ASKING:
+        if program in self._told or len(self._told) == _MOST_TOLD or not self._policy.asks_curves:
             return
         self._told.add(program)
         last = "; more of them are not named" if len(self._told) == _MOST_TOLD else ""

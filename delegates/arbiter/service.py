@@ -37,8 +37,8 @@ from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.shares import shared_out
 from mpiio_ext.delegates.arbiter.slurm.apply import Scheduler
+from mpiio_ext.delegates.arbitration import Size
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
-from mpiio_ext.delegates.arbitration.policies import Size
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["Arbiter", "BusyError", "is_served"]
@@ -232,9 +232,10 @@ class Arbiter:
         users = {a.job: a.uid for a in jobs}
         grants = self._decide(jobs, users) if jobs else {}
         counts = {job: grant.io_nodes for job, grant in grants.items()}
-        if not self._settings.make_policy().reallocates and not self._anew:
+        policy = self._settings.make_policy()
+        if not policy.reallocates and not self._anew:
             counts |= {job: len(has) for job, has in before.items() if job in counts and has}
-        if self._settings.shared_node and self._settings.policy.lower() == "mckp":
+        if getattr(policy, "shared_node", False):
             shared = {job for job, grant in grants.items() if grant.shared}
             return place_beside_shared(counts, shared, usable, before, pool, users)
         return place(counts, usable, before, pool, users)

@@ -16,9 +16,8 @@ from typing import Any
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
-from mpiio_ext.delegates.arbitration.mckp import Mckp
-from mpiio_ext.delegates.arbitration.policies import Policy
-from mpiio_ext.delegates.arbitration.registry import policy
+from mpiio_ext.delegates.arbitration.rules import policy, settings_of
+from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Settings", "read", "write"]
@@ -48,8 +47,8 @@ class Settings:
     user_share : part of the I/O nodes that the jobs of one user have at most, 0 to 1, while others want them; None =
         the same for all users whose jobs run
     jobs_per_user : jobs of one user that count, the first ones by name
-    confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see :class:`Mckp`; the shared I/O
-        node is the one of index 0
+    confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see
+        :class:`mpiio_ext.delegates.arbitration.rules.mckp.Mckp`; the shared I/O node is the one of index 0
     """
 
     io_nodes: int
@@ -103,9 +102,8 @@ class Settings:
         ArgumentError
             There is no such policy, or a setting is wrong.
         """
-        mckp = Mckp(confidence=self.confidence, floor=self.floor, migration_cost_s=self.migration_cost_s,
-                    horizon_s=self.horizon_s, hysteresis=self.hysteresis, shared_node=self.shared_node)
-        return mckp if self.policy.lower() == "mckp" else policy(self.policy)
+        return policy(self.policy, **{name: getattr(self, name) for name in settings_of(self.policy)
+                                      if hasattr(self, name)})
 
     def curve(self, program: str) -> Curve | None:
         """Return the bandwidth of a program; None: unknown."""

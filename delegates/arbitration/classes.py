@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from mpiio_ext.delegates.arbitration.curves import Columns
 from mpiio_ext.delegates.arbitration.errors import InfeasibleError
-from mpiio_ext.delegates.arbitration.formulas import fitted, options
+from mpiio_ext.delegates.arbitration.formulas import fitted, options, static_share
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 
 __all__ = ["Classes", "Worth", "classes_of"]
@@ -62,7 +62,7 @@ class Classes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
-    """How bandwidths become values: see :class:`mpiio_ext.delegates.arbitration.mckp.Mckp`.
+    """How bandwidths become values: see :class:`mpiio_ext.delegates.arbitration.rules.mckp.Mckp`.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ def _unknown(
         if nodes in by_size:
             continue
         allowed = tuple(count for count in options(jobs[place], machine) if count <= pool)
-        default = fitted(-(-nodes * machine.io_nodes // total), allowed) if allowed else 0
+        default = fitted(static_share(nodes, machine.io_nodes, total), allowed) if allowed else 0
         shares = shared and (not allowed or allowed[0] > 0)
         by_size[nodes] = _Unknown((0, *allowed) if shares else allowed, default)
     return {place: by_size[jobs[place].compute_nodes] for place in places}

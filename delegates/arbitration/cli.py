@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP
-from mpiio_ext.delegates.arbitration.ranges import CountsType
+from mpiio_ext.delegates.arbitration.ranges import CountsType, PolicyType
 
 if TYPE_CHECKING:
     from mpiio_ext.common.plots import Chart
@@ -107,26 +107,24 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: Any,
              statistic: str, seed: int, output: Path | None, as_json: bool) -> None:
     """Draw sets of patterns, apply every policy with every size of the pool (Figures 2 and 3)."""
-    from mpiio_ext.delegates.arbitration import draw, result
-    from mpiio_ext.delegates.arbitration.simulate import best_option_counts, catalogue
-    from mpiio_ext.delegates.arbitration.simulate import simulate as run
+    from mpiio_ext.delegates.arbitration import draw
+    from mpiio_ext.delegates.arbitration.sets import catalogue
+    from mpiio_ext.delegates.arbitration.simulation import simulate as run
     from mpiio_ext.delegates.arbitration.tables import read_forge
 
-    measured = read_forge(curves)
-    data = catalogue(measured, statistic="max" if statistic == "max" else "mean")
+    data = catalogue(read_forge(curves), statistic="max" if statistic == "max" else "mean")
     found = run(data, pools=pools, sets=sets, apps=apps, seed=seed, compute_nodes=compute_nodes, statistic=statistic)
-    document = result.simulation_document(found, best_option_counts(catalogue(measured, statistic="max")))
     figures = [] if output is None else [
         ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
         ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
     ]
-    _finish(output, as_json, document, result.simulation_lines(document), "Arbitration: simulated sets of jobs",
-    figures)
+    _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", figures)
 
 
 @arbitrate.command()
 @_curves
-@click.option("--policy", "policies", multiple=True, default=("one", "static", "size", "mckp"), show_default=True)
+@click.option("--policy", "policies", type=PolicyType(), multiple=True,
+              default=("one", "static", "size", "mckp"), show_default=True)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
 @click.option("--compute-nodes", type=click.IntRange(1), default=96, show_default=True)
 @click.option("--direct/--no-direct", default=False, show_default=True, help="Jobs may do without I/O nodes.")
@@ -137,20 +135,19 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
 def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, compute_nodes: int, direct: bool,
           migration_s: float, output: Path | None, as_json: bool) -> None:
     """Run the queue of Section 5.3 under policies; the applications' curves are estimated from measured patterns."""
-    from mpiio_ext.delegates.arbitration import draw, result
+    from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.applications import paper_queue
     from mpiio_ext.delegates.arbitration.jobs import Machine
-    from mpiio_ext.delegates.arbitration.queue import run_queue
-    from mpiio_ext.delegates.arbitration.registry import policy
+    from mpiio_ext.delegates.arbitration.queue import queue_document, queue_lines, run_queue
+    from mpiio_ext.delegates.arbitration.rules import policy
     from mpiio_ext.delegates.arbitration.tables import read_forge
 
     items = paper_queue(read_forge(curves))
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=8)
     results = [run_queue(items, machine, policy(name), migration_s=migration_s) for name in dict.fromkeys(policies)]
-    lines = result.queue_lines(results)
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
-    _finish(output, as_json, result.queue_document(results), lines, "Arbitration: a queue of jobs", figures)
+    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs", figures)
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
@@ -165,7 +162,7 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
               help="Curves of the jobs without bandwidth, by program, or else by job. Table: io_nodes may be missing.")
 @click.option("--io-nodes", type=click.IntRange(0, 2**24), required=True)
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
-@click.option("--policy", "name", default="mckp", show_default=True)
+@click.option("--policy", "name", type=PolicyType(), default="mckp", show_default=True)
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
 @click.option("--counts", type=CountsType(), help="Numbers that may be given; between measured ones by interpolation.")
 @click.option("--divisible/--no-divisible", default=True, show_default=True,
@@ -186,28 +183,18 @@ def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | N
           counts: tuple[int, ...] | None, divisible: bool, direct: bool, weights: tuple[str, ...], as_json: bool,
           **of_mckp: Any) -> None:
     """Give the I/O nodes of a pool to jobs."""
-    from mpiio_ext.delegates.arbitration import result
     from mpiio_ext.delegates.arbitration.jobs import Machine
-    from mpiio_ext.delegates.arbitration.mckp import Mckp
-    from mpiio_ext.delegates.arbitration.policies import Policy
-    from mpiio_ext.delegates.arbitration.registry import policy
+    from mpiio_ext.delegates.arbitration.rules import policy, settings_of
     from mpiio_ext.delegates.arbitration.tables import read_jobs
 
-    chosen: Policy = policy(name)
-    if isinstance(chosen, Mckp):
-        chosen = Mckp(**of_mckp)
-    elif of_mckp != _OF_MCKP or weights:
+    settings = {key: value for key, value in of_mckp.items() if key in settings_of(name)}
+    if not settings and (of_mckp != _OF_MCKP or weights):
         raise click.UsageError("--weight, --floor, --confidence, --migration-cost, --horizon, --hysteresis and "
                                "--shared-node are settings of the policy mckp")
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible,
                       counts=counts)
-    found = chosen.allocate(_weighted(read_jobs(table, store), weights), machine)
-    lines = [f"{job}: {'shared' if grant.shared else grant.io_nodes}"
-             + (", bandwidth not known" if grant.bandwidth is None else f", {grant.bandwidth:.1f} MB/s")
-             for job, grant in found.grants.items()]
-    lines.append(f"{found.policy}: {found.io_nodes} of {found.pool} I/O nodes, {found.bandwidth:.1f} MB/s"
-                 + ("" if found.is_within_pool else "; more than there are: jobs share I/O nodes"))
-    _finish(None, as_json, result.allocation_document(found), [*lines, *found.notes], "", [])
+    found = policy(name, **settings).allocate(_weighted(read_jobs(table, store), weights), machine)
+    _finish(None, as_json, found.document(), found.lines(), "", [])
 
 
 def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:

@@ -26,22 +26,24 @@ from mpiio_ext.common.plots import (
 )
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.queue import QueueResult
-from mpiio_ext.delegates.arbitration.simulate import Simulation
+from mpiio_ext.delegates.arbitration.rules import policy_classes
+from mpiio_ext.delegates.arbitration.simulation import Simulation
 
 __all__ = ["draw_curves", "draw_gain", "draw_medians", "draw_queue"]
 
-_LOOKS = {
-    "zero": Look("series4", "-", "o"), "one": Look("series3", "-", "v"), "static": Look("series1", "-", "s"),
-    "size": Look("series5", "-", "D"), "process": Look("series6", "-", "P"), "oracle": Look("ink", "--"),
-    "mckp": Look("series0", "-", "^"),
-}  # fmt: skip
 _MOST_TICKS = 12
+
+
+def _look(policy: str) -> Look:
+    """Return how a policy looks."""
+    found = policy_classes()[policy.lower()]
+    return Look(found.colour, found.line, found.marker)
 
 
 def draw_medians(simulation: Simulation) -> Chart:
     """Return Figure 2: the median aggregate bandwidth of each policy by size of the pool."""
-    marks = [Line(x=simulation.pools.tolist(), y=(np.median(values, axis=0) / 1000).tolist(), look=_LOOKS[name], size=4,
-                  name=name.upper()) for name, values in simulation.bandwidth.items()]  # fmt: skip
+    marks = [Line(x=simulation.pools.tolist(), y=(np.median(values, axis=0) / 1000).tolist(), look=_look(name), size=4,
+                  name=policy_classes()[name].name) for name, values in simulation.bandwidth.items()]  # fmt: skip
     panel = Panel(marks=marks, x=Axis(label="I/O nodes in the pool"),
                   y=Axis(label="median aggregate bandwidth (GB/s)", low=0, grid=True))
     return Chart(name="medians", panels=[[panel]], width=7, height=3.6, legend="above", columns=7)
@@ -53,7 +55,7 @@ def draw_gain(simulation: Simulation) -> Chart:
     low, middle, high = (part.tolist() for part in (ratio.min(axis=0), np.median(ratio, axis=0), ratio.max(axis=0)))
     marks: list[Mark] = [
         Area(x=pools, low=low, high=high, look=Look("series4"), name="smallest to largest"),
-        Line(x=pools, y=middle, look=_LOOKS["mckp"], size=4, name="median"),
+        Line(x=pools, y=middle, look=_look("mckp"), size=4, name="median"),
         Rule(at=1, across=True, look=Look("ink", "--"), width=0.8)]  # fmt: skip
     panel = Panel(marks=marks, legend=True, x=Axis(label="I/O nodes in the pool"),
                   y=Axis(label="MCKP over STATIC", scale="log", grid=True,
@@ -70,7 +72,7 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
     first = min((each.time_s for result in results for each in result.steps if each.time_s > 0), default=1.0) / 10
     lines: list[Mark] = []
     for result in results:
-        own = _LOOKS[result.policy.lower()]
+        own = _look(result.policy)
         steps = [each for each in result.steps if each.grants]
         times, values = corners([max(each.time_s, first) for each in steps] + [result.makespan_s],
                                 [each.bandwidth / 1000 for each in steps])
@@ -86,7 +88,7 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
     for index, result in enumerate(results):
         means = {job.name: job.bandwidth / 1000 for job in result.jobs}
         bars.append(Bars(at=[at + (index + 0.5) * width - 0.4 for at in range(len(names))], width=width,
-                         values=[means[name] for name in names], look=Look(_LOOKS[result.policy.lower()].colour),
+                         values=[means[name] for name in names], look=Look(_look(result.policy).colour),
                          name=result.policy))  # fmt: skip
     by_job = Panel(marks=bars, x=Axis(ticks=list(enumerate(names)), turn=30),
                    y=Axis(label="mean of the job (GB/s)", scale="log", grid=True))

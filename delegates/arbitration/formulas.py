@@ -1,18 +1,25 @@
-"""The arithmetic of the policies: options of a job, shares by size.
+"""The arithmetic that policies share: options of a job, and the machine's default.
 
-Source. Section 3.1 (options) and 3.2 (policies) of the arbitration paper. STATIC's and SIZE's numbers may be none that
-        the job can use; the paper's Table 4 (3 of the possible 0, 1, 2, 4, 8 becomes 2) shows that the next smaller
-        one is taken.
+Source. Section 3.1 (options) and 3.2 (policies) of the arbitration paper. A formula's number may be none that the job
+        can use; the paper's Table 4 (3 of the possible 0, 1, 2, 4, 8 becomes 2) shows that the next smaller one is
+        taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
 
-__all__ = ["fitted", "options", "proportional", "static"]
+__all__ = ["fitted", "options", "static_share"]
+
+Ints = npt.NDArray[np.int64]
+Numbers = TypeVar("Numbers", int, Ints)
 
 
 def options(job: Job, machine: Machine, *, limited: bool = True) -> tuple[int, ...]:
@@ -53,15 +60,14 @@ def fitted(count: int, allowed: Sequence[int]) -> int:
     return max((each for each in allowed if each <= count), default=min(allowed))
 
 
-def static(job: Job, jobs: Sequence[Job], machine: Machine) -> int:
-    """Return STATIC's number, ceil(Ca / R) with R = C / F, before it is fitted to the options; 0 without I/O nodes."""
-    if machine.io_nodes == 0:
-        return 0
-    total = machine.compute_nodes if machine.compute_nodes is not None else sum(each.compute_nodes for each in jobs)
-    return -(-job.compute_nodes * machine.io_nodes // total)  # rounded up, in whole numbers
+def static_share(nodes: Numbers, io_nodes: int, total: int | Numbers) -> Numbers:
+    """Return ceil(Ca / R) with R = C / F, before it is fitted to the options; 0 without I/O nodes.
 
-
-def proportional(size: int, sizes: Sequence[int], io_nodes: int) -> int:
-    """Return round(F s / sum of s), halves up, before it is fitted to the options."""
-    total = sum(sizes)
-    return (2 * io_nodes * size + total) // (2 * total)
+    Parameters
+    ----------
+    nodes : compute nodes Ca of a job, or of each
+    io_nodes : F, of the system
+    total : compute nodes C of the system
+    """
+    share: Numbers = -(-nodes * io_nodes // total)  # rounded up, in whole numbers
+    return share

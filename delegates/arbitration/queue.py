@@ -18,15 +18,16 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
-from mpiio_ext.delegates.arbitration.policies import Policy
+from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     import simpy
 
-__all__ = ["Finished", "QueueJob", "QueueResult", "Step", "run_queue"]
+__all__ = ["Finished", "QueueJob", "QueueResult", "Step", "queue_document", "queue_lines", "run_queue"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +62,8 @@ class Step:
         return sum(value for _, value in self.grants.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class QueueResult(Shown):
     """A queue that is empty again."""
 
     policy: str
@@ -78,6 +79,15 @@ class QueueResult:
     def makespan_s(self) -> float:
         """From the start of the first job to the end of the last, s."""
         return max(job.end_s for job in self.jobs)
+
+    def lines(self) -> list[str]:
+        """Return it in a sentence."""
+        return queue_lines([self])
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row for each job."""
+        return [{"policy": self.policy, "job": job.name, "start_s": job.start_s, "end_s": job.end_s,
+                 "bandwidth_mb_per_s": job.bandwidth, "changes": job.changes} for job in self.jobs]
 
 
 @dataclass(slots=True)
@@ -201,3 +211,34 @@ def run_queue(
     environment.process(queue.process())
     environment.run()
     return QueueResult(policy=policy.name, jobs=tuple(queue.finished), steps=tuple(queue.steps))
+
+
+def queue_lines(results: Sequence[QueueResult]) -> list[str]:
+    """Return a line for each policy; beside STATIC by the sum of the jobs' bandwidths, and by the time of the whole."""
+    base = next((each for each in results if each.policy == "STATIC"), None)
+    lines = []
+    for each in results:
+        text = (f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s (sum of the jobs' means), {each.makespan_s:.0f} s, "
+                f"{sum(job.changes for job in each.jobs)} changes of I/O nodes")
+        if base is not None and each is not base:
+            text += (f"; {each.bandwidth / base.bandwidth:.2f}× STATIC, and the queue is through "
+                     f"{base.makespan_s / each.makespan_s:.2f}× as fast")
+        lines.append(text)
+    return lines
+
+
+def queue_document(results: Sequence[QueueResult]) -> dict[str, Any]:
+    """Return the results of queues; times in s, bandwidths in MB/s."""
+    return {
+        "what": "arbitration queue", "units": {"bandwidth": "MB/s (10^6 bytes)", "time": "s"},
+        "policies": {
+            result.policy.lower(): {
+                "bandwidth": result.bandwidth, "makespan_s": result.makespan_s,
+                "jobs": [{"name": job.name, "start_s": job.start_s, "end_s": job.end_s, "bandwidth": job.bandwidth,
+                          "changes": job.changes} for job in result.jobs],
+                "steps": [{"time_s": step.time_s, "bandwidth": step.bandwidth,
+                           "jobs": {name: {"io_nodes": count, "bandwidth": value}
+                                    for name, (count, value) in step.grants.items()}} for step in result.steps],
+            } for result in results
+        },
+    }

@@ -1,4 +1,4 @@
-"""Numbers of I/O nodes on the command line: lists and ranges."""
+"""Numbers of I/O nodes, and names of policies, on the command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mpiio_ext.delegates.arbitration.rules import policy_classes, settings_of
+from mpiio_ext.errors import ArgumentError
+
 if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["CountsType"]
+__all__ = ["CountsType", "PolicyType"]
 
 #: Numbers that a range without a step may have; longer ranges go by `_STEP`.
 _EVERY_UP_TO = 32
@@ -40,3 +43,21 @@ class CountsType(_ParamType):
                 self.fail(f"{part!r} is empty", param, ctx)
             found += range(low, high + 1, step)
         return tuple(found)
+
+
+class PolicyType(_ParamType):
+    """The name of an arbitration policy, in capitals or not."""
+
+    name = "policy"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:  # noqa: ARG002
+        """Return all names."""
+        return f"[{'|'.join(policy_classes())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name in small letters."""
+        try:
+            settings_of(str(value))
+        except ArgumentError as error:
+            self.fail(str(error), param, ctx)
+        return str(value).lower()

@@ -299,8 +299,8 @@ class _Bench(LazyGroup):
                    "pioneer:FILE, a workload path of mpiio-ext pioneer.")
 @click.option("--preset", type=click.Choice(_PRESET_NAMES), metavar="NAME", show_default=DEFAULT_PRESET,
               help="Size of the kernels: quick, laptop, published, or a class of a kernel's own; see --list.")
-@click.option("--scale", type=click.FloatRange(min=0, min_open=True), default=1.0, metavar="FACTOR",
-              help="Multiply the kernels' volume per rank.")
+@click.option("--scale", type=click.FloatRange(min=0, min_open=True, max=kernels.LARGEST_SCALE), default=1.0,
+              metavar="FACTOR", help=f"Multiply the kernels' volume per rank, by at most {kernels.LARGEST_SCALE:g}.")
 @click.option("-P", "--param", multiple=True, metavar="NAME=VALUE",
               help="Parameter of the one --kernel; may be repeated.")
 @click.option("-i", "--interface", type=ListType(one_of(_INTERFACES), "LIST"), show_default="all there are",

@@ -113,13 +113,19 @@ def write_whole(
 
 
 def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a target that is an input, a folder, a device, or in no folder.
+    """Refuse a target that is an input, a folder, a device, or in no folder, or in one that cannot be written.
 
     Raises
     ------
     FileSystemError
         What is wrong with the target.
     """
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
     if path.is_dir():
         wrong = errno.EISDIR, f"is a folder; name a file, for example -o {path / 'report.html'}"
     elif path.exists() and not path.is_file():
@@ -128,6 +134,8 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
         wrong = errno.EINVAL, "is one of the inputs; name another file"
     elif not path.parent.is_dir():
         wrong = errno.ENOENT, f"cannot be written: there is no folder {path.parent}"
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        wrong = errno.EACCES, f"cannot be written: the folder {path.parent} is not writable"
     else:
         return
     raise FileSystemError(*wrong, str(path))

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_part
+from mpiio_ext.common.children import run
 from mpiio_ext.common.units import size_text
 from mpiio_ext.doctor import launchers, linker
-from mpiio_ext.doctor.children import Answer, ask, run_limited
+from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import Finding, State, bad, good, warn
 from mpiio_ext.doctor.reach import SOMEBODY_ELSE
 
@@ -209,7 +210,7 @@ def _says(text: str) -> str:
 
 
 def _version_of(path: str, environment: Mapping[str, str], limit_s: float) -> str:
-    return run_limited([path, "--version"], environment=environment, limit_s=limit_s)[1].decode(errors="replace")
+    return run([path, "--version"], environment=environment, limit_s=limit_s, together=True).output
 
 
 def _beside(library: str, family: str, environment: Mapping[str, str], limit_s: float) -> tuple[str, str]:

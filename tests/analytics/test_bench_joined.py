@@ -234,7 +234,7 @@ def test_logs_and_measurements_in_one_table_are_told_apart(once: pathlib.Path) -
     table, left_out, notes = bench_table([once])
     assert left_out == notes == []
     log = history([100.0])
-    log = Jobs({name: log.column(name) for name in log.names if name != "_benchmark_id"}, "log").joined(
+    log = Jobs({name: log.table[name] for name in log.names if name != "_benchmark_id"}, "log").joined(
         {"darshan_app": ["/bin/ior"], "darshan_biggest_write_api_bytes": [5.0]})  # fmt: skip
     both, _ = select(Jobs.stacked([table, log], "both"))
     motifs = both.texts("_benchmark_id").tolist()

@@ -18,9 +18,9 @@ from mpiio_ext.analytics.jobs.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.jobs.climate.together import falls
 from mpiio_ext.analytics.jobs.climate.watch import Options, watch
+from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
-from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page

@@ -18,8 +18,8 @@ import scipy.stats
 
 from mpiio_ext.analytics.jobs import Jobs, published, read, select
 from mpiio_ext.analytics.jobs.boxes import box
+from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, correlation_table
-from mpiio_ext.analytics.jobs.writing import write
 from support.job_histories import edison
 
 KEPT = {"scratch1": 2230, "scratch2": 2486, "scratch3": 2503}

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.jobs import Filter, HistoryError, Jobs, derive, histories, read, select
 from mpiio_ext.analytics.jobs.derived import beyond
+from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.filters import emptied
 from mpiio_ext.analytics.jobs.gaps import longest_interval
-from mpiio_ext.analytics.jobs.writing import write
 from support.job_histories import DAY, PERFORMANCE, START, history
 
 CSV = """_jobid,_datetime_start,_file_system,darshan_agg_perf_by_slowest_posix,fs_ave_mds_cpu,note
@@ -58,7 +58,7 @@ def test_every_form_gives_the_same_table(plain: Path, form: str) -> None:
     else:
         write(table, other)
     _same(read(other), table)
-    _same(read(other, ["fs_ave_mds_cpu"]), Jobs({name: table.column(name) for name in ("_jobid", "fs_ave_mds_cpu")}))
+    _same(read(other, ["fs_ave_mds_cpu"]), Jobs({name: table.table[name] for name in ("_jobid", "fs_ave_mds_cpu")}))
 
 
 def test_what_is_missing_stays_missing(plain: Path) -> None:
@@ -91,8 +91,9 @@ def test_in_sqlite_notes_beside_the_table_are_no_second_table(tmp_path: Path) ->
     path = tmp_path / "jobs.sqlite"
     write(history([1.0, 2.0]), path)
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE notes (_jobid, text)")
-        assert connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'index'").fetchone() == (1,)
+        connection.execute("CREATE TABLE remarks (_jobid, text)")
+        plan = connection.execute("EXPLAIN QUERY PLAN SELECT * FROM summary WHERE _jobid = 1").fetchall()
+    assert "summary_by_job" in str(plan)
     assert read(path).numbers(PERFORMANCE).tolist() == [1.0, 2.0]
 
 
@@ -165,7 +166,7 @@ def test_a_table_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monke
     def broken(*_: Any) -> None:
         raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr("mpiio_ext.analytics.jobs.writing._sqlite", broken)
+    monkeypatch.setattr("mpiio_ext.analytics.jobs.files._put_table", broken)
     with pytest.raises(HistoryError, match="disk full"):
         write(history([2.0]), path)
     assert read(path).numbers(PERFORMANCE).tolist() == [1.0] and list(tmp_path.iterdir()) == [path]
@@ -286,7 +287,7 @@ def test_no_concurrent_jobs_or_nodes_is_unknown_but_not_missing() -> None:
     table = history([1.0, 2.0], {"jobsdb_concurrent_nodes": [0, 5], "jobsdb_concurrent_jobs": [0.0, 2.0]})
     for name, value in (("jobsdb_concurrent_nodes", 5.0), ("jobsdb_concurrent_jobs", 2.0)):
         np.testing.assert_array_equal(table.numbers(name), [math.nan, value])
-        assert not table.missing(name).any() and table.column(name).tolist()[0] == 0
+        assert not table.missing(name).any() and table.table[name][0].as_py() == 0
     assert len(select(table, Filter(complete=True))[0]) == 2
 
 

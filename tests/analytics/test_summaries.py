@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from mpiio_ext.analytics.cli_summarize import _FIRST
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.jobs import files, row
+from mpiio_ext.analytics.jobs import files, hdf5, row
 from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
-from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
-from mpiio_ext.analytics.jobs.model import Summaries
-from mpiio_ext.analytics.jobs.reading import read as read_history
+from mpiio_ext.analytics.jobs.table import Jobs
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.traffic import traffic
@@ -117,7 +115,6 @@ def test_coverage_of_what_is_known_in_part() -> None:
                                (0.0, 0.17, [0.5, 0.5, None])):  # fmt: skip
         found = row.coverage({**whole, "fs_frac_missing": gone, "jobsdb_frac_missing": jobs})
         assert [found[name] for name in names] == wanted, (gone, jobs)
-    assert row.MOST_COVERAGE == MOST_COVERAGE
 
 
 def test_what_is_known_in_part_and_what_cannot_be_has_a_note() -> None:
@@ -147,7 +144,7 @@ ROW = st.fixed_dictionaries({column.name: st.none() | VALUES[column.type] for co
 @settings(max_examples=8)
 def test_a_file_gives_back_what_was_written(tmp_path_factory: Any, form: str, rows: list[dict[str, Any]]) -> None:
     path = tmp_path_factory.mktemp("summaries") / f"jobs{form}"
-    written = Summaries.of([{**each, "_log_id": number} for number, each in enumerate(rows)])
+    written = Jobs.of_rows([{**each, "_log_id": number} for number, each in enumerate(rows)])
     files.write(written, path)
     found = files.read(path)
     assert found.rows() == written.rows()
@@ -161,7 +158,7 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
         pytest.importorskip("h5py")
     path = tmp_path / f"jobs{form}"
     files.update(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}])
+    newer = Jobs.of_rows([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}])
     whole = files.update(newer, path)
     found = files.read(path)
     assert found.rows() == whole.rows()
@@ -179,7 +176,7 @@ def test_update_replaces_rows_of_the_same_log(tmp_path: pathlib.Path, form: str)
 SLOW_UPDATE = """
 import sys, time
 from mpiio_ext.analytics.jobs import files
-from mpiio_ext.analytics.jobs.model import Summaries
+from mpiio_ext.analytics.jobs.table import Jobs
 write = files.write
 def slowly(*arguments):
     time.sleep(0.5)
@@ -188,7 +185,7 @@ files.write = slowly
 print("ready", flush=True)
 sys.stdin.readline()
 number = int(sys.argv[2])
-files.update(Summaries.of([{"_jobid": number, "_log_id": number}]), sys.argv[1])
+files.update(Jobs.of_rows([{"_jobid": number, "_log_id": number}]), sys.argv[1])
 """
 
 
@@ -196,7 +193,7 @@ files.update(Summaries.of([{"_jobid": number, "_log_id": number}]), sys.argv[1])
 def test_rows_that_processes_add_at_the_same_time_are_all_there(tmp_path: pathlib.Path, there: bool) -> None:
     path = tmp_path / "jobs.parquet"
     if there:
-        files.update(Summaries.of([{"_jobid": 0, "_log_id": 0}]), path)
+        files.update(Jobs.of_rows([{"_jobid": 0, "_log_id": 0}]), path)
     adders = [
         subprocess.Popen([sys.executable, "-c", SLOW_UPDATE, str(path), str(number)], text=True,
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -231,7 +228,6 @@ def test_slices_by_job(tmp_path: pathlib.Path) -> None:
         wanted.level,
     )
     assert files.slices_of(path, 99) == {}
-    assert files.read(path).of_job(40).slices.keys() == found.keys()
     assert files.read(path).rows() == some(3).rows()
 
 
@@ -240,12 +236,12 @@ def test_slices_of_other_logs_are_not_read(tmp_path: pathlib.Path, monkeypatch: 
     pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
     files.write(some(3), path)
-    newer = Summaries.of([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
+    newer = Jobs.of_rows([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
                          [], {1: {"oss_cpu": series(3)}})  # fmt: skip
     with monkeypatch.context() as patched:
-        patched.setattr(files, "_get_series", lambda _: pytest.fail("a slice is read"))
+        patched.setattr(hdf5, "_get_series", lambda _: pytest.fail("a slice is read"))
         files.update(newer, path)
-        assert len(read_history(path)) == 4
+        assert len(files.read(path, slices=False)) == 4
     found = files.read(path)
     assert {log: list(slice_) for log, slice_ in found.slices.items()} == {1: ["oss_cpu"], 2**61 + 1: ["oss_cpu"]}
     np.testing.assert_array_equal(found.slices[1]["oss_cpu"].values, series(3).values)
@@ -274,7 +270,7 @@ def test_an_error_in_the_middle_leaves_the_file_as_it_was(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_put_slices", full)
+    monkeypatch.setattr(hdf5, "_put_slices", full)
     with pytest.raises(AnalyticsError, match=r"jobs\.h5: cannot be written: No space left"):
         files.update(some(5), path)
     assert path.read_bytes() == before
@@ -286,8 +282,8 @@ def test_names_of_servers_are_there_once_and_may_be_many(tmp_path: pathlib.Path)
     path = tmp_path / "jobs.h5"
     many = Series(quantity="bytes_read", unit="B", step_s=5.0, first=0.0, values=np.ones((2, 9000)),
                   names=tuple(f"snx11025-OST{number:04x}" for number in range(9000)))  # fmt: skip
-    files.write(Summaries.of([{"_jobid": 1, "_log_id": 1}], [], {1: {"a": many, "b": many}}), path)
-    files.update(Summaries.of([{"_jobid": 2, "_log_id": 2}], [], {2: {"a": many}}), path)
+    files.write(Jobs.of_rows([{"_jobid": 1, "_log_id": 1}], [], {1: {"a": many, "b": many}}), path)
+    files.update(Jobs.of_rows([{"_jobid": 2, "_log_id": 2}], [], {2: {"a": many}}), path)
     with h5py.File(path) as file:
         assert len(file["servers"]) == 1
     assert files.slices_of(path, 2)[2]["a"].names == many.names
@@ -299,7 +295,7 @@ def test_hdf5_that_another_program_has_changed_is_refused(tmp_path: pathlib.Path
     files.write(some(3), path)
     with h5py.File(path, "r+") as file:
         file["summary"]["_jobid"][0] = 41
-    with pytest.raises(AnalyticsError, match=r"jobs\.h5: no summaries: its checksum is wrong"):
+    with pytest.raises(AnalyticsError, match=r"jobs\.h5: not a table of jobs: its checksum is wrong"):
         files.read(path)
     with pytest.raises(AnalyticsError, match="its checksum is wrong"):
         files.update(some(4), path)
@@ -342,7 +338,7 @@ def test_damaged_files_are_named(tmp_path: pathlib.Path, form: str) -> None:
         except AnalyticsError as error:
             assert str(path) in str(error)
         else:
-            assert found.table.column_names == SUMMARY.names()
+            assert found.table.column_names[: len(SUMMARY.columns)] == SUMMARY.names()
     path.write_bytes(b"")
     with pytest.raises(AnalyticsError, match=r"jobs\."):
         files.update(some(1), path)
@@ -350,7 +346,7 @@ def test_damaged_files_are_named(tmp_path: pathlib.Path, form: str) -> None:
 
 
 def test_other_names_are_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(AnalyticsError, match=r"end in \.parquet"):
+    with pytest.raises(AnalyticsError, match=r"ends in \.parquet"):
         files.write(some(1), tmp_path / "jobs.xlsx")
     with pytest.raises(AnalyticsError, match="cannot be written"):
         files.write(some(1), tmp_path / "nowhere" / "jobs.csv")

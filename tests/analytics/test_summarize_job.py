@@ -454,7 +454,7 @@ def test_the_command_refuses(tmp_path: pathlib.Path) -> None:
     empty.write_bytes(b"")
     for arguments, words in (
         ((empty,), "none of the logs could be read"),
-        ((log, "-o", tmp_path / "x.xlsx"), "end in .parquet"),
+        ((log, "-o", tmp_path / "x.xlsx"), "ends in .parquet"),
         ((log, "--time-zone", "Mars"), "is no time zone"),
     ):
         found = run(*arguments)
@@ -488,7 +488,7 @@ def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
     folder.mkdir()
     for arguments, words in (
         (("-o", tmp_path / "none" / "jobs.h5"), f"jobs.h5: cannot be written: there is no folder {tmp_path / 'none'}"),
-        (("-o", folder), "folder.csv: cannot be written: it is no regular file"),
+        (("-o", folder), "folder.csv: is a folder"),
         (("--join", "slurm", "--joined", tmp_path / "none" / "x.csv"), f"there is no folder {tmp_path / 'none'}"),
     ):
         found = run(log, *arguments)

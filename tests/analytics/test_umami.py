@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.jobs import HistoryError, Jobs, read, select
+from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
 from mpiio_ext.analytics.jobs.umami import find, show, umami
 from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
-from mpiio_ext.analytics.jobs.writing import write
 from mpiio_ext.analytics.report.drawing import chart_of, draw
 from mpiio_ext.cli import main
 from mpiio_ext.common.plots import DARK, LIGHT, png, svg_file

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mpiio_ext.analytics.jobs import Jobs
-from mpiio_ext.analytics.jobs.model import Summaries
 from mpiio_ext.analytics.tools.series import Series
 from support.darshan_rows import shared_data
 
@@ -56,7 +55,7 @@ def series(seed: int = 1) -> Series:
     )
 
 
-def some(count: int = 3) -> Summaries:
+def some(count: int = 3) -> Jobs:
     """Return summaries of logs, two of a job, with notes, and slices of the first two."""
     rows = [
         {
@@ -74,4 +73,4 @@ def some(count: int = 3) -> Summaries:
         {"_jobid": 40, "_log_id": 2**61, "source": "servers", "status": "missing", "what": "no samples"},
         {"source": "darshan", "status": "skipped", "what": "x.darshan: empty"},
     ]
-    return Summaries.of(rows, notes, {2**61: {"bytes_read": series()}, 2**61 + 1: {"oss_cpu": series(2)}})
+    return Jobs.of_rows(rows, notes, {2**61: {"bytes_read": series()}, 2**61 + 1: {"oss_cpu": series(2)}})

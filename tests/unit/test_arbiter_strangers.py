@@ -25,8 +25,8 @@ from mpiio_ext.delegates.arbiter.programs import Programs
 from mpiio_ext.delegates.arbiter.service import Arbiter, is_served
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.shares import shared_out
+from mpiio_ext.delegates.arbitration import Size
 from mpiio_ext.delegates.arbitration.jobs import Grant, Job, Machine
-from mpiio_ext.delegates.arbitration.policies import Size
 from support import cbuild, strangers
 from support.strangers import AS_NOBODY, NOBODY, PYTHON
 

@@ -13,12 +13,10 @@ from click.testing import CliRunner
 
 from mpiio_ext.cli import main
 from mpiio_ext.common.plots import svg
-from mpiio_ext.delegates.arbitration import POLICIES, Curve, Job, Machine, policy
+from mpiio_ext.delegates.arbitration import Curve, Job, Machine, catalogue, policy, policy_classes, simulate
 from mpiio_ext.delegates.arbitration.draw import draw_curves, draw_queue
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.queue import QueueJob, run_queue
-from mpiio_ext.delegates.arbitration.result import simulation_document, simulation_lines
-from mpiio_ext.delegates.arbitration.simulate import best_option_counts, catalogue, simulate
 from mpiio_ext.delegates.arbitration.tables import read_forge
 from mpiio_ext.errors import ArgumentError
 from support.cbuild import ROOT
@@ -67,7 +65,7 @@ def test_arrays_say_what_the_policies_say() -> None:
                     curve=curves[patterns[i]]) for k, i in enumerate(chosen)]
         for column, pool in enumerate(pools):
             machine = Machine(io_nodes=pool, compute_nodes=found.compute_nodes)
-            for name in POLICIES:
+            for name in policy_classes():
                 expected = policy(name).allocate(jobs, machine)
                 assert found.bandwidth[name][row, column] == pytest.approx(expected.bandwidth), (name, pool)
                 if name in found.given:
@@ -102,7 +100,7 @@ def test_same_seed_same_result_and_refusals() -> None:
 def test_the_papers_figures_from_its_data() -> None:
     curves = read_forge(forge_files())
     assert len(curves) == 189
-    assert best_option_counts(catalogue(curves, statistic="max")) == {0: 62, 1: 12, 2: 83, 4: 15, 8: 17}
+    assert catalogue(curves).best_counts == {0: 62, 1: 12, 2: 83, 4: 15, 8: 17}
     found = simulate(catalogue(curves), pools=[0, 16, 24, 32, 48, 56, 64, 96, 128], seed=0)
     gain = 100 * (found.ratio("oracle", "zero")[:, 0] - 1)
     assert 0 <= gain.min() < 2 and 110 < gain.max() < 150 and np.median(gain) == pytest.approx(25.63, abs=1.5)
@@ -111,7 +109,7 @@ def test_the_papers_figures_from_its_data() -> None:
     assert (found.ratio("mckp", "static")[fair] >= 1 - 1e-9).all() and fair[:, 3:].mean() > 0.99
     assert np.median(found.ratio("mckp", "static")[:, 2]) == pytest.approx(5.11, abs=0.6)
     assert 50 <= np.median(found.meets_oracle) <= 60
-    (line,) = [each for each in simulation_lines(simulation_document(found, {})) if each.startswith("STATIC gives")]
+    (line,) = [each for each in found.lines() if each.startswith("STATIC gives")]
     for pool, more in zip(found.pools, (~fair).sum(axis=0), strict=True):
         assert (f" {more:,} with {pool}" in line) == (more > 0), (line, pool)
 
@@ -164,7 +162,7 @@ def test_command_simulate(table: Path, tmp_path: Path) -> None:
     text = invoke("simulate", "--curves", table, "--sets", 40, "--apps", 6, "--io-nodes", "0..48:16", "-o", out)
     assert "ORACLE over ZERO" in text and "MCKP meets ORACLE" in text
     document = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert document["pools"] == [0, 16, 32, 48] and set(document["bandwidth"]) == set(POLICIES)
+    assert document["pools"] == [0, 16, 32, 48] and set(document["bandwidth"]) == set(policy_classes())
     assert document["units"]["bandwidth"].startswith("MB/s") and document["sets"] == 40
     page = (out / "index.html").read_text(encoding="utf-8")
     assert page.count('<svg role="img"') == 2 and "http-equiv" not in page and "<script" not in page

@@ -116,17 +116,15 @@ def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
     HistoryError
         The log cannot be read.
     """
-    from mpiio_ext.analytics.jobs.reading import checked, of_arrow
     from mpiio_ext.analytics.jobs.summarize import summarize
 
     found = summarize([log])
-    if not found.table.num_rows:
+    if not len(found):
         what = [str(note["what"]) for note in found.notes.to_pylist()]
         raise HistoryError(what[0] if what else f"{log}: cannot be read")
-    row = checked(of_arrow(found.table, str(log)))
     if system is not None:
-        row = row.joined({SYSTEM: np.full(len(row), system, dtype=object)})
-    known = {name: row.column(name) for name in row.names if not row.missing(name).all()}
+        found = found.joined({SYSTEM: [system] * len(found)})
+    known = found.table.select([name for name in found.names if not found.missing(name).all()])
     return Jobs.stacked([table, Jobs(known, str(log))], table.source)
 
 

@@ -15,13 +15,13 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, BenchError, SetupError
+from mpiio_ext.delegates.arbitration.ranges import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["command"]
 
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
-_POLICIES = ("zero", "one", "static", "size", "process", "oracle", "mckp")
 
 
 def _newest(archive: Path) -> Path:
@@ -72,7 +72,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
 @click.option("--path", type=_FOLDER, default="/dev/shm", metavar="FOLDER",
               help="Folder on the file system to measure. Jobs write as fast as they can: a disk's journal may stall "
                    "them, and the arbiter's folder, for seconds.")
-@click.option("--policy", "policies", type=click.Choice(_POLICIES), multiple=True, default=("static", "mckp"),
+@click.option("--policy", "policies", type=PolicyType(), multiple=True, default=("static", "mckp"),
               help="May be repeated.")
 @click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
 @click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")

@@ -33,8 +33,8 @@ from mpiio_ext.bench.kernels.tiles2d import Tiles2D
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["KERNELS", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "Sizes", "create", "create_patterns",
-           "kernel_name", "kind_of"]
+__all__ = ["KERNELS", "LARGEST_SCALE", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "Sizes", "create",
+           "create_patterns", "kernel_name", "kind_of"]
 
 #: Pattern name -> class, in the order in which the bench runs them.
 #:
@@ -66,6 +66,10 @@ KERNELS: dict[str, type[Kernel]] = {
 #:
 #: :meta hide-value:
 WITH_FILE: dict[str, tuple[type[Kernel], str]] = {Pioneer.name: (Pioneer, "path")}
+
+
+#: Largest factor by which the volume of a kernel is multiplied.
+LARGEST_SCALE = 1000.0
 
 
 def kernel_name(text: str) -> str:
@@ -111,6 +115,8 @@ def create(
     ArgumentError
         The kernel has no such preset or parameter, or they do not fit.
     """
+    if not 0 < scale <= LARGEST_SCALE:
+        raise ArgumentError(f"{name}: scale must be above 0 and at most {LARGEST_SCALE:g}, not {scale:g}")
     kind = kind_of(name)
     plain, _, file = name.partition(":")
     given = {WITH_FILE[plain][1]: file} if plain in WITH_FILE else {}

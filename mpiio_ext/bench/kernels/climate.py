@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpiio_ext.bench.kernels.decomposition import CASES, Case, Group, deal
+from mpiio_ext.bench.kernels.decomposition import CASES, MOST_CELLS, Case, Group, deal
 from mpiio_ext.bench.kernels.pattern import MicroForm, Pattern, Sizes
 from mpiio_ext.bench.kernels.shapes import BYTE, Contiguous, Indexed, Offsets, Shape
 from mpiio_ext.bench.kernels.views import Call, Plan, idle_plan
@@ -60,6 +60,9 @@ class ClimateFlush(Pattern):
             if cells < 1:
                 raise ArgumentError(f"climate: the file size of {sizes.file_bytes} bytes is less than one cell of each "
                                     f"variable of the case '{name}'")
+            if cells > MOST_CELLS:
+                raise ArgumentError(f"climate: {cells:,} cells in a file of {sizes.file_bytes} bytes make more than "
+                                    f"{MOST_CELLS:,} runs, which every rank holds: give a smaller --size")
             made += [cls(ranks=ranks, case=name, divisor=divisor, cells=cells, apart=apart, seed=sizes.seed)
                      for apart in ((False, True) if name == "mixed" else (False,))]
         return made

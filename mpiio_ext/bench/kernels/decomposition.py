@@ -20,7 +20,10 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.shapes import Offsets
 
-__all__ = ["CASES", "Case", "Group", "deal"]
+__all__ = ["CASES", "MOST_CELLS", "Case", "Group", "deal"]
+
+#: Most cells that are dealt out: each is a run of a rank at worst, and every rank holds them all.
+MOST_CELLS = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

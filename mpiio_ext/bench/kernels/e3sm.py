@@ -12,12 +12,13 @@ doubles.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from mpiio_ext.bench.kernels.decomposition import CASES, Case, Group, deal
+from mpiio_ext.bench.kernels.decomposition import CASES, MOST_CELLS, Case, Group, deal
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Wait
 from mpiio_ext.errors import ArgumentError
@@ -61,6 +62,9 @@ class _E3sm(Kernel):
         for name, least in (("cells", 2), ("divisor", 1), ("longest", 0)):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{self.name}: {name} must be at least {least}, not {getattr(self, name)}")
+        if max(math.prod(self.grid(group)) for group in self.groups()) > MOST_CELLS:
+            raise ArgumentError(f"{self.name}: {self.cells:,} cells make a decomposition of more than {MOST_CELLS:,} "
+                                "runs, which every rank holds: fewer cells or a smaller --scale")
 
     def scaled(self, factor: float) -> Self:
         cells = max(2, round(self.cells * factor))

@@ -26,6 +26,8 @@ from mpiio_ext.errors import ArgumentError
 __all__ = ["RandomPieces"]
 
 _NOBODY = -1
+#: Most slots of a table: every rank holds three numbers of each.
+_MOST_SLOTS = 1 << 26
 
 
 @lru_cache(maxsize=2)
@@ -61,6 +63,9 @@ class RandomPieces(Pattern):
         if slots < 1:
             raise ArgumentError(f"random: the file size of {sizes.file_bytes} bytes is less than one piece of "
                                 f"{sizes.piece_bytes} bytes")
+        if slots > _MOST_SLOTS:
+            raise ArgumentError(f"random: a file of {sizes.file_bytes} bytes has {slots:,} pieces of "
+                                f"{sizes.piece_bytes} bytes, at most {_MOST_SLOTS:,} are drawn: give a larger --piece")
         return [cls(ranks=ranks, slot_bytes=sizes.piece_bytes, slots=slots, seed=sizes.seed)]
 
     @property

@@ -66,6 +66,11 @@ class Tiles2D(Pattern):
     def extent_bytes(self) -> int:  # noqa: D102
         return math.prod(self._file_sizes) * 8
 
+    @property
+    def written_end_bytes(self) -> int:  # noqa: D102
+        last_row = self.ghost + self._domain[0] - 1
+        return (last_row * self._file_sizes[1] + self.ghost + self._domain[1]) * 8
+
     def _plan(self, rank: int, halo: int) -> Plan:
         """Return the access to the tile and `halo` cells around it, as far as they lie in the domain."""
         file_starts, memory_starts, counts = [], [], []

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
 
-__all__ = ["Cell", "Figure", "Finding", "Grid", "Section", "document", "fill"]
-
 _FOLDER = Path(__file__).parent
 
 

@@ -4,25 +4,21 @@ Importing this package imports no library of drawing.
 """
 
 from mpiio_ext.common.plots.chart import (
-    Area,
-    Axis,
-    Bars,
-    Boxes,
-    Chart,
-    Line,
-    Mark,
-    Panel,
-    Rule,
-    Segments,
-    Spans,
-    Text,
-    Tiles,
-    corners,
-    cumulative,
+    Area as Area,
+    Axis as Axis,
+    Bars as Bars,
+    Boxes as Boxes,
+    Chart as Chart,
+    Line as Line,
+    Mark as Mark,
+    Panel as Panel,
+    Rule as Rule,
+    Segments as Segments,
+    Spans as Spans,
+    Text as Text,
+    Tiles as Tiles,
+    corners as corners,
+    cumulative as cumulative,
 )
-from mpiio_ext.common.plots.files import png, save, svg, svg_file
-from mpiio_ext.common.plots.theme import DARK, LIGHT, SERIES, THEMES, Look, Theme, look
-
-__all__ = ["DARK", "LIGHT", "SERIES", "THEMES", "Area", "Axis", "Bars", "Boxes", "Chart", "Line", "Look", "Mark",
-           "Panel", "Rule", "Segments", "Spans", "Text", "Theme", "Tiles", "corners", "cumulative", "look", "png",
-           "save", "svg", "svg_file"]  # fmt: skip
+from mpiio_ext.common.plots.files import png as png, save as save, svg as svg, svg_file as svg_file
+from mpiio_ext.common.plots.theme import DARK as DARK, LIGHT as LIGHT, SERIES as SERIES, THEMES as THEMES, Look as Look, Theme as Theme, look as look

@@ -29,19 +29,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mpiio_ext.delegates.arbitration.classes import Classes, Worth, classes_of
 from mpiio_ext.delegates.arbitration.formulas import options
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
-from mpiio_ext.delegates.arbitration.policies import check_jobs
+from mpiio_ext.delegates.arbitration.rules.base import Floats, Ints, Policy, check_jobs
+from mpiio_ext.delegates.arbitration.sets import Sets
 from mpiio_ext.delegates.arbitration.solver import solve_arrays
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Mckp"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Sums that differ by less than this part are the same: they were added in another order.
 _SAME = 1e-9
@@ -50,7 +47,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mckp:
+class Mckp(Policy):
     """The largest aggregate bandwidth within the pool.
 
     Attributes
@@ -70,8 +67,10 @@ class Mckp:
     hysteresis: float = 0.0
     shared_node: bool = False
 
-    name = "MCKP"
-    reallocates = True
+    name, order = "MCKP", 6
+    rule = "the largest sum of bandwidths within the pool"
+    asks_curves = True
+    colour, marker = "series0", "^"
 
     def __post_init__(self) -> None:
         if self.confidence is not None and not 0.5 <= self.confidence < 1:
@@ -85,7 +84,7 @@ class Mckp:
             raise ArgumentError(f"hysteresis must be a finite number >= 0, not {self.hysteresis}")
 
     def allocate(self, jobs: Sequence[Job], machine: Machine) -> Allocation:
-        """Decide; see :class:`mpiio_ext.delegates.arbitration.policies.Policy`."""
+        """Decide; see :class:`Policy`."""
         check_jobs(jobs)
         if not jobs:
             return Allocation(policy=self.name, grants={}, pool=machine.io_nodes, value=0.0, bound=0.0)
@@ -107,6 +106,18 @@ class Mckp:
         return Allocation(policy=self.name, grants={job.name: grants[job.name] for job in jobs}, pool=machine.io_nodes,
                           value=float(found.worth.sum()), bound=_bound(classes, current, best, pool),
                           notes=tuple(notes))
+
+    def simulate(self, sets: Sets) -> tuple[Floats, None]:
+        """Decide for all sets at once, without settings: one table of the knapsack has every size of the pool.
+
+        Raises
+        ------
+        ArgumentError
+            There are settings.
+        """
+        if self != Mckp():
+            raise ArgumentError("MCKP is simulated without settings")
+        return sets.profile[:, sets.pools], None
 
     def _kept(self, classes: Classes, current: Ints, best: Ints, pool: int, notes: list[str]) -> Ints:
         """Return what running jobs get: what they have, unless the best choice gains enough."""

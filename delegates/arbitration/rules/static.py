@@ -1,0 +1,23 @@
+"""STATIC: what machines with a forwarding layer do."""
+
+from __future__ import annotations
+
+from mpiio_ext.delegates.arbitration.formulas import static_share
+from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
+
+__all__ = ["Static"]
+
+
+class Static(Formula):
+    """ceil(Ca / R) with R = C / F of the whole system."""
+
+    name, order = "STATIC", 2
+    rule = "⌈Ca / R⌉, R = compute nodes ÷ I/O nodes of the system; running jobs keep what they have"
+    exceeds = "by rounding up"
+    reallocates = False
+    asks_system = True
+    colour, marker = "series1", "s"
+
+    def wanted(self, sizes: Sizes) -> Ints:
+        """Return the share of the system."""
+        return static_share(sizes.compute_nodes, sizes.io_nodes, sizes.total)

@@ -1,0 +1,57 @@
+"""Results that show themselves: text at a prompt, a table in a notebook, an Arrow table for everything else.
+
+Guarantees. All forms are made of the same rows; PyArrow is imported for `Shown.table` only.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Shown"]
+
+#: Rows of a table that a notebook shows.
+_MOST_SHOWN = 60
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))
+
+
+class Shown:
+    """What a tool has found."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def lines(self) -> list[str]:
+        """Return it in sentences."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[Mapping[str, object]]:
+        """Return it as rows of the same columns, whose names carry the units."""
+
+    def table(self) -> pa.Table:
+        """Return the rows as an Arrow table; ``.table().to_pandas()`` gives pandas' form."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([dict(row) for row in self.rows()])
+
+    def __repr__(self) -> str:
+        """Return the sentences, behind the name of the class."""
+        return "\n  ".join([f"{type(self).__name__}:", *self.lines()])
+
+    def _repr_html_(self) -> str:
+        """Return the sentences, and the first rows as a table."""
+        rows = list(self.rows())
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in (rows[0] if rows else ()))
+        body = "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row.values()) + "</tr>"
+                       for row in rows[:_MOST_SHOWN])
+        more = f"<p>… {len(rows) - _MOST_SHOWN:,} more rows: .table()</p>" if len(rows) > _MOST_SHOWN else ""
+        said = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
+        return f"{said}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
