@@ -43,6 +43,7 @@ class PyMpiioExt(PythonPackage):
         depends_on("py-rich@13:")
         depends_on("py-scipy@1.11:")
         depends_on("py-tomli@2:", when="^python@:3.10")
+        depends_on("py-typing-extensions@4.6:")
 
     conflicts("platform=darwin", msg="mpiio_ext needs Linux")
     conflicts("platform=windows", msg="mpiio_ext needs Linux")
