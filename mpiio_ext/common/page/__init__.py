@@ -147,12 +147,13 @@ def fill(template: Path, content: Mapping[str, object], *, script: str = "") -> 
     script : str
         JavaScript at the end of the page.
     """
-    import mpiio_ext
+    from importlib.metadata import version
+
     from mpiio_ext.common.plots.theme import dark_style
 
     style = (_FOLDER / "style.css").read_text(encoding="utf-8") + dark_style(".drawing")
     found = _templates(template.parent).get_template(template.name)
-    return found.render(content, style=style, script=script, version=mpiio_ext.__version__)
+    return found.render(content, style=style, script=script, version=version("mpiio_ext"))
 
 
 def document(
