@@ -29,7 +29,7 @@ CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _KINDS = {
     "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "string_type": "a text",
     "bool_type": "true or false", "dataclass_type": "an object", "dict_type": "an object", "list_type": "a list",
-    "tuple_type": "a list",
+    "tuple_type": "a list", "int_parsing": "a whole number",
 }  # fmt: skip
 _LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("greater than", "le"),
            "greater_than": ("not greater than", "gt"), "less_than": ("not less than", "lt")}  # fmt: skip
