@@ -16,8 +16,8 @@ import numpy as np
 
 from mpiio_ext.analytics.jobs.columns import OPERATIONS
 from mpiio_ext.analytics.jobs.derived import COVERAGE, MOST_COVERAGE
+from mpiio_ext.analytics.sources.topology import JobRadius
 from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
-from mpiio_ext.analytics.tools.nodes import Placement
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
@@ -139,7 +139,7 @@ def others(found: Others | None, job: Mapping[str, Any] | None) -> dict[str, Any
     return row
 
 
-def topology(found: Placement | None) -> dict[str, Any]:
+def topology(found: JobRadius | None) -> dict[str, Any]:
     """Return the columns ``topology_``."""
     if found is None:
         return {}

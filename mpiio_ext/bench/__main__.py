@@ -14,10 +14,11 @@ from typing import Any, NoReturn
 
 import click
 
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.bench import run_bench
 from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
 from mpiio_ext.bench.interrupted import end_on_interrupt
-from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.options import command
 from mpiio_ext.bench.terminal import launch_rank, terminal_width
 
 __all__ = ["main"]

@@ -1,0 +1,16 @@
+"""Arrays of NumPy by what they hold: the types of annotations."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Flags", "Numbers", "Whole"]
+
+#: Numbers; NaN where one is not known.
+Numbers: TypeAlias = npt.NDArray[np.float64]
+#: Whole numbers: places, counts, IDs.
+Whole: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
