@@ -1,7 +1,8 @@
 """Files of results, read and checked by their types (`common.documents`).
 
 Results come from other machines, other versions and runs that were cut short. Every file is either understood as a
-whole or refused with one line that names the file and the first wrong place; nothing is guessed. Two kinds are understood:
+whole or refused with one line that names the file and its first wrong place; nothing is guessed. Two kinds are
+understood:
 
 - ``results.json`` of ``python -m mpiio_ext.bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
   are "not known", except `noncontiguous`, which is known of patterns where a file does not say it: of the six patterns
