@@ -404,6 +404,6 @@ def test_values_of_batch_scripts_are_checked(arguments, word):
 
 @pytest.mark.parametrize("limit", ["30", "30:00", "1:30:00", "2-12", "2-12:30", "2-12:30:15"])
 def test_time_limits_of_slurm(limit):
-    result = CliRunner().invoke(command, ["slurm", "--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time",
-                                                limit])
+    words = ["slurm", "--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time", limit]
+    result = CliRunner().invoke(command, words)
     assert f"#SBATCH --time={limit}\n" in result.output

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import json
 import re
+import subprocess
+import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -17,6 +22,12 @@ def check():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def project(check):
+    return check.graph_of({"mpiio_ext": ROOT / "mpiio_ext"} | {f"mpiio_ext.{name}": ROOT / name
+                                                               for name in check.MAPPED})
 
 
 def tree(folder: Path, **files: str) -> dict[str, Path]:
@@ -93,12 +104,30 @@ def test_command_lines_may_combine_packages_and_packages_may_not_know_them(check
         assert "take it out" in stale
 
 
-def test_what_makes_commands_is_a_command_line(check):
-    known, _ = check.graph_of({"mpiio_ext": ROOT / "mpiio_ext"} | {f"mpiio_ext.{name}": ROOT / name
-                                                                  for name in check.MAPPED})
+def test_what_makes_commands_is_a_command_line(check, project):
+    known, _ = project
     makes = re.compile(r"^@(click|[a-z_]+)\.(command|group)\(", re.MULTILINE)
     found = {module for module, path in known.items() if makes.search(path.read_text(encoding="utf-8"))}
     assert len(found) > 20 and {check.layer_of(module) for module in found} == {"command lines"}
+
+
+def test_static_tools_see_every_import_statement(check, project, tmp_path):
+    """With the tree of `scripts/tree`, what a tool as grimp does not see are imports by name only."""
+    known, graph = project
+    tree = subprocess.run([ROOT / "scripts" / "tree", tmp_path / "tree"], capture_output=True, text=True, check=True)
+    code = """import json, sys
+sys.path[:0] = sys.argv[1:]
+import grimp
+graph = grimp.build_graph("mpiio_ext", cache_dir=None)
+print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name)) for name in graph.modules}))"""
+    words = [sys.executable, "-S", "-c", code, tree.stdout.strip(), sysconfig.get_path("purelib")]  # without our hook
+    seen = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert set(seen) == set(known)
+    assert "mpiio_ext.delegates.arbitration.learn" in seen["mpiio_ext.analytics.learnt"]
+    for module, names in graph.items():
+        patterns = set(check._named(ast.parse(known[module].read_text(encoding="utf-8")), module))
+        missed = names - set(seen[module])
+        assert all(any(re.fullmatch(each, name) for each in patterns) for name in missed), (module, missed)
 
 
 def test_the_project_has_none(check):
