@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpiio_ext.errors import ArgumentError
-from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry, methods
+from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry, check_method, methods
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
 from mpiio_ext.partitioning.locks._systems import FileSystem
@@ -54,8 +54,7 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
     """
     known = [m.name for m in methods()]
     for name in names:
-        if name not in (*known, "all"):
-            raise ArgumentError(f"unknown partition method {name!r}: choose from {', '.join(known)}, all")
+        check_method(name, behind=("all",))
     chosen = known if "all" in names else [name for name in known if name in names]
     found = []
     for name in chosen:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,9 +66,8 @@ def _system(name: str, cache: bool | None, without_locks: bool, options: dict[st
 def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
     """Return a sweep as plain data; units are in the names. per_server: rows have every count by server too."""
     one = outcomes[0]
-    fields = one.file_system.__dataclass_fields__
     return {
-        "file_system": {name: getattr(one.file_system, name) for name in fields},
+        "file_system": asdict(one.file_system),
         "region_bytes": one.geometry.end_bytes - one.geometry.start_bytes,
         "stripe_size_bytes": one.geometry.stripe_size_bytes,
         "servers": one.geometry.servers,
