@@ -32,6 +32,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
 from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
+from mpiio_ext.common.extras import MissingExtraError
 
 __all__ = ["SOURCE", "convert", "library_path", "read_logs"]
 
@@ -57,12 +58,12 @@ def library_path() -> str:
 
     Raises
     ------
-    AnalyticsError
+    MissingExtraError
         The package is not installed.
     """
     found = importlib.util.find_spec("darshan")
     if found is None or found.origin is None:
-        raise AnalyticsError("reading Darshan logs needs the package darshan: pip install 'mpiio_ext[analytics]'")
+        raise MissingExtraError("reading Darshan logs", "darshan", "analytics")
     folder = Path(found.origin).resolve().parent.parent / "darshan.libs"
     libraries = sorted(folder.glob("libdarshan-util*.so*"))
     return str(libraries[0]) if libraries else "libdarshan-util.so"

@@ -14,6 +14,7 @@ from mpiio_ext.common.options import Counts
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 
 if TYPE_CHECKING:
+    from mpiio_ext.common.plots import Chart
     from mpiio_ext.delegates.arbitration.curves import Curve
     from mpiio_ext.delegates.arbitration.jobs import Job
     from mpiio_ext.delegates.arbitration.store import Store
@@ -55,10 +56,10 @@ class _SystemNodes(_ParamType):
 
 
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
-            figures: Sequence[tuple[str, str, str]]) -> None:
+            figures: Sequence[tuple[str, str, Chart]]) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
+    from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
-    from mpiio_ext.delegates.arbitration.page import page
 
     if output is not None:
         try:
@@ -66,10 +67,11 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         except OSError as error:
             raise click.ClickException(f"{output}: cannot be made: {error.strerror}") from error
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
-        for name, _, figure in figures:
-            write_whole(output / f"{name}.svg", figure)
-        shown = [(caption, figure) for _, caption, figure in figures]
-        write_whole(output / "index.html", page(title, lines, shown))
+        for name, _, chart in figures:
+            plots.save(chart, output / f"{name}.svg")
+        shown = [page.Figure(caption=caption, drawing=plots.svg(chart)) for _, caption, chart in figures]
+        section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
+        write_whole(output / "index.html", page.document(title, [section]))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
         click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:

@@ -123,6 +123,8 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
         return
     except JobEnded:
         last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
+    except ModuleNotFoundError:  # of the extra: mpiio-ext says what to install
+        raise
     except Exception as error:  # what is known counts more than the failure of one check
         text = f"{type(error).__name__}: {error}"
         last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")

@@ -29,7 +29,7 @@ CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _KINDS = {
     "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "string_type": "a text",
     "bool_type": "true or false", "dataclass_type": "an object", "dict_type": "an object", "list_type": "a list",
-    "tuple_type": "a list",
+    "tuple_type": "a list", "int_parsing": "a whole number",
 }  # fmt: skip
 _LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("greater than", "le"),
            "greater_than": ("not greater than", "gt"), "less_than": ("not less than", "lt")}  # fmt: skip
@@ -57,8 +57,10 @@ class DocumentError(ValueError):
     def __init__(self, mistakes: Iterable[tuple[str | None, str]], name: object = None) -> None:
         self.mistakes = tuple(mistakes)
         begin = "" if name is None else f"{name}: "
-        self.problems = tuple(begin + (what if place is None else f"{place or '/'}: {what}")
-                              for place, what in self.mistakes)  # fmt: skip
+        lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
+        # One line each, whatever names there are.
+        self.problems = tuple("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+                              for line in lines)  # fmt: skip
         super().__init__("\n".join(self.problems))
 
     def of(self, name: object) -> DocumentError:
@@ -207,6 +209,8 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
         return "is empty" if about["min_length"] == 1 else f"has fewer than {about['min_length']} entries"
     if kind in ("too_long", "string_too_long"):
         return f"has more than {about['max_length']} entries"
+    if kind == "json_invalid":
+        return "a text has a lone surrogate, or lists and objects are nested too deeply"
     return str(about["error"]) if kind == "value_error" else str(error["msg"])
 
 

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs.statistics.dependence import dependences, penalty_factor, ranked, whitened
+from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Floats
@@ -79,10 +79,8 @@ class Change:
 
 
 def _ruptures() -> Any:
-    try:
+    with needing("analytics", "finding change points"):
         import ruptures
-    except ImportError as error:
-        raise AnalyticsError("finding change points needs ruptures: pip install 'mpiio_ext[analytics]'") from error
     return ruptures
 
 

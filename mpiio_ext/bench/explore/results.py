@@ -169,14 +169,16 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
     """
     texts = {"results.json": json.dumps(found, indent=1) + "\n", "curves.csv": table(runs)}
     if page and runs:
+        from mpiio_ext.common import page as pages
+        from mpiio_ext.common import plots
         from mpiio_ext.delegates.arbitration import draw
-        from mpiio_ext.delegates.arbitration.page import page as render
 
-        figure = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
-        texts["curves.svg"] = figure
-        texts["index.html"] = render("Exploration: bandwidth by number of delegates", lines(found["summary"]),
-                                     [("Bandwidth by number of delegates, with the standard deviation of a "
-                                       f"repetition; {_caches(runs)}.", figure)])
+        chart = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
+        texts["curves.svg"] = plots.svg_file(chart)
+        figure = pages.Figure(drawing=plots.svg(chart), caption="Bandwidth by number of delegates, with the standard "
+                              f"deviation of a repetition; {_caches(runs)}.")
+        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]), figures=[figure])
+        texts["index.html"] = pages.document("Exploration: bandwidth by number of delegates", [section])
     paths = []
     for name, text in texts.items():
         write_whole(folder / name, text)
