@@ -13,6 +13,7 @@ Layers, each of which imports only those above it (``scripts/check_imports.py``)
 `suites`            parameter files, one suite at a time, archive
 `options`           the command line; `arguments`, the kinds of its values
 `work`, `record`    what runs, decided before anything runs, and how it is recorded; `preview`, printed
+`place`             where things go: folders that are tried before anything runs
 `bench`             all of it, from options to files; `environment`, where it ran
 `compare`           commands ``compare`` and ``scaling``, which launch a micro-benchmark in C and are no MPI programs
 `slurm`             command ``slurm``: a batch script that runs a suite
