@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP
-from mpiio_ext.delegates.arbitration.ranges import CountsType, PolicyType
+from mpiio_ext.common.options import Counts
+from mpiio_ext.delegates.arbitration.policytype import PolicyType
 
 if TYPE_CHECKING:
     from mpiio_ext.common.plots import Chart
@@ -95,7 +96,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=CountsType(), default="0..128", show_default=True,
+@click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
               help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
 @click.option("--compute-nodes", type=_SystemNodes(),
               help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
@@ -164,7 +165,7 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @click.option("--policy", "name", type=PolicyType(), default="mckp", show_default=True)
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
-@click.option("--counts", type=CountsType(), help="Numbers that may be given; between measured ones by interpolation.")
+@click.option("--counts", type=Counts(), help="Numbers that may be given; between measured ones by interpolation.")
 @click.option("--divisible/--no-divisible", default=True, show_default=True,
               help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.")
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")

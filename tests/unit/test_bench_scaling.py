@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.bench.compare import compare, launches, scaling
-from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output, spread
+from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, with_delegates
 from mpiio_ext.bench.compare.scaling import (
     CLAIM_BYTES,
@@ -22,6 +22,7 @@ from mpiio_ext.bench.compare.scaling import (
 )
 from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
 from mpiio_ext.bench.run.agreement import span_of
+from mpiio_ext.common.results import Spread
 
 INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
                             library=Path("libmpiio_ext.so"), romio="romio321")
@@ -136,7 +137,7 @@ def test_pretended_nodes_are_for_ours():
 
 
 def test_spread():
-    assert spread([3.0, 1.0, 2.0]) == [1.0, 3.0]
+    assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
 
 
 # ---- scaling ----

@@ -26,7 +26,7 @@ from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
-from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
+from mpiio_ext.partitioning.locks._sweep import relation, requests_about, variants
 
 MIB = 2**20
 SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
@@ -34,32 +34,6 @@ SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["locks", *arguments], catch_exceptions=False)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("7", [7]),
-        ("64,128,...,1024", [64, 128, 256, 512, 1024]),
-        ("5, 64,128,…,512, 60", [5, 60, 64, 128, 256, 512]),
-        ("3,9,...,81,100", [3, 9, 27, 81, 100]),
-        ("1,2,...,6", [1, 2, 3, 4, 5, 6]),  # no power of two: by the difference
-        ("10,20,...,50", [10, 20, 30, 40, 50]),
-        ("156,64,64", [64, 156]),
-    ],
-)
-def test_series(text: str, numbers: list[int]) -> None:
-    assert parse_series(text) == numbers
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "0", "-4", "64,", "64,...,128", "...,4", "1,2,...", "1,2,...,...,9", "1,3,...,8", "8,4,...,2", "4,4,...,8",
-     "1,2,...,x", "2e3", "٣", "16777217", "1,3,...,9999", "1,...,3,...,9"],
-)  # fmt: skip
-def test_what_is_no_series_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError):
-        parse_series(text)
 
 
 def test_relation_of_aggregators_and_servers() -> None:

@@ -37,13 +37,13 @@ from mpiio_ext.bench.compare.launches import (
     on_nodes,
     run_benchmark,
     scratch_file,
-    spread,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.progress import progress
+from mpiio_ext.common.results import Spread
 
 __all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 
@@ -201,11 +201,9 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
     results = []
     for pattern in patterns:
         for operation in OPERATIONS:
-            speed = {}
-            for peer in peers:
-                figures = found[pattern, peer.name].figures(operation)
-                if figures:
-                    speed[peer.name] = statistics.median(figures)
+            spreads = {peer.name: Spread.of(figures) for peer in peers
+                       if (figures := found[pattern, peer.name].figures(operation))}
+            speed = {name: spread.median for name, spread in spreads.items()}
             native = {peer.name: speed[peer.name] for peer in peers if peer.native and peer.name in speed}
             best = max(native, key=lambda name: native[name], default=None)
             mine = speed.get(ours)
@@ -214,8 +212,7 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
                 "op": operation,
                 "present": list(speed),
                 "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {peer.name: spread(f) for peer in peers
-                                        if (f := found[pattern, peer.name].figures(operation))},
+                "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
                 "ours": ours,
                 "best_native": best,
                 "ratio_native": mine / native[best] if mine and best else None,

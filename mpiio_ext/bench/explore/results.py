@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from mpiio_ext.bench.explore.measure import Measured
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.results import Spread
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 
@@ -92,10 +92,10 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
         groups.setdefault((run.pattern.name, run.io_nodes), []).append(run)
     out = []
     for (name, count), group in groups.items():
-        values = [run.measured.bandwidth_mb_per_s for run in group]
-        out.append({"pattern": name, "io_nodes": count, "repetitions": len(values),
-                    "median_mb_per_s": statistics.median(values), "smallest_mb_per_s": min(values),
-                    "largest_mb_per_s": max(values), "data_bytes": max(run.measured.data_bytes for run in group),
+        spread = Spread.of([run.measured.bandwidth_mb_per_s for run in group])
+        out.append({"pattern": name, "io_nodes": count, "repetitions": spread.count,
+                    "median_mb_per_s": spread.median, "smallest_mb_per_s": spread.low,
+                    "largest_mb_per_s": spread.high, "data_bytes": max(run.measured.data_bytes for run in group),
                     "stopped_ranks": max(run.measured.stopped_ranks for run in group),
                     "serving_delegates": max(run.measured.serving_delegates or 0 for run in group),
                     "delegated_part": _part(group)})
