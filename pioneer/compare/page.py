@@ -36,7 +36,7 @@ def _chart(
     most: float | None = None,
 ) -> Chart:
     """Return a line of each workload; both axes begin at 0."""
-    marks = [Line(x=x, y=y, name=one, look=look, width=1.7)
+    marks = [Line(x=x, y=y, name=one, look=look, width=1.7, clip=False)
              for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)]  # fmt: skip
     panel = Panel(marks=marks[::-1], x=Axis(label=x_label, low=0, form=_label),
                   y=Axis(label=y_label, low=0, high=most, grid=True, form=_label))

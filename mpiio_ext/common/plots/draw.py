@@ -246,7 +246,7 @@ def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
-    for axes in every:
+    for axes in every if not chart.keys else ():
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     dash: Any
