@@ -25,7 +25,7 @@ from mpiio_ext.delegates.arbitration.rules import policy, settings_of
 from mpiio_ext.delegates.arbitration.rules.base import Policy
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Settings", "read", "write"]
+__all__ = ["MOST_COMPUTE_NODES", "Settings", "read", "write"]
 
 
 @with_config(CLOSED)
@@ -37,6 +37,10 @@ class _Measured(TypedDict):
 
 #: What is known of one number of I/O nodes.
 Value = float | Annotated[list[float], Field(min_length=1)] | _Measured
+
+
+#: Compute nodes of the largest machine that settings can describe.
+MOST_COMPUTE_NODES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ class Settings:
     curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and
         "repetitions"}
     weights : program -> what a MB/s of it counts for MCKP; 1 where nothing is said
-    compute_nodes : of the whole machine, for STATIC; None = those of the jobs that run
+    compute_nodes : of the whole machine, 1 to `MOST_COMPUTE_NODES`, for STATIC; None = those of the jobs that run
     most : I/O nodes that one job gets at most; None = no limit but the pool
     divisible : only numbers that divide a job's compute nodes
     user_share : part of the I/O nodes that the jobs of one user have at most, 0 to 1, while others want them; None =
@@ -89,8 +93,8 @@ class Settings:
             raise ArgumentError(f"lease_s must be above 0, not {self.lease_s}")
         if not 0 <= self.reserve_s < float("inf"):
             raise ArgumentError(f"reserve_s must be a finite number >= 0, not {self.reserve_s}")
-        if self.compute_nodes is not None and self.compute_nodes < 1:
-            raise ArgumentError(f"compute_nodes must be 1 or more, not {self.compute_nodes}")
+        if self.compute_nodes is not None and not 1 <= self.compute_nodes <= MOST_COMPUTE_NODES:
+            raise ArgumentError(f"compute_nodes must be 1 to {MOST_COMPUTE_NODES}, not {self.compute_nodes}")
         if self.most is not None and self.most < 1:
             raise ArgumentError(f"most must be 1 or more, not {self.most}")
         if self.user_share is not None and not 0 < self.user_share <= 1:

@@ -91,7 +91,7 @@ ARBITER: dict[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
     "io_nodes": ((1, 8, MOST_NODES), (0, -1, MOST_NODES + 1)),
     "lease_s": ((1e-300, 10.0, 1e300), (0, -1, float("nan"))),
     "reserve_s": ((0, 60.0, 1e300), (-1, float("inf"), float("nan"))),
-    "compute_nodes": ((1, 4096, 2**63), (0, -1)),
+    "compute_nodes": ((1, 4096, 2**31 - 1), (0, -1, 2**31, 2**63)),
     "most": ((1, 4, 2**63), (0, -1)),
     "user_share": ((1e-300, 0.5, 1), (0, -1, 1.001, float("nan"))),
     "jobs_per_user": ((1, 256, 2**63), (0, -1)),
