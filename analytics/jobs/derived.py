@@ -23,7 +23,7 @@ import numpy as np
 from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Flags, Floats, Texts
 
 __all__ = ["COVERAGE", "MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
 
@@ -100,7 +100,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
     return whole.joined({"darshan_normalized_perf_by_max": _normalised(whole)})
 
 
-def _filled(table: Jobs, name: str, values: Any) -> Any:
+def _filled(table: Jobs, name: str, values: Floats) -> Floats:
     """Return a column with the values computed where it has none."""
     if name not in table:
         return values
@@ -109,7 +109,7 @@ def _filled(table: Jobs, name: str, values: Any) -> Any:
     return np.where(missing, values, stored) if missing.any() else stored
 
 
-def motifs(table: Jobs) -> Any:
+def motifs(table: Jobs) -> Texts:
     """Return the motif of each row: that of the table, or else what the columns of Darshan say; "" if not known."""
     if MOTIF not in table:
         return _motifs(table)
@@ -142,12 +142,12 @@ def _ratio(job: Floats, servers: Floats) -> Floats:
     return out
 
 
-def _per_process(files: Floats, processes: Floats) -> Any:
+def _per_process(files: Floats, processes: Floats) -> Flags:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.abs(np.fmod(files, processes) / files) < _EVENLY
 
 
-def _motifs(table: Jobs) -> Any:
+def _motifs(table: Jobs) -> Texts:
     """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
     processes = table.numbers("darshan_nprocs")
     read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))

@@ -35,6 +35,7 @@ from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, Wor
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 __all__ = ["DISPATCH", "SparkEngine", "java_missing"]
 
@@ -130,7 +131,7 @@ class SparkEngine(Engine):
         """See :meth:`Engine.read`."""
         return self._view(self._files(files, schema))
 
-    def _files(self, files: Sequence[str], schema: pa.Schema) -> Any:
+    def _files(self, files: Sequence[str], schema: pa.Schema) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         kind = from_arrow_schema(schema)
@@ -148,7 +149,7 @@ class SparkEngine(Engine):
             return self._view(self.session.createDataFrame([], from_arrow_schema(arrow.schema)))
         return self._view(self.session.createDataFrame(arrow))
 
-    def _view(self, frame: Any) -> ir.Table:
+    def _view(self, frame: DataFrame) -> ir.Table:
         name = unique_name("view")
         frame.createOrReplaceTempView(name)
         return self.backend.table(name)
@@ -233,7 +234,7 @@ class SparkEngine(Engine):
                 else:
                     self.session.conf.set(name, value)
 
-    def _frame(self, expression: ir.Table) -> Any:
+    def _frame(self, expression: ir.Table) -> DataFrame:
         return self.session.sql(self.compile(expression))
 
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:

@@ -24,7 +24,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -39,6 +39,9 @@ from mpiio_ext.analytics.store.merge import Source, merged
 from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.files import TEMPORARY, step
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["Traffic", "place", "target_of", "traffic"]
 
@@ -79,7 +82,7 @@ def target_of(subtable: int, subtables: int, targets: int) -> int:
 # ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def _keys(folder: Path, entries: Sequence[FileEntry]) -> Any:
+def _keys(folder: Path, entries: Sequence[FileEntry]) -> Floats:
     parts = [np.zeros(0)]
     for entry in entries:
         column = pq.read_table(folder / entry.path, columns=[key_of(entry.table)]).column(0)
@@ -89,7 +92,7 @@ def _keys(folder: Path, entries: Sequence[FileEntry]) -> Any:
     return keys
 
 
-def _bounds(keys: Any, count: int) -> list[int]:
+def _bounds(keys: Floats, count: int) -> list[int]:
     """Return the smallest keys of the subtables after the first, so that each has about as many rows."""
     if not len(keys):
         return []
@@ -294,7 +297,7 @@ class _Counting:
         self._stream.close()
 
 
-def _groups_between(metadata: Any, column: int, low: float, high: float) -> list[int]:
+def _groups_between(metadata: pq.FileMetaData, column: int, low: float, high: float) -> list[int]:
     out = []
     for number in range(metadata.num_row_groups):
         found = metadata.row_group(number).column(column).statistics

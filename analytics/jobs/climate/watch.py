@@ -29,7 +29,7 @@ from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
 from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "watch"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats, Places
+    from mpiio_ext.analytics.tables.arrays import Floats, Places
 
 __all__ = ["crossings", "moving_average", "moving_median", "windows"]
 

@@ -36,9 +36,7 @@ from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, modified_z
 from mpiio_ext.analytics.jobs.table import PERFORMANCE
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Floats, Texts
 
 __all__ = ["LONG_HIGH", "LONG_LOW", "NORMAL", "REGIMES", "TRANSIENT_HIGH", "TRANSIENT_LOW", "Partition", "Region",
            "Rules", "partition"]  # fmt: skip
@@ -121,7 +119,7 @@ class Partition:
     short: Floats
     long: Floats
     regions: Sequence[Region]
-    regimes: npt.NDArray[np.str_]
+    regimes: Texts
 
 
 def partition(history: History, rules: Rules | None = None) -> Partition:

@@ -35,7 +35,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs.statistics.dependence import dependences, penalty_factor, ranked, whitened
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["Change", "breaks", "change_points", "finer", "smallest_p", "whole"]
 
@@ -86,12 +86,13 @@ def _ruptures() -> Any:
     return ruptures
 
 
-def _cusum(values: Any, least: int) -> Any:
+def _cusum(values: Floats, least: int) -> Floats:
     """Return the largest standardised CUSUM along the last axis, over places with `least` values on both sides."""
     count = values.shape[-1]
     at = np.arange(least, count - least + 1)
     sums = np.cumsum(values - values.mean(axis=-1, keepdims=True), axis=-1)[..., at - 1]
-    return np.max(np.abs(sums) / np.sqrt(at * (count - at) / count), axis=-1)
+    out: Floats = np.max(np.abs(sums) / np.sqrt(at * (count - at) / count), axis=-1)
+    return out
 
 
 def _p_value(values: Floats, least: int, orders: int = _ORDERS, enough: int = _ENOUGH) -> float:

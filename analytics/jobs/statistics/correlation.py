@@ -30,7 +30,7 @@ from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.table import MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Flags, Floats
+    from mpiio_ext.analytics.tables.arrays import Flags, Floats
 
 __all__ = ["NORMALISED", "Correlation", "correlate", "correlation_table"]
 

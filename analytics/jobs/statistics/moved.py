@@ -23,7 +23,7 @@ from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.table import Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
 

@@ -27,7 +27,7 @@ from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
 from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
 

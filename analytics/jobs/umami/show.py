@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
@@ -15,6 +15,9 @@ from mpiio_ext.analytics.jobs.umami.rows import LEAST, Row, Umami
 from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
 from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.report.plain import aligned
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Floats
 
 __all__ = ["chart", "document", "page", "text"]
 
@@ -30,7 +33,7 @@ def _words(value: float | None, row: Row) -> str:
     return "–" if value is None else number_words(value * row.metric.factor, row.metric.unit)
 
 
-def _plain(values: Any, factor: float) -> list[float | None]:
+def _plain(values: Floats, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 
