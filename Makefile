@@ -50,8 +50,8 @@ cluster-stop: ## end the hosts and all that runs on them
 test: build ## the quick tests: one worker makes the launches of MPI programs, another runs what needs none
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-test-mpi: build ## those of them that depend on the MPI: for the second family, where the first has run `test`
-	$(BIN)/python -m pytest -m mpi $(PYTEST_ARGS)
+test-mpi: build ## of these, what depends on the MPI and one test of each tool: for the second family, where the first has run `test`
+	$(BIN)/python -m pytest -m both $(PYTEST_ARGS)
 
 test-all: ## every test, under both MPIs
 	$(MAKE) MPI=openmpi test-every

@@ -19,7 +19,6 @@ _COMMANDS = {
     "init": ("cli_store", "init", "Convert the logs of a period into the store."),
     "manifest": ("cli_store", "manifest", "Say which log gave which rows, and why others did not."),
     "place": ("cli_layout", "place", "Lay the tables on storage targets, by ranges of jobs."),
-    "traffic": ("cli_layout", "traffic", "Bytes that a question reads from each storage target."),
     "query": ("cli_store", "query", "Filter, project and sort a table of the store."),
     "report": ("cli_report", "report", "Make one HTML page of the store."),
     "job": ("cli_report", "job", "Diagnose a job: text, JSON, or an HTML page."),

@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze place``, ``traffic`` and ``interference``: where tables lie, and who reads from where."""
+"""``mpiio-ext analyze place`` and ``interference``: where tables lie, and who met whom on an OST."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from mpiio_ext.analytics.cli_output import HELP, miner_of, output_options, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["interference", "place", "traffic"]
+__all__ = ["interference", "place"]
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
 _SETUP_OPTION = click.option("-s", "--setup", type=_SETUP, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
@@ -67,7 +67,7 @@ def place(
     \b
       mpiio-ext analyze place --target /ost1/me --target /ost2/me --subtables 4
     """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.analytics.analyses.traffic import placement_of
+    from mpiio_ext.analytics.analyses.placed import placement_of
 
     with miner_of(setup) as miner:
         if not only_show:
@@ -95,38 +95,6 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
     if plan.osts and len(plan.osts) != len(plan.targets):
         raise AnalyticsError(f"{len(plan.osts)} OSTs for {len(plan.targets)} targets; name one for each")
     place_tables(miner.setup.store, plan, anew=anew)
-
-
-@click.command("traffic", context_settings=HELP)
-@click.argument("tables", nargs=-1)
-@_SETUP_OPTION
-@_JOBS
-@click.option("--columns", metavar="COLUMNS", help="Columns that the question needs, with commas; default: all.")
-@click.option("--measured", is_flag=True, help="Carry the join out, and show what the engine has read.")
-@output_options
-@_FIGURE
-def traffic(
-    tables: tuple[str, ...],
-    setup: Path,
-    jobs: tuple[int | None, int | None] | None,
-    columns: str | None,
-    measured: bool,
-    **output: Any,
-) -> None:
-    """Say how many bytes a join of TABLES for some jobs reads from each storage target.
-
-    TABLES are joined by job_id; default: darshan_job darshan_file. With `--measured` the numbers are the engine's own:
-    by file on DuckDB, by executor and task on Spark.
-
-    \b
-      mpiio-ext analyze traffic darshan_job darshan_file --jobs 4478000:4479000 --measured
-    """  # noqa: D301  (click wants the backspace character itself)
-    from mpiio_ext.analytics.analyses.traffic import traffic_of
-
-    named = [name.strip() for name in columns.split(",")] if columns else None
-    with miner_of(setup) as miner:
-        found = traffic_of(miner, tables or ("darshan_job", "darshan_file"), jobs, columns=named, measured=measured)
-    show(found, **output)
 
 
 @click.command("interference", context_settings=HELP)

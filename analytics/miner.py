@@ -12,7 +12,6 @@ Source: IOMiner, Section II-A and II-B.
 from __future__ import annotations
 
 import datetime
-import importlib
 import os
 import warnings
 from collections.abc import Mapping
@@ -108,7 +107,8 @@ class IOMiner:
         """
         catalog = self.catalog
         catalog.entries(name)
-        query = importlib.import_module("mpiio_ext.analytics.query")
+        from mpiio_ext.analytics import query
+
         if self._engine is None:
             self._engine = query.open_engine(self.setup.engine.name, **self.setup.engine.options)
         return query.load(self._engine, catalog, name, jobs)

@@ -286,4 +286,4 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
     try:
         return documents.parse(Setup, document, folder=base)
     except DocumentError as error:
-        raise AnalyticsError(error.within(name)) from error
+        raise AnalyticsError(str(error.of(name))) from error

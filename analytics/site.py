@@ -405,4 +405,4 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
     try:
         return parse_site(document, base)
     except DocumentError as error:
-        raise AnalyticsError(error.within(name)) from error
+        raise AnalyticsError(str(error.of(name))) from error

@@ -30,33 +30,36 @@ _MOST_PERIODS = 12_000
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A file of a source.
+    """A file of a source, and what the site says about it.
 
     Attributes
     ----------
     path : Path
-    source : str
-        Connector that reads it.
+    source : str or None
+        Connector that reads it; None: to be recognised.
+    time_zone : str
+        Of its stamps without zone; empty: not known.
     file_system, host : str or None
         Whose it is.
     clock : str or None
         Name of the clock that its stamps are of (:meth:`~mpiio_ext.analytics.site.Site.correct`).
-    time_zone : str
-        Of its stamps without zone.
-    stamps : {"begin", "end"}
-        Whether a stamp begins or ends its interval, of sources that do not say it.
+    stamps : {"begin", "end", ""}
+        Whether a stamp begins or ends its interval, of sources that do not say it; empty: the site does not, either.
     metrics : tuple of (str, tuple of str)
         Quantity, and the names of metrics that are it; empty: those that are known.
+    between : (float, float) or None
+        The part that is read, in seconds since 1970 UTC; None: all of it.
     """
 
     path: Path
-    source: str
-    file_system: str | None
-    host: str | None
-    clock: str | None
+    source: str | None
     time_zone: str
-    stamps: Literal["begin", "end"]
+    file_system: str | None = None
+    host: str | None = None
+    clock: str | None = None
+    stamps: Literal["begin", "end", ""] = ""
     metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    between: tuple[float, float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +141,7 @@ def find_files(
             if not names:
                 missing[expected] = None
             for name in names:
-                found.setdefault(Path(name), Found(
-                    Path(name), source, files.file_system, files.host, files.clock, clock.time_zone, files.stamps,
-                    tuple(files.metrics.items())))  # fmt: skip
+                file = Found(Path(name), source, clock.time_zone, files.file_system, files.host, files.clock,
+                             files.stamps, tuple(files.metrics.items()))  # fmt: skip
+                found.setdefault(file.path, file)
     return FoundFiles(tuple(found.values()), tuple(missing))

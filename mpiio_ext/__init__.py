@@ -40,13 +40,14 @@ __all__ = [
 __version__ = "0.1.0"
 
 #: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
-_SUBMODULES = ("hints", "layout", "stats", "typemap")
+_SUBMODULES = {"hints": "mpiio_ext.hints", "layout": "mpiio_ext.layout", "stats": "mpiio_ext.stats",
+               "typemap": "mpiio_ext.typemap"}
 _LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
-        return importlib.import_module(f"mpiio_ext.{name}")
+        return importlib.import_module(_SUBMODULES[name])
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_LAZY[name]), name)

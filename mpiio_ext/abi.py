@@ -96,15 +96,10 @@ def _misfit(what: str, mpi: str) -> LoadError:
 
 def _listed(path: str, interpreter: str) -> list[str]:
     """Return the libraries that the dynamic linker would load for a program, by name."""
-    import subprocess  # here: every rank that imports the package would load it
+    from mpiio_ext.common.children import run  # here: every rank that imports the package would load it
 
-    try:
-        done = subprocess.run(
-            [interpreter, "--list", path], capture_output=True, text=True, timeout=_LISTING_S, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [line.split()[0] for line in done.stdout.splitlines() if line.split()]
+    listed = run([interpreter, "--list", path], limit_s=_LISTING_S).output
+    return [line.split()[0] for line in listed.splitlines() if line.split()]
 
 
 def of_file(path: str) -> str | None:

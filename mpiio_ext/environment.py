@@ -5,9 +5,10 @@ One table, read by ``mpiio-ext doctor`` and by the page docs/doctor.md; a test c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["VARIABLES", "Variable", "markdown_table"]
+__all__ = ["VARIABLES", "Variable", "looks_ours", "markdown_table", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,22 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_NETWORK_FAULT": _test("failures of the network between delegates"),
     "MPIOX_LOCKS": _test("locks that a file system is taken to have"),
 }
+
+
+def looks_ours(name: str) -> bool:
+    """Return whether a variable's name was meant for this library."""
+    return name.upper().startswith(("MPIOX_", "MPIIOX_", "MPIIO_EXT_", "MPIO_", "MPOIX_", "MPIXO_"))
+
+
+def unknown(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that were meant for this library and do not exist: name -> the nearest name, or ""."""
+    found = {}
+    for name in sorted(filter(looks_ours, environment)):
+        if name not in VARIABLES and name != "MPIIO_EXT_SKIP_APT" and not name.startswith("MPIOX_TEST_"):
+            import difflib  # here: every rank of a program would load it
+
+            found[name] = next(iter(difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7)), "")
+    return found
 
 
 def markdown_table() -> str:

@@ -151,11 +151,12 @@ def _is_path(name: str) -> bool:
 
 def _load_source(name: str) -> WorkloadPath | Profile:
     """Return a workload path or a profile, whichever it is."""
-    from mpiio_ext.pioneer.profile.document import ProfileError, load
+    from mpiio_ext.common.documents import DocumentError
+    from mpiio_ext.pioneer.profile.document import load
 
     try:
         return _load_path(name) if _is_path(name) else load(Path(name))
-    except (OSError, ProfileError) as error:
+    except (OSError, DocumentError) as error:
         raise _fail(error) from error
 
 
@@ -180,8 +181,8 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
 
     The status is 1 where hard dependencies do not hold that hold in PATH.
     """
+    from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.path import WorkloadPath
-    from mpiio_ext.pioneer.profile.document import ProfileError
     from mpiio_ext.pioneer.synthesis import Scale, find_violations
     from mpiio_ext.pioneer.synthesis import synthesize as make
     from mpiio_ext.pioneer.synthesis.document import fits
@@ -190,7 +191,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
     try:
         found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
         save_path(found, Path(output))
-    except ProfileError as error:
+    except DocumentError as error:
         raise _fail(ValueError(f"{source}: {error}")) from error
     except (OSError, ValueError) as error:
         raise _fail(error) from error
@@ -282,19 +283,20 @@ def check(document: str) -> None:
 
     The status is 1 where something is wrong.
     """
-    from mpiio_ext.pioneer.profile.document import ProfileError, load
+    from mpiio_ext.common.documents import DocumentError
+    from mpiio_ext.pioneer.profile.document import load
     from mpiio_ext.pioneer.synthesis.document import model_from_json
 
     if _is_path(document):
         raise SystemExit(_check_path(document))
     try:
         found = load(Path(document))
-    except (OSError, ProfileError) as error:
+    except (OSError, DocumentError) as error:
         raise _fail(error) from error
     try:
         if found.shapes is not None:
             model_from_json(found.shapes)
-    except ProfileError as error:
+    except DocumentError as error:
         raise _fail(ValueError(f"{document}: {error}")) from error
     click.echo(f"{document}: fine")
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from mpiio_ext.common.children import run
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.launched import launched
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.in_path import differences_in_path
 from mpiio_ext.pioneer.compare.metrics import LIMITS, is_within, shown
@@ -124,18 +123,13 @@ def _launch(command: Sequence[str], log: Path, limit_s: float) -> None:
     StepError
         It cannot be started, fails or takes too long; the message has the end of its output.
     """
-    status: int | None
     with log.open("wb") as output:
-        try:
-            with launched(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT) as process:
-                status = process.wait(timeout=limit_s)
-        except subprocess.TimeoutExpired:
-            status = None
-        except OSError as error:
-            raise StepError(f"{command[0]} cannot be started: {error.strerror}") from error
-    if status not in (0, CALLS_FAILED):
+        ended = run(command, limit_s=limit_s, job=True, output=output, together=True)
+    if ended.error:
+        raise StepError(f"{command[0]} {ended.trouble}")
+    if ended.stopped or ended.status not in (0, CALLS_FAILED):
         tail = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip()
-        how = f"was ended after {limit_s:,.0f} s" if status is None else f"ended with status {status}"
+        how = f"was ended after {limit_s:,.0f} s" if ended.stopped else f"ended with status {ended.status}"
         raise StepError(f"{' '.join(command)}\n{how}; the end of its output:\n{tail}")
 
 

@@ -191,7 +191,7 @@ def download(root: Path, wheel: Path) -> tuple[Path, float]:
     tags = [f"--python-version={version}", "--implementation=cp", f"--abi=cp{version.replace('.', '')}", "--abi=abi3",
             "--abi=none", *(f"--platform={item}" for item in PLATFORMS)]  # fmt: skip
     run([sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-cache-dir",
-         "--only-binary=:all:", *tags, "-d", str(folder), str(wheel)])  # fmt: skip
+         "--only-binary=:all:", *tags, "-d", str(folder), f"{wheel}[doctor,pioneer]"])  # fmt: skip
     return folder, time.monotonic() - begun
 
 
@@ -241,6 +241,8 @@ _INSTALL = """
 python3 -m venv env
 env/bin/pip install -q --disable-pip-version-check --no-index --find-links /wheels mpiio_ext
 """
+#: For the doctor, for programs in Python, and for PIONEER.
+_EXTRAS = _INSTALL.splitlines()[-1] + "[doctor,pioneer]"
 
 
 def quiet(machine: Machine, script: str) -> None:
@@ -266,6 +268,7 @@ def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
     used_s = cpu_s()
     seconds = {"install": machine.do(_INSTALL)[1]}
     seconds["install, processor"] = cpu_s() - used_s
+    seconds["install, extras"] = machine.do(_EXTRAS)[1]
     lines = example((ROOT / "README.md").read_text(encoding="utf-8"))
     for line in lines:
         said, seconds[line] = machine.do(f"{kind.before_c}\nexport MPIOX_STATS=1\n{line} 2>&1")

@@ -25,9 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SPACK = "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py"
 CONDA = "scripts/packages/conda/recipe.yaml"
 NO_HASH = "0" * 64
-#: Package of PyPI -> its name on conda-forge, where they differ.
-CONDA_NAMES = {"matplotlib": "matplotlib-base"}
-
 
 class Failed(Exception):  # noqa: N818
     """A check has failed; the text says why and what to do."""
@@ -117,10 +114,9 @@ def same_dependencies(root: Path) -> str:
     """Check that the recipes need what pyproject.toml needs, no more and no less."""
     wanted = {name: least for name, (least, _) in dependencies(root).items()}
     conda = conda_dependencies(root)
-    expected = {CONDA_NAMES.get(name, name).lower(): least for name, least in wanted.items()}
     python = one(r'^requires-python = ">=([0-9.]+)"', read(root, "pyproject.toml"), "pyproject.toml")
     for name, found, needed in (
-        (CONDA, conda, expected | {"python": python}),
+        (CONDA, conda, wanted | {"python": python}),
         (SPACK, {k: v for k, v in spack_dependencies(root).items() if k.startswith("py-") or k == "python"},
          {f"py-{k}": v for k, v in wanted.items()} | {"python": python, "py-scikit-build-core": _builder(root)}),
     ):  # fmt: skip

@@ -181,7 +181,7 @@ def make(name: str, environment: Environment, wheel: Path, *, light: bool) -> Pa
         what, more = str(next(wheel.parent.glob("*.tar.gz"))), {"MPICC": environment.mpicc or "mpicc"}
     if light:
         run(folder, [*pip, "--no-deps", what], timeout_s=3600, more=more)
-    run(folder, [*pip, *(LIGHT if light else [what]), *TESTS], timeout_s=3600, more=more)
+    run(folder, [*pip, *(LIGHT if light else [f"{what}[bench,doctor,pioneer]"]), *TESTS], timeout_s=3600, more=more)
     return folder
 
 

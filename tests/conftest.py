@@ -10,13 +10,14 @@ import hypothesis
 import pytest
 
 # Machines that run tests are busy; no test asserts times.
-hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.register_profile("no deadline", deadline=None, derandomize=False, print_blob=True)
 hypothesis.settings.load_profile("no deadline")
 
 HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
+from support import cbuild, fuzz, tiers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
@@ -32,12 +33,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, also for a run without pyproject.toml."""
+    """Register the markers, also for a run without pyproject.toml; make what all workers share."""
+    fuzz.start(config.getoption("--run-slow"))
+    cbuild.scratch()
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
     config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
+    config.addinivalue_line("markers", "both: run under a second MPI too")
     config.addinivalue_line("markers", "xdist_group(name): run by one worker of pytest-xdist")
     if config.getoption("--durations-files") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
+
+
+def pytest_report_header() -> str:
+    """Say how random tests draw the same again."""
+    return f"random seed: {fuzz.seed()} (again: {fuzz.SEED_NAME}={fuzz.seed()})"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
@@ -49,7 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
+        fuzz.prepare(item)
         item.add_marker(pytest.mark.xdist_group("mpi" if "mpi" in item.keywords else item.location[0]))
+        if tiers.runs_under_both(item):
+            item.add_marker(pytest.mark.both)
         if "slow" in item.keywords and not config.getoption("--run-slow"):
             item.add_marker(slow)
 

@@ -16,15 +16,15 @@ import numpy as np
 
 from mpiio_ext.analytics.jobs.columns import OPERATIONS
 from mpiio_ext.analytics.jobs.derived import COVERAGE, MOST_COVERAGE
+from mpiio_ext.analytics.sources.topology import JobRadius
 from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
-from mpiio_ext.analytics.tools.nodes import Placement
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
 from mpiio_ext.analytics.tools.traffic import Traffic
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
 
@@ -72,7 +72,7 @@ def _bytes(way: str, series: Series) -> dict[str, Any]:
     return row
 
 
-def _mean_of_means(values: Floats) -> float | None:
+def _mean_of_means(values: Numbers) -> float | None:
     """Return the mean over the columns that have values of their means."""
     known = np.isfinite(values)
     columns = known.any(axis=0)
@@ -142,7 +142,7 @@ def others(found: Others | None, job: Mapping[str, Any] | None) -> dict[str, Any
     return row
 
 
-def topology(found: Placement | None) -> dict[str, Any]:
+def topology(found: JobRadius | None) -> dict[str, Any]:
     """Return the columns ``topology_``."""
     if found is None:
         return {}

@@ -30,7 +30,7 @@ from mpiio_ext.analytics.tools.series import Series
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from mpiio_ext.analytics.tables.arrays import Flags, Floats, Places, Texts
+    from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 
 __all__ = ["ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs",
            "Slice", "completed", "typed"]  # fmt: skip
@@ -139,7 +139,7 @@ class Jobs:
         if missing:
             raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
-    def numbers(self, name: str) -> Floats:
+    def numbers(self, name: str) -> Numbers:
         """Return a column as float64, NaN where missing or an impossible 0; all NaN where there is no such column.
 
         Raises
@@ -169,7 +169,7 @@ class Jobs:
                 self._arrays[key] = make(self._table[name], name, self.source)
         return self._arrays[key]
 
-    def times(self) -> Floats:
+    def times(self) -> Numbers:
         """Return the start of each job in s since 1970 UTC.
 
         The published ``_datetime_start`` holds the clock of the wall in the site's time zone as if it were UTC (the
@@ -189,7 +189,7 @@ class Jobs:
         true = self.numbers(TRUE_START)
         return np.where(np.isnan(true), self.numbers(START), true)
 
-    def take(self, rows: Flags | Places) -> Jobs:
+    def take(self, rows: Flags | Whole) -> Jobs:
         """Return the rows of a mask, or those at the places given, in their order; without notes and slices."""
         taken = Jobs({}, self.source)
         taken._table, taken._names, taken._whole = None, self._names, self
@@ -298,9 +298,9 @@ def _is_number(kind: pa.DataType) -> bool:
 # ---- columns as arrays -----------------------------------------------------------------------------------------------
 
 
-def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Floats:
+def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Numbers:
     if _is_number(column.type):
-        out: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+        out: Numbers = column.cast(pa.float64(), safe=False).to_numpy()
     else:
         out = np.full(len(column), np.nan)
         for row, value in enumerate(column.to_pylist()):

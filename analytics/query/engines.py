@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
+from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     import duckdb
@@ -209,10 +210,8 @@ class DuckDBEngine(Engine):
 
     def __post_init__(self) -> None:
         self.sources, self.merged = {}, {}
-        try:
+        with needing("analytics", "engine duckdb"):
             import ibis
-        except ImportError as error:
-            raise AnalyticsError(f"engine duckdb needs {error.name}: pip install 'mpiio_ext[analytics]'") from error
         settings: dict[str, Any] = {"memory_limit": self.memory, "threads": self.threads}
         settings["temp_directory"] = self.temporary
         with plain_errors("duckdb"):

@@ -31,6 +31,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
 from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
 from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, Work, call, plain_errors, unique_name
+from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -81,16 +82,12 @@ class SparkEngine(Engine):
             raise AnalyticsError(f"dispatch is '{self.dispatch}'; choose {', '.join(DISPATCH)}")
         if reason := java_missing():
             raise AnalyticsError(reason)
-        try:
+        with needing("spark", "engine spark"):
             import ibis
             from pyspark import SparkConf
             from pyspark.sql import SparkSession
 
             from mpiio_ext.analytics.query.gateway import quiet_context
-        except ImportError as error:
-            raise AnalyticsError(
-                f"engine spark needs {error.name}: pip install 'mpiio_ext[analytics,spark]'"
-            ) from error
         # Workers must run this Python with these packages, not whatever `python3` is.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

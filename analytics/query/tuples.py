@@ -20,7 +20,6 @@ Source: IOMiner, Section II-A and Algorithm 1.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -318,10 +317,10 @@ class Tuples(Results):
             Thresholds of factors, such as ``small_bytes="64KiB"``, and the options of
             :func:`mpiio_ext.analytics.factors.extract`.
         """
-        # By name, since the factors are written with this package and not the other way round.
-        extract = importlib.import_module("mpiio_ext.analytics.factors").extract
-        bounds = (None if bound is None else float(units.bandwidth(bound)) for bound in (low, high))
-        found: Tuples = extract(self._files(of_jobs=True), *bounds, direction, **thresholds)
+        from mpiio_ext.analytics.factors import extract  # many modules, for this question only
+
+        least, most = (None if bound is None else float(units.bandwidth(bound)) for bound in (low, high))
+        found: Tuples = extract(self._files(of_jobs=True), least, most, direction, **thresholds)
         return found
 
     def ost_union(self, keys: str | Sequence[str] = ()) -> Tuples:

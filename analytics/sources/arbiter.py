@@ -130,6 +130,7 @@ class Arbiter(Source):
     def parse(self, file: File) -> Parsed:
         path, problems = file.path, file.problems
         form = "folder"
+        document: object
         if path.is_dir():
             document = _from_folder(path, problems)
         else:

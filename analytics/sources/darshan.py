@@ -22,14 +22,17 @@ import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
+from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
+from mpiio_ext.common.extras import MissingExtraError
 
 __all__ = ["SOURCE", "convert", "library_path", "read_logs"]
 
@@ -45,18 +48,22 @@ _TABLES = {"log": 0, "job": 1, "file": 2, "summary": 3}
 _STATUS: tuple[Literal["whole", "partial", "skipped"], ...] = ("whole", "partial", "skipped")
 _ABSENT = np.iinfo(np.int64).min
 
+Lengths: TypeAlias = npt.NDArray[np.int32]
+#: Bytes of the reader, or none.
+Buffer: TypeAlias = Any
+
 
 def library_path() -> str:
     """Return where libdarshan-util is: in the package ``darshan`` (not imported for that), or known to the linker.
 
     Raises
     ------
-    AnalyticsError
+    MissingExtraError
         The package is not installed.
     """
     found = importlib.util.find_spec("darshan")
     if found is None or found.origin is None:
-        raise AnalyticsError("reading Darshan logs needs the package darshan: pip install 'mpiio_ext[analytics]'")
+        raise MissingExtraError("reading Darshan logs", "darshan", "analytics")
     folder = Path(found.origin).resolve().parent.parent / "darshan.libs"
     libraries = sorted(folder.glob("libdarshan-util*.so*"))
     return str(libraries[0]) if libraries else "libdarshan-util.so"
@@ -77,12 +84,12 @@ def _columns() -> dict[str, list[str]]:
 
 
 @functools.cache
-def _summary_schema() -> Any:
+def _summary_schema() -> pa.Schema:
     """Return the Arrow schema of the reader's summaries: int64 or float64, as the reader has them."""
     from mpiio_ext._tools import ffi, lib
 
     kind = ffi.new("int *")
-    fields: list[Any] = []
+    fields: list[pa.Field] = []
     while (name := lib.mpiio_ext_darshan_column(_TABLES["summary"], len(fields), kind)) != ffi.NULL:
         fields.append(pa.field(ffi.string(name).decode(), pa.float64() if kind[0] else pa.int64()))
     return pa.schema(fields)
@@ -106,7 +113,7 @@ class _Rows:
         self._reader = reader
         self.tables = {table: self._table(table) for table in _TABLES}
 
-    def bytes(self, name: str) -> Any:
+    def bytes(self, name: str) -> Buffer:
         """Return a buffer of the reader, which owns it."""
         from mpiio_ext._tools import ffi, lib
 
@@ -114,30 +121,32 @@ class _Rows:
         data = lib.mpiio_ext_darshan_buffer(self._reader, _buffers()[name], size)
         return ffi.buffer(data, size[0]) if size[0] else b""
 
-    def _table(self, table: str) -> Any:
+    def _table(self, table: str) -> Whole:
         slots = np.frombuffer(self.bytes(table), np.int64)
-        return slots.reshape(-1, len(_columns()[table])).T.copy()  # a row is a column of the table
+        found: Whole = slots.reshape(-1, len(_columns()[table])).T.copy()  # a row is a column of the table
+        return found
 
-    def numbers(self, table: str, name: str) -> Any:
+    def numbers(self, table: str, name: str) -> Whole:
         """Return a column of integers (int64); a double is the same bits."""
-        return self.tables[table][_columns()[table].index(name)]
+        found: Whole = self.tables[table][_columns()[table].index(name)]
+        return found
 
-    def lengths(self, name: str) -> Any:
+    def lengths(self, name: str) -> Lengths:
         """Return the lengths of a column of texts or lists (int32)."""
         return np.frombuffer(self.bytes(f"{name}_lengths"), np.int32)
 
-    def texts(self, name: str, absent: Any = None) -> Any:
+    def texts(self, name: str, absent: Flags | None = None) -> pa.Array:
         """Return a column of texts, NULL where `absent` (default: where it is empty)."""
         lengths = self.lengths(name)
         return _variable(pa.string(), lengths, self.bytes(name), lengths == 0 if absent is None else absent)
 
-    def summaries(self) -> Any:
+    def summaries(self) -> pa.Table:
         """Return the Arrow table of the summaries, a row a log that was not skipped."""
         schema = _summary_schema()
         arrays = [_column(field.type, self.numbers("summary", field.name)) for field in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def arrow(self, table: Table, number: str, extra: Mapping[str, Any]) -> Any:
+    def arrow(self, table: Table, number: str, extra: Mapping[str, pa.Array]) -> pa.Table:
         """Return an Arrow table: columns of numbers from the slots of `number`, the others from `extra` or NULL."""
         rows = self.tables[number].shape[1]
         known = set(_columns()[number])
@@ -152,12 +161,12 @@ class _Rows:
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _validity(absent: Any) -> Any:
+def _validity(absent: Flags) -> pa.Buffer | None:
     """Return an Arrow bitmap of what is there, or None when nothing is absent."""
     return pa.py_buffer(np.packbits(~absent, bitorder="little")) if absent.any() else None
 
 
-def _column(kind: Any, slots: Any) -> Any:
+def _column(kind: pa.DataType, slots: Whole) -> pa.Array:
     """Return an Arrow array of the type `kind` from slots of the reader."""
     absent = slots == _ABSENT
     if pa.types.is_boolean(kind):
@@ -166,7 +175,7 @@ def _column(kind: Any, slots: Any) -> Any:
     return pa.Array.from_buffers(kind, len(slots), [_validity(absent), pa.py_buffer(values)])
 
 
-def _variable(kind: Any, lengths: Any, data: Any, absent: Any) -> Any:
+def _variable(kind: pa.DataType, lengths: Lengths, data: Buffer, absent: Flags) -> pa.Array:
     """Return an Arrow array of texts or of lists of int32."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -177,7 +186,7 @@ def _variable(kind: Any, lengths: Any, data: Any, absent: Any) -> Any:
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[items])
 
 
-def _constant(text: str, rows: int) -> Any:
+def _constant(text: str, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), rows)
 
 
@@ -186,7 +195,7 @@ def _printable(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
-def _jobs(rows: _Rows, logs: Sequence[str]) -> Any:
+def _jobs(rows: _Rows, logs: Sequence[str]) -> pa.Table:
     """Return the Arrow table of jobs; `logs` are those that were not skipped."""
     modules = rows.texts("job_modules", absent=rows.lengths("job_modules") < 0)
     extra = {
@@ -200,7 +209,7 @@ def _jobs(rows: _Rows, logs: Sequence[str]) -> Any:
     return rows.arrow(DARSHAN_JOB, "job", extra)
 
 
-def _split(texts: Any) -> Any:
+def _split(texts: pa.Array) -> pa.Array:
     """Return lists of the lines of texts; no line where a text is empty."""
     import pyarrow.compute as pc
 
@@ -209,7 +218,7 @@ def _split(texts: Any) -> Any:
     return pc.if_else(pc.equal(texts, ""), empty, lines)
 
 
-def _files(rows: _Rows) -> Any:
+def _files(rows: _Rows) -> pa.Table:
     extra = {
         "source": _constant("darshan", rows.tables["file"].shape[1]),
         "file": rows.texts("file_file"),
@@ -225,7 +234,7 @@ def _files(rows: _Rows) -> Any:
     return rows.arrow(DARSHAN_FILE, "file", extra)
 
 
-def _with_ends(jobs: Any, files: Any) -> Any:
+def _with_ends(jobs: pa.Table, files: pa.Table) -> pa.Table:
     """Return the jobs with the time of the first and last access to any of their files, by direction."""
     import pyarrow.compute as pc
 

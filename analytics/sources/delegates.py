@@ -104,8 +104,8 @@ class Delegates(Source):
     def parse(self, file: File) -> Parsed:
         path, problems = file.path, file.problems
         document = read_json(path, problems)
-        items = document.get("delegates") if isinstance(document, dict) else None
-        sampled = document.get("sampled_unix_s") if isinstance(document, dict) else None
+        document = document if isinstance(document, dict) else {}
+        items, sampled = document.get("delegates"), document.get("sampled_unix_s")
         if not isinstance(items, list) or isinstance(sampled, bool) or not isinstance(sampled, (int, float)):
             raise SourceError(str(path), 0, 'no status of delegates: no "delegates" or "sampled_unix_s"')
         rows: list[Row] = []

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeGuard
 
 from mpiio_ext.analytics.sources.content import read_bytes
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
@@ -15,7 +15,7 @@ from mpiio_ext.analytics.tables.schema import Table
 __all__ = ["read_json", "row_of"]
 
 
-def read_json(path: Path, problems: Problems) -> Any:
+def read_json(path: Path, problems: Problems) -> object:
     """Return the JSON document in a file.
 
     Raises
@@ -25,7 +25,7 @@ def read_json(path: Path, problems: Problems) -> Any:
     """
     data = read_bytes(path, problems)
     try:
-        return json.loads(data.decode("utf-8"))
+        found: object = json.loads(data.decode("utf-8"))
     except json.JSONDecodeError as error:
         raise SourceError(str(path), error.lineno, f"no JSON from column {error.colno}, or cut: {error.msg}") from error
     except UnicodeDecodeError as error:
@@ -33,21 +33,22 @@ def read_json(path: Path, problems: Problems) -> Any:
         raise SourceError(str(path), line, "bytes that are no text") from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits; a thousand brackets
         raise SourceError(str(path), 1, f"no JSON that can be read: {error}") from error
+    return found
 
 
-def _integer(value: Any) -> bool:
+def _integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
-def _integers(value: Any) -> bool:
+def _integers(value: object) -> bool:
     return isinstance(value, list) and all(_integer(item) and abs(item) < 2**31 for item in value)
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     if not isinstance(value, str):
         return False
     try:
@@ -58,7 +59,7 @@ def _text(value: Any) -> bool:
 
 
 #: Type of a column -> whether it takes a value, and what it wants.
-_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "int32": (lambda value: _integer(value) and abs(value) < 2**31, "a whole number"),
     "int64": (_integer, "a whole number"),
     "float64": (_number, "a number"),

@@ -13,7 +13,8 @@ import numpy as np
 
 from mpiio_ext.analytics.sources.content import read_only
 from mpiio_ext.analytics.sources.lmtdump import DumpError, load_dump
-from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError, Numbers, Steps
+from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError, Steps
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["open_bases", "steps_of_base", "steps_of_counters", "utc_of_stamps"]
 

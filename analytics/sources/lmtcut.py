@@ -17,11 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S
+from mpiio_ext.analytics.tables.arrays import Numbers
+
+if TYPE_CHECKING:
+    import h5py
 
 __all__ = ["cut"]
 
@@ -33,15 +37,15 @@ _BEFORE = 2
 class _Data:
     """A dataset, of which the steps [low, high) are seen."""
 
-    def __init__(self, data: Any, axis: int, low: int, high: int) -> None:
+    def __init__(self, data: h5py.Dataset, axis: int, low: int, high: int) -> None:
         self._data, self._axis, self._low = data, axis, low
         length = min(high, data.shape[axis]) - low
         self.shape = (*data.shape[:axis], length, *data.shape[axis + 1 :])
         self.name, self.chunks, self.dtype, self.attrs = data.name, data.chunks, data.dtype, data.attrs
         self.id = SimpleNamespace(get_num_chunks=self._count, get_chunk_info=self._info)
-        self._infos: list[Any] | None = None
+        self._infos: list[SimpleNamespace] | None = None
 
-    def _stored(self) -> list[Any]:
+    def _stored(self) -> list[SimpleNamespace]:
         """Return where the chunks of the part begin, in the part's coordinates; those off the grid are left out."""
         if self._infos is None:
             found = []
@@ -56,21 +60,22 @@ class _Data:
     def _count(self) -> int:
         return len(self._stored())
 
-    def _info(self, number: int) -> Any:
+    def _info(self, number: int) -> SimpleNamespace:
         return self._stored()[number]
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | tuple[slice, ...] | tuple[()]) -> Numbers:
         parts = list(key) if isinstance(key, tuple) else [key]
         parts = [slice(None)] * len(self.shape) if key == () else parts
         start, stop, _ = parts[self._axis].indices(self.shape[self._axis])
         parts[self._axis] = slice(start + self._low, stop + self._low)
-        return self._data[tuple(parts)]
+        found: Numbers = self._data[tuple(parts)]
+        return found
 
 
 class _Group:
     """A group or file, whose datasets with a time axis are cut."""
 
-    def __init__(self, group: Any, form: str, steps: int, low: int, high: int) -> None:
+    def __init__(self, group: h5py.Group, form: str, steps: int, low: int, high: int) -> None:
         self._group, self._form, self._steps, self._bounds = group, form, steps, (low, high)
 
     def __contains__(self, name: str) -> bool:
@@ -79,7 +84,7 @@ class _Group:
     def __iter__(self) -> Iterator[str]:
         return iter(self._group)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> h5py.Group | h5py.Dataset | _Group | _Data:
         found = self._group[name]
         if not hasattr(found, "shape"):
             return _Group(found, self._form, self._steps, *self._bounds)
@@ -88,7 +93,7 @@ class _Group:
         return _Data(found, axis, *self._bounds) if timed else found
 
 
-def _chunk_lengths(group: Any, form: str, steps: int) -> Iterator[int]:
+def _chunk_lengths(group: h5py.Group, form: str, steps: int) -> Iterator[int]:
     """Yield how many steps the chunks of the matrices hold."""
     for name in group:
         found = group[name]
@@ -100,7 +105,7 @@ def _chunk_lengths(group: Any, form: str, steps: int) -> Iterator[int]:
                 yield found.chunks[axis]
 
 
-def cut(file: Any, period: tuple[float, float] | None) -> Any:
+def cut(file: h5py.File, period: tuple[float, float] | None) -> h5py.File:
     """Return an open HDF5 of LMT as if it had the steps of a period only, and few around it.
 
     Parameters

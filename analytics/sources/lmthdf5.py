@@ -18,12 +18,16 @@ import collections
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.sources.lmtcut import cut
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError, Steps
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
+
+if TYPE_CHECKING:
+    import h5py
 
 __all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places"]
 
@@ -52,18 +56,18 @@ class Hdf5Problems:
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def _chunks(data: Any) -> Iterator[tuple[int, ...]]:
+def _chunks(data: h5py.Dataset) -> Iterator[tuple[int, ...]]:
     """Yield where the chunks of a matrix begin."""
     return itertools.product(*(range(0, size, step) for size, step in zip(data.shape, data.chunks, strict=True)))
 
 
-def _stored(data: Any) -> set[tuple[int, ...]]:
+def _stored(data: h5py.Dataset) -> set[tuple[int, ...]]:
     """Return where the chunks begin that the index of a matrix leads to, off the grid too."""
     number = data.id.get_num_chunks()
     return {tuple(data.id.get_chunk_info(index).chunk_offset) for index in range(number)}
 
 
-def matrix_values(data: Any, shape: tuple[int, int], problems: Hdf5Problems) -> Any:
+def matrix_values(data: h5py.Dataset, shape: tuple[int, int], problems: Hdf5Problems) -> Numbers:
     """Return a matrix as float64, NaN where it cannot be read."""
     name = str(data.name).rsplit("/", 1)[-1]
     if data.shape != shape:
@@ -92,13 +96,13 @@ def matrix_values(data: Any, shape: tuple[int, int], problems: Hdf5Problems) -> 
     return _sound(out)
 
 
-def _sound(values: Any) -> Any:
+def _sound(values: Numbers) -> Numbers:
     """Return values with NaN for those that no server can have counted."""
     values[~np.isfinite(values) | (values < 0)] = np.nan
     return values
 
 
-def column_names(dataset: Any, attribute: str, problems: Hdf5Problems) -> list[str]:
+def column_names(dataset: h5py.Dataset, attribute: str, problems: Hdf5Problems) -> list[str]:
     """Return the names of OSTs; those that stand there twice are empty, since one of them is damaged."""
     found = [
         item.decode("utf-8", "backslashreplace") if isinstance(item, bytes)
@@ -111,7 +115,7 @@ def column_names(dataset: Any, attribute: str, problems: Hdf5Problems) -> list[s
     return ["" if name in twice else name for name in found]
 
 
-def step_places(data: Any, problems: Hdf5Problems) -> tuple[Any, Any]:
+def step_places(data: h5py.Dataset, problems: Hdf5Problems) -> tuple[Whole, Flags]:
     """Return the numbers of the steps at the stamps of a file, and which of the stamps are damaged.
 
     Raises
@@ -144,18 +148,19 @@ def step_places(data: Any, problems: Hdf5Problems) -> tuple[Any, Any]:
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
 
-def _missing(file: Any, shape: tuple[int, int], problems: Hdf5Problems) -> Any:
+def _missing(file: h5py.File, shape: tuple[int, int], problems: Hdf5Problems) -> Flags:
     """Return which values h5lmt says are lost; all of those of which it cannot be read whether they are."""
     if "FSMissingGroup" not in file:
         return np.zeros(shape, dtype=bool)
     marks = matrix_values(file["FSMissingGroup/FSMissingDataSet"], shape, problems)
-    return np.isnan(marks) | (marks != 0)
+    lost: Flags = np.isnan(marks) | (marks != 0)
+    return lost
 
 
-def _h5lmt(file: Any, problems: Hdf5Problems) -> list[Steps]:
+def _h5lmt(file: h5py.File, problems: Hdf5Problems) -> list[Steps]:
     """Read h5lmt: (OST, time) rates of the interval that ends at the stamp; the first column has no interval."""
     places, odd = step_places(file["FSStepsGroup/FSStepsDataSet"], problems)
-    found = {}
+    found: dict[str, tuple[list[str], Numbers]] = {}
     for key, path in (("read", "OSTReadGroup/OSTBulkReadDataSet"), ("written", "OSTWriteGroup/OSTBulkWriteDataSet")):
         try:
             columns = column_names(file[path], "OSTNames", problems)
@@ -165,35 +170,35 @@ def _h5lmt(file: Any, problems: Hdf5Problems) -> list[Steps]:
     if not found:
         raise LmtError(str(problems))
     names = next(iter(found.values()))[0]
-    gone = _missing(file, (len(names), len(places)), problems) | odd
+    gone, nothing = _missing(file, (len(names), len(places)), problems) | odd, np.full(len(places), np.nan)
     parts = []
     for number, name in enumerate(names):
         row = {}
         for key in ("read", "written"):
-            columns, data = found.get(key, ([], None))
-            values = data[columns.index(name)] * STEP_S if name in columns else np.full(len(places), np.nan)
+            columns, data = found.get(key, ([], nothing))
+            values = data[columns.index(name)] * STEP_S if name in columns else nothing
             row[key] = np.where(gone[number], np.nan, values)[1:]
         parts.append(Steps(name, places[1:] - 1, row["read"], row["written"]))
     return [part for part in parts if part.name]
 
 
-def _matrix(group: Any, direction: str) -> tuple[str, float] | None:
+def _matrix(group: h5py.Group, direction: str) -> tuple[str, float] | None:
     for name, scale in ((f"{direction}bytes", 1.0), (f"{direction}rates", float(STEP_S))):
         if name in group:
             return name, scale
     return None
 
 
-def _width(data: Any, columns: list[str]) -> int:
+def _width(data: h5py.Dataset, columns: list[str]) -> int:
     """Return how many columns a matrix may have: those with names, and some that wait for one."""
     return data.shape[1] if len(data.shape) == 2 and len(columns) <= data.shape[1] <= _MOST_COLUMNS else len(columns)
 
 
-def _tokio(file: Any, problems: Hdf5Problems) -> list[Steps]:
+def _tokio(file: h5py.File, problems: Hdf5Problems) -> list[Steps]:
     """Read TOKIO's HDF5: (time, OST) bytes of the interval that begins at the stamp (rates: bytes a second)."""
     group = file["datatargets"]
     places, odd = step_places(group["timestamps"], problems)
-    found: dict[str, tuple[list[str], Any]] = {}
+    found: dict[str, tuple[list[str], Numbers]] = {}
     for direction in ("read", "write"):
         named = _matrix(group, direction)
         if named is None:
@@ -214,7 +219,7 @@ def _tokio(file: Any, problems: Hdf5Problems) -> list[Steps]:
     for name in dict.fromkeys(itertools.chain.from_iterable(columns for columns, _ in found.values())):
         values = []
         for direction in ("read", "write"):
-            columns, data = found.get(direction, ([], None))
+            columns, data = found.get(direction, ([], nothing))
             values.append(data[:, columns.index(name)] if name in columns else nothing)
         parts.append(Steps(name, places, *values))
     return [part for part in parts if part.name]

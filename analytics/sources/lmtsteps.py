@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
-import numpy.typing as npt
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["STEP_S", "LmtError", "Numbers", "Steps", "Whole"]
-
-Numbers = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
+__all__ = ["STEP_S", "LmtError", "Steps"]
 
 #: Seconds of a step.
 STEP_S = 5

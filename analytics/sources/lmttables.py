@@ -17,7 +17,7 @@ import sqlite3
 import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,11 @@ from mpiio_ext.analytics.sources.lmtcut import cut
 from mpiio_ext.analytics.sources.lmthdf5 import DAMAGE, Hdf5Problems, column_names, matrix_values, step_places
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError
 from mpiio_ext.analytics.sources.records import Problems
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.analytics.tables.schema import Column, Table
+
+if TYPE_CHECKING:
+    import h5py
 
 __all__ = ["FULLNESS", "OPERATIONS", "OTHERS", "SERVERS", "other_tables"]
 
@@ -75,7 +79,7 @@ class _Parts:
         self._schema = table.schema()
         self._columns: dict[str, list[Any]] = {name: [] for name in table.names()}
 
-    def add(self, times: Any, values: dict[str, Any], **constants: str | None) -> None:
+    def add(self, times: Numbers, values: dict[str, Numbers], **constants: str | None) -> None:
         """Add rows: an array of times, arrays of values (NaN: NULL), and texts that are the same in all rows."""
         for name, column in self._columns.items():
             if name == "time":
@@ -88,7 +92,7 @@ class _Parts:
             else:
                 column.append(pa.nulls(len(times), pa.float64()))
 
-    def table(self) -> Any:
+    def table(self) -> pa.Table:
         """Return the rows as a table of the form."""
         arrays = [pa.chunked_array(self._columns[field.name], field.type) for field in self._schema]
         return pa.Table.from_arrays(arrays, schema=self._schema)
@@ -100,7 +104,7 @@ class _Tables:
     def __init__(self) -> None:
         self.servers, self.operations, self.fullness = (_Parts(table) for table in OTHERS)
 
-    def tables(self) -> dict[str, Any]:
+    def tables(self) -> dict[str, pa.Table]:
         """Return them by name."""
         found = (self.servers, self.operations, self.fullness)
         return {table.name: parts.table() for table, parts in zip(OTHERS, found, strict=True)}
@@ -109,7 +113,9 @@ class _Tables:
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def _samples(base: sqlite3.Connection, query: str, number: Any, utc: dict[int, float]) -> tuple[Any, list[Any]]:
+def _samples(
+    base: sqlite3.Connection, query: str, number: int, utc: dict[int, float]
+) -> tuple[Numbers, list[Numbers]]:
     """Return the times and the columns (NaN: nothing) of one server, in the order of time."""
     rows = [row for row in base.execute(query, (number,)) if row[0] in utc]
     times = np.array([utc[row[0]] for row in rows], dtype=np.float64)
@@ -118,7 +124,7 @@ def _samples(base: sqlite3.Connection, query: str, number: Any, utc: dict[int, f
     return times[order], [np.array([row[at] for row in rows], dtype=np.float64)[order] for at in range(1, width)]
 
 
-def _named(base: sqlite3.Connection, query: str) -> Iterator[tuple[Any, str]]:
+def _named(base: sqlite3.Connection, query: str) -> Iterator[tuple[int, str]]:
     for number, name in base.execute(query).fetchall():
         yield number, str(name)
 
@@ -165,7 +171,8 @@ def _operations(base: sqlite3.Connection, utc: dict[int, float], out: _Tables) -
             if len(found) > 1:
                 counter = np.array([samples for _, samples in found], dtype=np.float64)
                 steps = steps_of_counters(called, np.array([time for time, _ in found]), counter, counter)
-                out.operations.add(steps.steps * float(STEP_S), {"count": steps.read}, server=name, operation=called)
+                times = steps.steps.astype(np.float64) * STEP_S
+                out.operations.add(times, {"count": steps.read}, server=name, operation=called)
 
 
 def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo, out: _Tables, problems: Problems) -> None:
@@ -187,16 +194,16 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo, out: _Tables, p
 # ---- HDF5 ------------------------------------------------------------------------------------------------------------
 
 
-def _matrix(data: Any, shape: tuple[int, int], problems: Hdf5Problems) -> Any:
+def _matrix(data: h5py.Dataset, shape: tuple[int, int], problems: Hdf5Problems) -> Numbers:
     """Return a matrix with NaN where it is lost, -0.0 being how TOKIO marks that."""
     values = matrix_values(data, shape, problems)
     values[(values == 0) & np.signbit(values)] = np.nan
     return values
 
 
-def _h5lmt(file: Any, out: _Tables, problems: Hdf5Problems) -> None:
+def _h5lmt(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
     places, odd = step_places(file["FSStepsGroup/FSStepsDataSet"], problems)
-    times = places * float(STEP_S)
+    times = places.astype(np.float64) * STEP_S
     if "OSSCPUGroup/OSSCPUDataSet" in file:
         data = file["OSSCPUGroup/OSSCPUDataSet"]
         names = column_names(data, "OSSNames", problems)
@@ -218,15 +225,17 @@ def _h5lmt(file: Any, out: _Tables, problems: Hdf5Problems) -> None:
                 out.operations.add(times[:-1], {"count": counts}, server=None, operation=name)
 
 
-def _group(file: Any, name: str, problems: Hdf5Problems) -> tuple[Any, Any, Any] | None:
+def _group(file: h5py.File, name: str, problems: Hdf5Problems) -> tuple[h5py.Group, Numbers, Flags] | None:
     """Return a group of TOKIO's HDF5, its times, and which are damaged."""
     if name not in file or "timestamps" not in file[name]:
         return None
     places, odd = step_places(file[name]["timestamps"], problems)
-    return file[name], places * float(STEP_S), odd
+    return file[name], places.astype(np.float64) * STEP_S, odd
 
 
-def _columns(group: Any, name: str, times: Any, odd: Any, problems: Hdf5Problems) -> Iterator[tuple[str, Any]]:
+def _columns(
+    group: h5py.Group, name: str, times: Numbers, odd: Flags, problems: Hdf5Problems
+) -> Iterator[tuple[str, Numbers]]:
     if name not in group:
         return
     data = group[name]
@@ -238,7 +247,7 @@ def _columns(group: Any, name: str, times: Any, odd: Any, problems: Hdf5Problems
             yield column, values[:, at]
 
 
-def _tokio(file: Any, out: _Tables, problems: Hdf5Problems) -> None:
+def _tokio(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
     loads = (("dataservers", "oss", "cpuload", "cpu"), ("dataservers", "oss", "memused", "memory"),
              ("mdservers", "mds", "cpuload", "cpu"))  # fmt: skip
     for name, kind, dataset, quantity in loads:
@@ -256,7 +265,7 @@ def _tokio(file: Any, out: _Tables, problems: Hdf5Problems) -> None:
             "inodes_used": "inodes",
             "inodes_total": "inodestotal",
         }
-        full: dict[str, dict[str, Any]] = {}
+        full: dict[str, dict[str, Numbers]] = {}
         for ours, dataset in datasets.items():
             for target, values in _columns(found[0], dataset, *found[1:], problems):
                 full.setdefault(target, {})[ours] = values

@@ -151,7 +151,7 @@ class Records:
 
     source: str
     path: str
-    tables: Mapping[str, Any]
+    tables: Mapping[str, pa.Table]
     header: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
@@ -281,7 +281,7 @@ def make_table(table: Table, values: Mapping[str, Sequence[object]] | list[Row])
 # ---- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def _column(column: Any) -> dict[str, Any]:
+def _column(column: pa.ChunkedArray) -> dict[str, Any]:
     """Return a column as JSON: its Arrow type, and its values."""
     values = column.to_pylist()
     if pa.types.is_floating(column.type):
@@ -295,7 +295,7 @@ def _word(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _columns(table: Any) -> dict[str, Any]:
+def _columns(table: pa.Table) -> dict[str, Any]:
     return {name: _column(table[name]) for name in table.column_names}
 
 
@@ -314,7 +314,7 @@ _TYPES = {
 }
 
 
-def _array(column: Mapping[str, Any]) -> Any:
+def _array(column: Mapping[str, Any]) -> pa.Array:
     kind, values = _TYPES[column["type"]], column["values"]
     if pa.types.is_floating(kind):
         values = [_WORDS[value] if isinstance(value, str) else value for value in values]

@@ -98,7 +98,7 @@ class _Jobs:
             if found.get(name) is not None:
                 seen.setdefault(name, found[name])
 
-    def table(self) -> Any:
+    def table(self) -> pa.Table:
         """Return the rows as a table of the schema."""
         out = []
         for row in self.rows.values():

@@ -25,7 +25,7 @@ from mpiio_ext.analytics.tables.parquet import KEYS, TableWriter
 from mpiio_ext.analytics.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Places
+    from mpiio_ext.analytics.tables.arrays import Whole
 
 __all__ = ["Done", "Part", "convert_chunk", "digests", "log_id_of"]
 
@@ -125,12 +125,12 @@ def _own_ids(name: str, table: pa.Table, converted: Converted, ids: Sequence[int
     return table.set_column(number, table.schema.field(number), pa.array(own)), used.tolist()
 
 
-def _run_ids(logs: Places, runs: Places) -> Places:
+def _run_ids(logs: Whole, runs: Whole) -> Whole:
     """Return positive IDs made of two numbers each; always the same for the same ones (splitmix64)."""
     mixed = logs.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + runs.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    out: Places = np.maximum(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64), 1)
+    out: Whole = np.maximum(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64), 1)
     return out
 
 

@@ -24,7 +24,7 @@ from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.analytics.store.logtable import keys_of
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Objects, Places
+    from mpiio_ext.analytics.tables.arrays import Objects, Whole
 
 __all__ = ["dates_in_words", "with_dates"]
 
@@ -64,7 +64,7 @@ def with_dates(seen: pa.Table, logs: pa.Table, time_zone: str) -> pa.Table:
     return seen
 
 
-def _from_manifest(seen: pa.Table, rows: Places, logs: pa.Table, dates: Objects, dated: Objects) -> Places:
+def _from_manifest(seen: pa.Table, rows: Whole, logs: pa.Table, dates: Objects, dated: Objects) -> Whole:
     """Take the dates of logs that are known and unchanged from the manifest, and return the rows of the others."""
     mine = seen.take(pa.array(rows))
     place = pc.index_in(keys_of(mine), value_set=keys_of(logs).combine_chunks())
@@ -74,11 +74,11 @@ def _from_manifest(seen: pa.Table, rows: Places, logs: pa.Table, dates: Objects,
     known = logs.take(place.filter(pa.array(same)))
     dates[rows[same]] = known.column("date").to_numpy(zero_copy_only=False)
     dated[rows[same]] = known.column("dated").to_numpy(zero_copy_only=False)
-    others: Places = rows[~same]
+    others: Whole = rows[~same]
     return others
 
 
-def _from_logs(seen: pa.Table, rows: Places, zone: zoneinfo.ZoneInfo, dates: Objects, dated: Objects) -> None:
+def _from_logs(seen: pa.Table, rows: Whole, zone: zoneinfo.ZoneInfo, dates: Objects, dated: Objects) -> None:
     """Look into logs for the start of their job."""
     mine = seen.take(pa.array(rows)).select(["kind", "root", "path"]).to_pydict()
     readers = {kind: importlib.import_module(KINDS[kind].header).start_of for kind in set(mine["kind"])}

@@ -47,7 +47,7 @@ from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.progress import progress
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Flags, Places
+    from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
 __all__ = ["Report", "fill"]
 
@@ -141,7 +141,7 @@ class _Filler:
 
     # ---- converting ----
 
-    def chunks(self, rows: Places) -> Iterator[_Chunk]:
+    def chunks(self, rows: Whole) -> Iterator[_Chunk]:
         """Yield the rows of the plan in chunks."""
         todo = self.plan.todo.take(pa.array(rows))
         names = ("kind", "root", "period")
@@ -223,7 +223,7 @@ class _Filler:
         if len(self._staged) >= _COMMIT_PARTS or rows_waiting >= _COMMIT_ROWS or late:
             self.commit()
 
-    def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Places) -> None:
+    def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Whole) -> None:
         """Look at the times of a log of LMT, and keep its key."""
         if parts:
             self._lmt[chunk.number] = f"{chunk.kind}\0{chunk.root}/{chunk.paths[0]}"
@@ -242,7 +242,7 @@ class _Filler:
             write_manifest(self.folder, self.manifest)
         self.report.notes += notes
 
-    def set_aside(self, rows: Places, status: str, reasons: list[str], same_as: list[str | None]) -> None:
+    def set_aside(self, rows: Whole, status: str, reasons: list[str], same_as: list[str | None]) -> None:
         """Keep logs that are not converted for the next commit."""
         if len(rows):
             empty = {f"rows_{name}": pa.nulls(len(rows), pa.int64()) for name in TABLES}

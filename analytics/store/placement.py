@@ -31,7 +31,6 @@ import pyarrow.parquet as pq
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import PlacementPlan
-from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.commit import write_files
 from mpiio_ext.analytics.store.lock import locked
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest, write_manifest
@@ -41,37 +40,14 @@ from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.files import TEMPORARY, step
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["Traffic", "place", "target_of", "traffic"]
+__all__ = ["place", "target_of"]
 
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
 #: A subtable this many rows above twice the mean makes that all is split anew.
 _SLACK_ROWS = 1 << 16
-
-
-@dataclasses.dataclass(frozen=True)
-class Traffic:
-    """What a query reads from one storage target (-1: from the store's own folder).
-
-    Attributes
-    ----------
-    target : int
-    folder : str
-    files : int
-        Files that are opened.
-    groups : int
-        Row groups that cannot be passed over.
-    bytes : int
-        Bytes of the columns asked for in those row groups; with ``measured`` the bytes that reading them took.
-    """
-
-    target: int
-    folder: str
-    files: int
-    groups: int
-    bytes: int
 
 
 def target_of(subtable: int, subtables: int, targets: int) -> int:
@@ -82,7 +58,7 @@ def target_of(subtable: int, subtables: int, targets: int) -> int:
 # ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def _keys(folder: Path, entries: Sequence[FileEntry]) -> Floats:
+def _keys(folder: Path, entries: Sequence[FileEntry]) -> Numbers:
     parts = [np.zeros(0)]
     for entry in entries:
         column = pq.read_table(folder / entry.path, columns=[key_of(entry.table)]).column(0)
@@ -92,7 +68,7 @@ def _keys(folder: Path, entries: Sequence[FileEntry]) -> Floats:
     return keys
 
 
-def _bounds(keys: Floats, count: int) -> list[int]:
+def _bounds(keys: Numbers, count: int) -> list[int]:
     """Return the smallest keys of the subtables after the first, so that each has about as many rows."""
     if not len(keys):
         return []
@@ -264,108 +240,3 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
         except OSError as error:
             raise AnalyticsError(f"{error.filename or folder}: cannot be written: {error.strerror or error}") from error
         return placed
-
-
-# ---- reading ---------------------------------------------------------------------------------------------------------
-
-
-class _Counting:
-    """A file that counts the bytes that are read from it."""
-
-    def __init__(self, path: Path) -> None:
-        self._stream = path.open("rb")
-        self.bytes = 0
-        self.closed = False
-
-    def read(self, count: int = -1) -> bytes:
-        """Read at most `count` bytes."""
-        data = self._stream.read(count)
-        self.bytes += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        """Return the place."""
-        return self._stream.tell()
-
-    def close(self) -> None:
-        """Close the file."""
-        self.closed = True
-        self._stream.close()
-
-
-def _groups_between(metadata: pq.FileMetaData, column: int, low: float, high: float) -> list[int]:
-    out = []
-    for number in range(metadata.num_row_groups):
-        found = metadata.row_group(number).column(column).statistics
-        if found is None or not found.has_min_max or (found.min <= high and found.max >= low):
-            out.append(number)
-    return out
-
-
-def _file_bytes(
-    path: Path, table: str, wanted: Sequence[str] | None, low: float, high: float, *, measured: bool
-) -> tuple[int, int]:
-    """Return row groups and bytes that a query reads of a file."""
-    counting = _Counting(path)
-    with pq.ParquetFile(counting) as file:
-        names = file.schema_arrow.names
-        paths = [file.metadata.schema.column(number).path for number in range(file.metadata.num_columns)]
-        groups = _groups_between(file.metadata, paths.index(key_of(table)), low, high)
-        chosen = [name for name in names if wanted is None or name in wanted or name == key_of(table)]
-        if measured:
-            if groups:
-                file.read_row_groups(groups, columns=chosen, use_threads=False)
-            return len(groups), counting.bytes
-        size = 0
-        for group in groups:
-            for number in range(file.metadata.num_columns):
-                column = file.metadata.row_group(group).column(number)
-                if column.path_in_schema.split(".")[0] in chosen:
-                    size += column.total_compressed_size
-        return len(groups), size
-
-
-def traffic(
-    catalog: Catalog,
-    tables: Sequence[str],
-    low: float,
-    high: float,
-    *,
-    columns: Sequence[str] | None = None,
-    measured: bool = False,
-) -> list[Traffic]:
-    """Return what a query over a range of jobs reads from each storage target.
-
-    Parameters
-    ----------
-    catalog : Catalog
-    tables : sequence of str
-        That the query joins.
-    low, high : float
-        Smallest and largest ``job_id`` (of ``lmt``: time), both included.
-    columns : sequence of str, optional
-        That it needs, beside the key; default: all.
-    measured : bool
-        Really read them, and count the bytes (with footers), instead of adding up what the footers say.
-
-    Returns
-    -------
-    list of Traffic
-        Of every target, in order; 0 bytes where nothing is read.
-    """
-    folders = [*catalog.manifest.placement.get("folders", ())]
-    found = {number: [0, 0, 0] for number in range(len(folders))}
-    for table in tables:
-        for entry in catalog.entries(table, low, high):
-            groups, size = _file_bytes(catalog.path(entry), table, columns, low, high, measured=measured)
-            counts = found.setdefault(entry.target, [0, 0, 0])
-            for place_, value in enumerate((1, groups, size)):
-                counts[place_] += value
-    return [
-        Traffic(number, folders[number] if number >= 0 else str(catalog.folder), *counts)
-        for number, counts in sorted(found.items())
-    ]

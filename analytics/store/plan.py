@@ -19,7 +19,7 @@ from mpiio_ext.analytics.setup import Setup
 from mpiio_ext.analytics.store.logtable import compare, keys_of
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Flags, Places
+    from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
 __all__ = ["Date", "Plan", "day_of", "mark_duplicates", "plan"]
 
@@ -111,7 +111,7 @@ def plan(seen: pa.Table, logs: pa.Table, setup: Setup, start: str, end: str) -> 
     )
 
 
-def _with_repeats(seen: pa.Table, logs: pa.Table, before: Places, changed: Places) -> tuple[Places, Places]:
+def _with_repeats(seen: pa.Table, logs: pa.Table, before: Whole, changed: Whole) -> tuple[Whole, Whole]:
     """Return rows of the manifest and of the scan: those of changed logs, and those of logs that repeated them."""
     if not len(before):
         return before, changed

@@ -32,7 +32,7 @@ from mpiio_ext.analytics.store.logtable import SEEN, keys_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mpiio_ext.analytics.tables.arrays import Places
+    from mpiio_ext.analytics.tables.arrays import Whole
 
 __all__ = ["SCANNED", "Found", "scan"]
 
@@ -159,7 +159,7 @@ def _path_dates(paths: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(year, month, day, "-")
 
 
-def _dates(source: Input, paths: pa.Array, times: Places) -> tuple[pa.Array, pa.Array]:
+def _dates(source: Input, paths: pa.Array, times: Whole) -> tuple[pa.Array, pa.Array]:
     """Return the date of each log as ``YYYY-MM-DD``, or an empty text; and what told it, empty: see `SCANNED`."""
     rule, kind = source.date, KINDS[source.kind]
     if rule == "any":

@@ -1,14 +1,18 @@
-"""Names of the types of NumPy arrays that columns become."""
+"""Arrays of NumPy by what they hold: the types of annotations."""
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Flags", "Floats", "Objects", "Places", "Texts"]
+__all__ = ["Flags", "Numbers", "Objects", "Texts", "Whole"]
 
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Objects = npt.NDArray[np.object_]
-Places = npt.NDArray[np.int64]
-Texts = npt.NDArray[np.str_]
+#: Numbers; NaN where one is not known.
+Numbers: TypeAlias = npt.NDArray[np.float64]
+#: Whole numbers: places, counts, IDs.
+Whole: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Texts: TypeAlias = npt.NDArray[np.str_]
+Objects: TypeAlias = npt.NDArray[np.object_]

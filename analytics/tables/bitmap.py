@@ -6,12 +6,11 @@ has 279 bits; here the width grows with the OSTs that are seen, and older files 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.analytics.tables.arrays import Flags, Whole
 from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, ost_words
 
 __all__ = ["WIDEST", "width_of", "with_words"]
@@ -20,11 +19,11 @@ __all__ = ["WIDEST", "width_of", "with_words"]
 WIDEST = 62 * 64
 
 
-def _usable(osts: Any) -> Any:
-    return (osts >= 0) & (osts < WIDEST)
+def _usable(osts: Whole) -> Flags:
+    return np.asarray((osts >= 0) & (osts < WIDEST))
 
 
-def width_of(files: Any) -> int:
+def width_of(files: pa.Table) -> int:
     """Return the smallest width in OSTs that holds every OST of a table of files; OSTs beyond `WIDEST` do not count."""
     flat = pc.list_flatten(files.column("osts")).combine_chunks()
     osts = np.asarray(flat.drop_null())
@@ -32,7 +31,7 @@ def width_of(files: Any) -> int:
     return int(osts.max()) + 1 if len(osts) else 0
 
 
-def with_words(files: Any, osts: int) -> tuple[Any, Any]:
+def with_words(files: pa.Table, osts: int) -> tuple[pa.Table, Whole]:
     """Append the words of a bitmap of `osts` OSTs to a table of ``darshan_file``.
 
     Returns

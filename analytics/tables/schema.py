@@ -14,7 +14,6 @@ Source: IOMiner, Section II-B; Darshan's counter names are those of darshan-util
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pyarrow as pa
 
@@ -73,9 +72,14 @@ class Column:
     meaning: str
 
     @property
-    def arrow(self) -> Any:
+    def arrow(self) -> pa.DataType:
         """Return the Arrow data type."""
         return _ARROW[self.type]
+
+    @property
+    def field(self) -> pa.Field:
+        """Return the Arrow field; its metadata has the ``unit``, where there is one."""
+        return pa.field(self.name, self.arrow, metadata={"unit": self.unit} if self.unit else None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +90,9 @@ class Table:
     meaning: str
     columns: tuple[Column, ...]
 
-    def schema(self, osts: int = 0) -> Any:
-        """Return the Arrow schema; ``darshan_file`` gets the words of a bitmap of `osts` OSTs."""
-        fields = [pa.field(column.name, column.arrow) for column in self.columns]
+    def schema(self, osts: int = 0) -> pa.Schema:
+        """Return the Arrow schema, with units; ``darshan_file`` gets the words of a bitmap of `osts` OSTs."""
+        fields = [column.field for column in self.columns]
         if self.name == "darshan_file":
             fields += [pa.field(name, pa.int64()) for name in ost_words(osts)]
         return pa.schema(fields)

@@ -19,12 +19,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import shown
-from mpiio_ext.analytics.tools.rows import Read, numbers, of
+from mpiio_ext.analytics.tools.rows import numbers, of
 
 __all__ = ["MOST_AGE_S", "Failovers", "Fullness", "Target", "failovers", "fullness"]
 
@@ -34,7 +36,7 @@ MOST_AGE_S = 86_400.0
 _FULL = ["time", "target", "index", "used_kib", "total_kib"]
 
 #: Takes the rows that matter out of a table.
-Keep = Callable[[Any], Any]
+Keep = Callable[[pa.Table], pa.Table]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,13 +141,11 @@ class Failovers:
 # ---- samples ---------------------------------------------------------------------------------------------------------
 
 
-def _last(table: Any, when: float, most_age_s: float, keep: Keep) -> tuple[float, Any] | None:
+def _last(table: pa.Table, when: float, most_age_s: float, keep: Keep) -> tuple[float, pa.Table] | None:
     """Return the time of the last sample before a moment, and its rows that are kept; None: none is young enough.
 
     A table may have millions of rows; only those of one sample are looked at, unless none of them is kept.
     """
-    import pyarrow as pa
-
     times = numbers(table, "time")
     bound = when
     while len(earlier := times[(times < bound) & (times >= when - most_age_s)]):
@@ -156,7 +156,7 @@ def _last(table: Any, when: float, most_age_s: float, keep: Keep) -> tuple[float
     return None
 
 
-def _why_not(records: Read, table: Any, when: float, keep: Keep, what: str) -> str:
+def _why_not(records: Records, table: pa.Table, when: float, keep: Keep, what: str) -> str:
     """Say why a table has no sample that counts; empty where it is about something else."""
     times = numbers(keep(table), "time")
     if not len(times):
@@ -173,8 +173,8 @@ def _why_not(records: Read, table: Any, when: float, keep: Keep, what: str) -> s
 
 
 def _candidates(
-    tables: Iterable[tuple[Read, Any, Keep]], when: float, most_age_s: float, what: str, notes: list[str]
-) -> list[tuple[float, float | None, Read, Any]]:
+    tables: Iterable[tuple[Records, pa.Table, Keep]], when: float, most_age_s: float, what: str, notes: list[str]
+) -> list[tuple[float, float | None, Records, pa.Table]]:
     """Return time, next time, and rows of the last sample of each table before a moment, youngest first.
 
     Notes say of the other tables why they have none.
@@ -192,17 +192,16 @@ def _candidates(
     return sorted(found, key=lambda each: -each[0])
 
 
-def _full_tables(records: Sequence[Read], file_systems: Collection[str] | None) -> Iterator[tuple[Read, Any, Keep]]:
+def _full_tables(
+    records: Sequence[Records], file_systems: Collection[str] | None
+) -> Iterator[tuple[Records, pa.Table, Keep]]:
     """Yield tables of how full targets are, of ``lfs df`` and of LMT, and what takes the OSTs' rows out of them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    def printed(table: Any) -> Any:
+    def printed(table: pa.Table) -> pa.Table:
         table = of(table, "file_system", file_systems)
         table = table.filter(pc.and_(pc.equal(table["kind"], "OST"), pc.equal(table["quantity"], "1K-blocks")))
         return table.select(["time", "target", "index", "used", "total"]).rename_columns(_FULL)
 
-    def counted(table: Any) -> Any:
+    def counted(table: pa.Table) -> pa.Table:
         table = table.filter(pc.equal(pc.utf8_upper(table["kind"]), "OST"))
         if file_systems is not None:
             names = pc.unique(table["target"])
@@ -227,7 +226,7 @@ def _index_of(name: str) -> int | None:
 
 
 def fullness(
-    records: Sequence[Read],
+    records: Sequence[Records],
     when: float,
     file_systems: Collection[str] | None = None,
     most_age_s: float = MOST_AGE_S,
@@ -263,7 +262,7 @@ def fullness(
 
 
 def failovers(
-    records: Sequence[Read],
+    records: Sequence[Records],
     when: float,
     file_systems: Collection[str] | None = None,
     most_age_s: float = MOST_AGE_S,

@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import Period
-from mpiio_ext.analytics.tools.rows import Read, Rows, amounts, cut, numbers, step_of
+from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, step_of
 from mpiio_ext.common.units import UNITS
 
 __all__ = ["METRICS", "components", "factor", "of_series", "unknown"]
@@ -88,7 +90,7 @@ def components(labels: Sequence[str | None], path: str) -> dict[str | None, str]
     return {text: text or path for text in found}  # as {"a": "x:y"} and {"a": "x", "b": "y"}
 
 
-def _wanted(records: Read) -> dict[str, tuple[str, str | None]]:
+def _wanted(records: Records) -> dict[str, tuple[str, str | None]]:
     """Return the metric of each quantity that the records have, and its unit where the site says it."""
     table = records.tables["series"]
     there = {name: str(unit or "") for name, unit in _pairs(table)}
@@ -107,7 +109,7 @@ def _wanted(records: Read) -> dict[str, tuple[str, str | None]]:
     return found
 
 
-def _pairs(table: Any) -> Iterator[tuple[str, str | None]]:
+def _pairs(table: pa.Table) -> Iterator[tuple[str, str | None]]:
     """Yield each metric with a unit of it."""
     if "unit" not in table.column_names:
         yield from ((name, "") for name in table["metric"].unique().to_pylist() if name is not None)
@@ -117,7 +119,7 @@ def _pairs(table: Any) -> Iterator[tuple[str, str | None]]:
             yield row["metric"], row["unit"]
 
 
-def unknown(records: Read) -> str:
+def unknown(records: Records) -> str:
     """Say that no metric of a record is known, and which there are; empty where one is."""
     if _wanted(records):
         return ""
@@ -130,11 +132,9 @@ def unknown(records: Read) -> str:
 
 
 def of_series(
-    records: Read, period: Period, systems: Collection[str] | None = None  # noqa: ARG001  (it says no file system)
+    records: Records, period: Period, systems: Collection[str] | None = None  # noqa: ARG001  (it says no file system)
 ) -> Iterator[tuple[tuple[str, str], Rows] | str]:  # fmt: skip
     """Yield the rows of each quantity that a record of series has, and what is wrong with one."""
-    import pyarrow.compute as pc
-
     table = records.tables["series"]
     for quantity, (metric, of_site) in _wanted(records).items():
         rows = table.filter(pc.equal(table["metric"], metric))

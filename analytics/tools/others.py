@@ -16,9 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import Period, shown
-from mpiio_ext.analytics.tools.rows import Read, numbers
+from mpiio_ext.analytics.tools.rows import numbers
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
 __all__ = ["Others", "job_of", "jobs_in"]
@@ -42,24 +45,24 @@ class Others:
         Share of the period that no list covers, 0 to 1.
     """
 
-    jobs: Any
+    jobs: pa.Table
     nodes: int | None
     node_hours: float | None
     unknown: int
     missing: float = 0.0
 
-    def without(self, job_id: int) -> Any:
+    def without(self, job_id: int) -> pa.Table:
         """Return the jobs other than one."""
         import pyarrow.compute as pc
 
         return self.jobs.filter(pc.not_equal(self.jobs["job_id"], job_id))
 
 
-def _tables(records: Sequence[Read]) -> list[tuple[Read, Any]]:
+def _tables(records: Sequence[Records]) -> list[tuple[Records, pa.Table]]:
     return [(each, each.tables["slurm"]) for each in records if "slurm" in each.tables]
 
 
-def _span(table: Any) -> tuple[float, float] | None:
+def _span(table: pa.Table) -> tuple[float, float] | None:
     """Return from when to when a dump of jobs says anything: first start to last end."""
     starts, ends = numbers(table, "start_time"), numbers(table, "end_time")
     both = np.concatenate([starts, ends])
@@ -77,7 +80,7 @@ def _gaps(spans: Sequence[tuple[float, float]], period: Period) -> list[tuple[fl
     return found
 
 
-def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, list[str]]:
+def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, list[str]]:
     """Return the jobs that ran in a period, and why that is not known.
 
     Parameters
@@ -93,9 +96,6 @@ def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, lis
         None: no dump covers any moment of the period, or each is of a single job.
     notes : list of str
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     notes, parts, spans = [], [], []
     for each, table in _tables(records):
         span = _span(table)
@@ -132,10 +132,8 @@ def jobs_in(records: Sequence[Read], period: Period) -> tuple[Others | None, lis
     ), [f"the lists of jobs do not cover {lacking:.1%} of the period: {where}"] if gaps else []
 
 
-def job_of(records: Sequence[Read], job_id: int) -> dict[str, Any] | None:
+def job_of(records: Sequence[Records], job_id: int) -> dict[str, Any] | None:
     """Return what the scheduler says about one job (columns of ``slurm``); what a dump lacks is taken from another."""
-    import pyarrow.compute as pc
-
     found: dict[str, Any] | None = None
     for _, table in _tables(records):
         for row in table.filter(pc.equal(table["job_id"], job_id)).to_pylist():

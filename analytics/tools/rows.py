@@ -3,70 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import from_rows
 
-__all__ = ["Read", "Rows", "amounts", "cut", "numbers", "of", "split", "step_of"]
+__all__ = ["Rows", "amounts", "cut", "numbers", "of", "split", "step_of"]
 
 
-class Read(Protocol):
-    """What a connector returned: :class:`mpiio_ext.analytics.sources.records.Records`."""
-
-    @property
-    def source(self) -> str:
-        """Name of the connector."""
-        ...
-
-    @property
-    def path(self) -> str:
-        """The file."""
-        ...
-
-    @property
-    def tables(self) -> Mapping[str, Any]:
-        """Arrow tables by name."""
-        ...
-
-    @property
-    def header(self) -> Mapping[str, Any]:
-        """Facts about all rows."""
-        ...
-
-
-def numbers(table: Any, name: str) -> Any:
+def numbers(table: pa.Table, name: str) -> Numbers:
     """Return a column as (n,) float64, NaN for NULL."""
     return np.asarray(table[name].to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def cut(table: Any, period: Period, before_s: float, after_s: float) -> Any:
+def cut(table: pa.Table, period: Period, before_s: float, after_s: float) -> pa.Table:
     """Return the rows whose time is in a period, or less than so many seconds before or after it."""
-    import pyarrow as pa
-
     times = numbers(table, "time")
     inside = (times > period.start - before_s) & (times < period.end + after_s)
     return table if inside.all() else table.filter(pa.array(inside))
 
 
-def of(table: Any, column: str, wanted: Collection[str] | None) -> Any:
+def of(table: pa.Table, column: str, wanted: Collection[str] | None) -> pa.Table:
     """Return the rows with one of these values, or NULL, in a column; all where nothing is wanted or it is missing."""
     if wanted is None or column not in table.column_names:
         return table
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     mine = pc.is_in(table[column], value_set=pa.array(sorted(wanted), pa.string()))
     return table.filter(pc.or_(mine, pc.is_null(table[column])))
 
 
-def split(table: Any, column: str) -> Iterator[tuple[str, Any]]:
+def split(table: pa.Table, column: str) -> Iterator[tuple[str, pa.Table]]:
     """Yield each value of a column, and its rows; rows without a value are left out."""
-    import pyarrow.compute as pc
-
     for value in pc.unique(table[column]).to_pylist():
         if value is not None:
             yield value, table.filter(pc.equal(table[column], value))
@@ -79,22 +50,22 @@ class Rows:
     `dropped` is how many samples of the source have no place among them.
     """
 
-    times: Any
-    names: Any
-    values: Any
+    times: Numbers
+    names: Sequence[str] | pa.ChunkedArray
+    values: Numbers
     step_s: float
     unit: str = "B"
     level: bool = False
     dropped: int = 0
 
 
-def step_of(times: Any) -> float | None:
+def step_of(times: Numbers) -> float | None:
     """Return the usual distance of neighbouring times in seconds; None with fewer than two."""
     steps = np.diff(np.unique(times[np.isfinite(times)]))
     return float(np.median(steps)) if len(steps) else None
 
 
-def amounts(times: Any, names: Sequence[str], counters: Any, step_s: float) -> Rows:
+def amounts(times: Numbers, names: Sequence[str], counters: Numbers, step_s: float) -> Rows:
     """Return what was counted between neighbouring samples of each component, at the earlier one's time."""
     if not np.isfinite(times).any():
         return Rows(times, names, counters, step_s)

@@ -21,11 +21,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.analytics.tools.moments import Period
 
 __all__ = ["EDGES", "Edges", "Series", "SeriesError", "from_rows"]
@@ -72,7 +74,7 @@ class Series:
     step_s: float
     first: float
     names: tuple[str, ...]
-    values: Any
+    values: Numbers
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
@@ -83,7 +85,7 @@ class Series:
     # ---- times -------------------------------------------------------------------------------------------------------
 
     @property
-    def starts(self) -> Any:
+    def starts(self) -> Numbers:
         """Begins of the steps: (n,) float64, seconds since 1970 UTC."""
         return self.first + self.step_s * np.arange(len(self.values), dtype=np.float64)
 
@@ -149,16 +151,17 @@ class Series:
 
     def by_component(self) -> dict[str, float | None]:
         """Return the sum of the known values of each component; None where none is known."""
-        sums, known = np.nansum(self.values, axis=0), np.isfinite(self.values).any(axis=0)
+        sums: Numbers = np.nansum(self.values, axis=0)
+        known = np.asarray(np.isfinite(self.values).any(axis=0))
         return {name: float(sums[k]) if known[k] else None for k, name in enumerate(self.names)}
 
-    def by_step(self) -> Any:
+    def by_step(self) -> Numbers:
         """Return the sum over the components in each step: (n,) float64, NaN where none is known."""
-        sums = np.nansum(self.values, axis=1)
+        sums: Numbers = np.nansum(self.values, axis=1)
         sums[~np.isfinite(self.values).any(axis=1)] = np.nan
         return sums
 
-    def rates(self) -> Any:
+    def rates(self) -> Numbers:
         """Return amounts a second of all components together: (n,) float64, NaN where none is known."""
         return self.by_step() / self.step_s
 
@@ -183,9 +186,9 @@ def _floor(number: float) -> int:
 
 
 def from_rows(
-    times: Any,
-    names: Sequence[str] | Any,
-    values: Any,
+    times: Numbers,
+    names: Sequence[str] | pa.Array | pa.ChunkedArray,
+    values: Numbers,
     *,
     quantity: str,
     unit: str,
@@ -244,14 +247,14 @@ def from_rows(
     return series, len(times) - filled
 
 
-def _filled(shape: tuple[int, int], rows: Any, columns: Any) -> int:
+def _filled(shape: tuple[int, int], rows: Whole, columns: Whole) -> int:
     """Return how many cells of a matrix some places are."""
     cells = np.zeros(shape, dtype=bool)
     cells[rows, columns] = True
     return int(cells.sum())
 
 
-def _first(quantity: str, times: Any, first: float | None) -> float:
+def _first(quantity: str, times: Numbers, first: float | None) -> float:
     if first is not None:
         return first
     if not np.isfinite(times).any():
@@ -259,10 +262,10 @@ def _first(quantity: str, times: Any, first: float | None) -> float:
     return float(np.nanmin(times))
 
 
-def _numbered(names: Any, order: Sequence[str] | None) -> tuple[Any, list[str]]:
+def _numbered(
+    names: Sequence[str] | pa.Array | pa.ChunkedArray, order: Sequence[str] | None
+) -> tuple[Whole, list[str]]:
     """Return the number of each name (-1: none of them), and the names."""
-    import pyarrow as pa
-
     if isinstance(names, pa.ChunkedArray):
         names = pa.concat_arrays(names.chunks) if names.num_chunks else pa.array([], pa.string())
     coded = (names if isinstance(names, pa.Array) else pa.array(names, pa.string())).dictionary_encode()

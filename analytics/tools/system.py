@@ -24,16 +24,23 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.readerprocess import is_hdf5
+from mpiio_ext.analytics.sitefiles import Found, find_files
 from mpiio_ext.analytics.sources import Records
+from mpiio_ext.analytics.sources.topology import JobRadius
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tools import health, nodes, others
 from mpiio_ext.analytics.tools.health import Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
-from mpiio_ext.analytics.tools.nodes import Placement
 from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.traffic import Traffic, traffic
@@ -100,18 +107,6 @@ class FileSystem:
     chosen: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class _File:
-    """A file of a source, and what the site says about it; empty: it says nothing."""
-
-    path: str
-    source: str | None
-    time_zone: str
-    clock: str = ""
-    stamps: str = ""
-    file_system: str = ""
-    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    between: tuple[float, float] | None = None  # the part that is read; None: all of it
 
 
 class System:
@@ -140,33 +135,28 @@ class System:
     ) -> None:
         self.site = site
         zone = time_zone or (site.time_zone if site is not None else "")
-        self._given = [_File(str(path), None, zone) for path in files]
-        self._sources: dict[str, str] = {}  # of given files
+        self._given = [Found(Path(path), None, zone) for path in files]
+        self._sources: dict[Path, str] = {}  # of given files
         self._apart = reader or sources.ApartReader()
-        self._kept: collections.OrderedDict[_File, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[Found, tuple[Records | None, tuple[Note, ...]]] = collections.OrderedDict()
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def _files(
         self, start: float, end: float, part: tuple[float, float], file_system: FileSystem | None
-    ) -> list[tuple[_File, str]]:
+    ) -> list[tuple[Found, str]]:
         """Return the files that may have something of a period, and say which of the site's are not there.
 
         Of sources of which a part can be read, only files of that part are asked for, and only it is read.
         """
         found = [(self._part(file, part), "") for file in self._given]
         if self.site is not None:
-            from mpiio_ext.analytics.sitefiles import find_files
-
             name = file_system.name if file_system is not None else None
             for source in dict.fromkeys(each.source for each in self.site.files):
                 low, high = part if _cuts(source) else (start, end)
                 there = find_files(self.site, source, low, max(high, low + 1.0), file_system=name)
-                for each in there.found:
-                    file = _File(str(each.path), source, each.time_zone, each.clock or "", each.stamps,
-                                 each.file_system or "", each.metrics)  # fmt: skip
-                    found.append((self._part(file, part), ""))
-                found += [(_File(path, source, ""), f"{path}: there is no such file") for path in there.missing]
+                found += [(self._part(file, part), "") for file in there.found]
+                found += [(Found(Path(path), source, ""), f"{path}: there is no such file") for path in there.missing]
         return list(dict.fromkeys(found))
 
     def without_zone(self) -> list[str]:
@@ -175,10 +165,10 @@ class System:
         for file in self._given:
             with contextlib.suppress(AnalyticsError, OSError):  # a note says so later
                 if not file.time_zone and sources.local_times(file.path, file.source):
-                    found.append(file.path)
+                    found.append(str(file.path))
         return found
 
-    def _source(self, file: _File) -> str:
+    def _source(self, file: Found) -> str:
         """Return the connector of a file; empty where none recognises it."""
         if file.source is not None:
             return file.source
@@ -189,7 +179,7 @@ class System:
                 self._sources[file.path] = ""
         return self._sources[file.path]
 
-    def _part(self, file: _File, part: tuple[float, float]) -> _File:
+    def _part(self, file: Found, part: tuple[float, float]) -> Found:
         """Return a file of which only a part is read, where its connector can; whole hours, which questions share."""
         if not _cuts(self._source(file)):
             return file
@@ -197,7 +187,7 @@ class System:
         low, high = (part[0] + ahead) // _PART_S, -(-(part[1] + ahead) // _PART_S)
         return dataclasses.replace(file, source=self._source(file), between=(low * _PART_S, high * _PART_S))
 
-    def _read(self, file: _File) -> tuple[Records | None, tuple[Note, ...]]:
+    def _read(self, file: Found) -> tuple[Records | None, tuple[Note, ...]]:
         """Return the records of a file, times corrected, and what is wrong with it."""
         if file in self._kept:
             self._kept.move_to_end(file)
@@ -225,7 +215,7 @@ class System:
             self._kept.popitem(last=False)
         return self._kept[file]
 
-    def _corrected(self, records: Records, file: _File) -> Records:
+    def _corrected(self, records: Records, file: Found) -> Records:
         """Return records with the times of the site's clock made true, and with what the site knows about stamps."""
         said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)))
         known = {name: value for name, value in said if value}
@@ -316,8 +306,6 @@ class System:
 
     def _printed_mounts(self) -> dict[str, str]:
         """Return mount point -> file system as given files of ``lfs df`` print it."""
-        import pyarrow.compute as pc
-
         found: dict[str, str] = {}
         for file in self._given:
             records = self._read(file)[0] if _role(self._source(file)) == "fullness" else None
@@ -385,7 +373,7 @@ class System:
         answer = others.job_of(found, job_id)
         return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
 
-    def placement(self, job_id: int, period: Period) -> tuple[Placement | None, list[Note]]:
+    def placement(self, job_id: int, period: Period) -> tuple[JobRadius | None, list[Note]]:
         """Return where the nodes of a job lie in the network; see :func:`.nodes.placement`."""
         found, notes = self.records(period.start, period.end, roles=("jobs", "topology"))
         job = others.job_of(found, job_id)
@@ -421,11 +409,8 @@ def _says_which(records: Records) -> bool:
     return table is not None and "filesystem_name" in table.column_names
 
 
-def _moved(table: Any, columns: Sequence[str], correct: Callable[[Any], Any]) -> Any:
+def _moved(table: pa.Table, columns: Sequence[str], correct: Callable[[Numbers], Numbers]) -> pa.Table:
     """Return a table with corrected times."""
-    import numpy as np
-    import pyarrow as pa
-
     for name in columns:
         if name not in table.column_names:
             continue

@@ -21,21 +21,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from mpiio_ext.analytics.sources import Records
+from mpiio_ext.analytics.sources.mmperfmon import UNITS
 from mpiio_ext.analytics.tools.metrics import METRICS, of_series, unknown
 from mpiio_ext.analytics.tools.moments import Period, shown
-from mpiio_ext.analytics.tools.rows import Read, Rows, amounts, cut, numbers, of, split, step_of
+from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, of, split, step_of
 from mpiio_ext.analytics.tools.series import Edges, Series, SeriesError, from_rows
 
 __all__ = ["LMT_STEP_S", "METRICS", "READERS", "Traffic", "traffic"]
 
 #: Seconds of LMT's steps.
 LMT_STEP_S = 5.0
-#: Powers of 1024, as GPFS' tools print them.
-_UNITS = {"": 1.0, "B": 1.0, "kB": 2.0**10, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}
 #: Columns of ggiostat -> name of the operation.
 _GPFS_OPERATIONS = {
     "open_count": "open",
@@ -86,13 +87,13 @@ class Traffic:
 Key = tuple[str, str]
 #: Rows of a quantity, or a text that says what is wrong with one.
 Found = Iterable[tuple[Key, Rows] | str]
-Reader = Callable[[Read, Period, "Collection[str] | None"], Found]
+Reader = Callable[[Records, Period, "Collection[str] | None"], Found]
 
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 
 
-def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Found:
+def _lmt(records: Records, period: Period, systems: Collection[str] | None) -> Found:
     """LMT: bytes of the step that begins at a stamp; load at its begin; counts of operations."""
     step = float(records.header.get("step_s", LMT_STEP_S))
     if "lmt" in records.tables:
@@ -113,14 +114,12 @@ def _lmt(records: Read, period: Period, systems: Collection[str] | None) -> Foun
             )
 
 
-def _called(rows: Any, kind: str) -> Any:
+def _called(rows: pa.Table, kind: str) -> pa.ChunkedArray:
     """Return the names of servers; one that the source does not name is called by what it is."""
-    import pyarrow.compute as pc
-
     return pc.fill_null(rows["server"], kind)
 
 
-def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
+def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
     """GPFS' performance monitor: amounts of an interval, in units as printed."""
     table = records.tables["samples"]
     step = records.header.get("step_s") or step_of(numbers(table, "time"))
@@ -140,7 +139,7 @@ def _mmperfmon(records: Read, period: Period, systems: Collection[str] | None) -
         if metric not in wanted:
             continue
         key = wanted[metric]
-        scale = np.array([_UNITS.get(unit or "", np.nan) for unit in rows["unit"].to_pylist()])
+        scale = np.array([UNITS.get(unit or "B", np.nan) for unit in rows["unit"].to_pylist()])
         values = numbers(rows, "value") * (scale if key[0] != "cpu" else 1.0)
         host, part = rows["host"].to_pylist(), rows["component"].to_pylist()
         names = host if key[0] == "cpu" else [f"{a}:{b}" for a, b in zip(host, part, strict=True)]
@@ -162,7 +161,7 @@ def _sum_of(one: Rows, other: Rows) -> Rows:
     return dataclasses.replace(one, times=np.array(times), names=list(names), values=np.array(values, np.float64))
 
 
-def _ggiostat(records: Read, period: Period, systems: Collection[str] | None) -> Found:
+def _ggiostat(records: Records, period: Period, systems: Collection[str] | None) -> Found:
     """Counters of GPFS clients and servers, by node."""
     table = of(records.tables["node_io"], "filesystem_name", systems)
     step = step_of(numbers(table, "time"))
@@ -188,7 +187,7 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _reader_of(records: Read) -> Reader | None:
+def _reader_of(records: Records) -> Reader | None:
     if records.source in READERS:
         return READERS[records.source]
     if "lmt" in records.tables:
@@ -200,7 +199,7 @@ def _reader_of(records: Read) -> Reader | None:
 
 
 def traffic(
-    records: Sequence[Read],
+    records: Sequence[Records],
     period: Period,
     file_systems: Collection[str] | None = None,
     edges: Edges = "begin",
@@ -223,7 +222,7 @@ def traffic(
     Traffic
         Its series cover the whole period, with NaN where no source has a value.
     """
-    gathered: dict[Key, list[tuple[Rows, Read]]] = {}
+    gathered: dict[Key, list[tuple[Rows, Records]]] = {}
     notes: list[str] = []
     for each in records:
         reader = _reader_of(each)
@@ -258,7 +257,7 @@ def traffic(
     )
 
 
-def _joined(key: Key, parts: Sequence[tuple[Rows, Read]]) -> tuple[Series, list[str]]:
+def _joined(key: Key, parts: Sequence[tuple[Rows, Records]]) -> tuple[Series, list[str]]:
     """Return one series of rows of several records; a value that is not known never hides one that is.
 
     Returns
@@ -293,24 +292,22 @@ def _joined(key: Key, parts: Sequence[tuple[Rows, Read]]) -> tuple[Series, list[
                 f"{record.path}: {dropped + rows.dropped:,} values of {quantity} are left out, of a time and server "
                 f"that has another one, or between steps of {step:g} s"
             )
-    values = np.full((max(number + len(piece) for number, piece in pieces), len(order)), np.nan)
-    for number, piece in pieces:
-        there = values[number : number + len(piece)]
-        np.copyto(there, piece, where=np.isfinite(piece))
+    values = np.full((max(number + len(mine) for number, mine in pieces), len(order)), np.nan)
+    for number, mine in pieces:
+        np.copyto(values[number : number + len(mine)], mine, where=np.isfinite(mine))
     rows = parts[0][0]
     return Series(quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first, names=tuple(order),
                   values=values), notes  # fmt: skip
 
 
-def _texts(names: Any) -> Any:
-    import pyarrow as pa
+def _texts(names: Sequence[str] | pa.ChunkedArray) -> pa.Array:
 
     if isinstance(names, pa.ChunkedArray):
         return names.combine_chunks() if names.num_chunks else pa.array([], pa.string())
     return pa.array(names, pa.string())
 
 
-def _nothing(records: Sequence[Read], period: Period) -> str:
+def _nothing(records: Sequence[Records], period: Period) -> str:
     """Say why there is no traffic: no source, or none with samples of the period."""
     spans = []
     unused = [text for each in records if _reader_of(each) is of_series and (text := unknown(each))]

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
@@ -22,10 +27,16 @@ from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Settings", "read", "write"]
 
-_NONE = type(None)
+
+@with_config(CLOSED)
+class _Measured(TypedDict):
+    mean: float
+    deviation: float
+    repetitions: int
+
 
 #: What is known of one number of I/O nodes.
-Value = float | Sequence[float] | Mapping[str, float]
+Value = float | Annotated[list[float], Field(min_length=1)] | _Measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +61,8 @@ class Settings:
     confidence, floor, migration_cost_s, horizon_s, hysteresis, shared_node : of MCKP, see
         :class:`mpiio_ext.delegates.arbitration.rules.mckp.Mckp`; the shared I/O node is the one of index 0
     """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     io_nodes: int
     policy: str = "mckp"
@@ -120,8 +133,8 @@ class Settings:
 def _point(value: Value) -> Point:
     if isinstance(value, Mapping):
         return Point(mean=value["mean"], best=value["mean"], deviation=value["deviation"],
-                     repetitions=int(value["repetitions"]))
-    return Point.of(value if isinstance(value, Sequence) else (value,))
+                     repetitions=value["repetitions"])
+    return Point.of(value if isinstance(value, list) else (value,))
 
 
 def decode(text: str) -> Settings:
@@ -136,50 +149,10 @@ def decode(text: str) -> Settings:
         given = json.loads(text)
     except json.JSONDecodeError as error:
         raise ArgumentError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
-    if not isinstance(given, dict):
-        raise ArgumentError("an object is expected")
-    names = {item.name for item in dataclasses.fields(Settings)}
-    for name in given:
-        if name not in names:
-            raise ArgumentError(f"/{name}: there is no such setting, only {', '.join(sorted(names))}")
-    if "io_nodes" not in given:
-        raise ArgumentError("/io_nodes is missing")
-    _check_types(given)
-    curves = {str(program): _points(program, points) for program, points in given.get("curves", {}).items()}
-    for program, weight in given.get("weights", {}).items():
-        if not _is_number(weight):
-            raise ArgumentError(f"/weights/{program}: a number is expected, not {weight!r}")
-    return Settings(**{**given, "curves": curves})
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _check_types(given: Mapping[str, Any]) -> None:
-    wanted: dict[str, tuple[type, ...]] = {
-        "io_nodes": (int,), "policy": (str,), "curves": (dict,), "weights": (dict,), "compute_nodes": (int, _NONE),
-        "confidence": (float, int, _NONE), "most": (int, _NONE), "divisible": (bool,), "shared_node": (bool,),
-        "user_share": (float, int, _NONE), "jobs_per_user": (int,),
-    }
-    for name, value in given.items():
-        types = wanted.get(name, (float, int))
-        if not isinstance(value, types) or isinstance(value, bool) != (bool in types):
-            raise ArgumentError(f"/{name}: {types[0].__name__} is expected, not {value!r}")
-
-
-def _points(program: str, points: Any) -> dict[int, Value]:
-    if not isinstance(points, dict):
-        raise ArgumentError(f"/curves/{program}: an object is expected: number of I/O nodes -> MB/s")
-    found: dict[int, Value] = {}
-    for count, value in points.items():
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-        whole = not isinstance(value, dict) or set(value) == {"mean", "deviation", "repetitions"}
-        if not count.isdigit() or not whole or not parts or not all(map(_is_number, parts)):
-            raise ArgumentError(f"/curves/{program}/{count}: a number of I/O nodes and MB/s are expected: a number, a "
-                                'list of numbers, or an object of "mean", "deviation" and "repetitions"')
-        found[int(count)] = value if isinstance(value, dict | list) else float(value)
-    return found
+    try:
+        return documents.parse(Settings, given)
+    except DocumentError as error:
+        raise ArgumentError("; ".join(error.problems)) from error
 
 
 def read(folder: Path) -> Settings:

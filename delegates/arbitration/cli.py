@@ -261,7 +261,7 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
 
 def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any]) -> tuple[dict[str, Curve], list[str]]:
     """Return the curves that the command line asks for, and what was left out."""
-    from mpiio_ext.delegates.arbitration import gather
+    from mpiio_ext.delegates.arbitration import CurveError, gather
 
     if not given and kept is not None:
         found = {name: kept.load(name) for name in kept.names()}
@@ -272,4 +272,10 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
         return gather.measured(sources["forge"], sources["bench"]), []
     if sources["base"] is None:
         raise click.UsageError(f"{given[0]} needs measured patterns to estimate from: --base FILE,...")
-    return gather.learnt(sources["darshan"], sources["setup"], sources["base"])
+    from mpiio_ext.analytics import learnt
+
+    patterns, notes = (learnt.patterns_of_store(sources["setup"]) if sources["setup"] is not None
+                       else learnt.patterns_of_logs(sources["darshan"]))
+    if not patterns:
+        raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
+    return gather.learnt(patterns, sources["base"]), notes

@@ -5,7 +5,6 @@ Guarantees. Curves that were estimated say so, and of what. Logs that were left 
 
 from __future__ import annotations
 
-import importlib
 import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -15,6 +14,7 @@ from typing import Any
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.learn import learn
+from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.store import Store, plain
 from mpiio_ext.delegates.arbitration.tables import read_bench, read_forge
 
@@ -31,23 +31,16 @@ def measured(forge: Sequence[Path] | None, bench: Sequence[Path] | None) -> dict
     return {pattern.name: curve for pattern, curve in read_forge(forge).items()}
 
 
-def learnt(logs: Sequence[Path] | None, setup: Path | None, base: Sequence[Path]) -> tuple[dict[str, Curve], list[str]]:
-    """Return the curves of programs that logs show, estimated from measured patterns, and what was left out.
+def learnt(patterns: Mapping[str, Mapping[Pattern, int]], base: Sequence[Path]) -> dict[str, Curve]:
+    """Return the curves of programs, by what they do (pattern -> bytes), estimated from measured patterns.
 
     Raises
     ------
     CurveError
-        No log that says what a program did.
-    MpiioExtError
-        Logs or store cannot be read.
+        A table of measurements cannot be read or understood.
     """
-    # By name: the analytics build on this package, not the other way round.
-    analytics: Any = importlib.import_module("mpiio_ext.analytics.learnt")
-    patterns, notes = analytics.patterns_of_store(setup) if setup is not None else analytics.patterns_of_logs(logs)
-    if not patterns:
-        raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
     measurements = read_forge(base)
-    return {program: learn(found, measurements) for program, found in sorted(patterns.items())}, notes
+    return {program: learn(found, measurements) for program, found in sorted(patterns.items())}
 
 
 def named(curves: Mapping[str, Curve], match: str, program: str | None) -> dict[str, Curve]:

@@ -18,6 +18,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.common.extras import needing
 from mpiio_ext.common.shown import Shown
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job, Machine
@@ -191,12 +192,8 @@ def run_queue(
     MpiioExtError
         simpy is not installed.
     """
-    from mpiio_ext.errors import LoadError
-
-    try:
+    with needing("arbitration", "the simulation of queues"):
         import simpy
-    except ImportError as error:
-        raise LoadError("the simulation of queues needs simpy: pip install 'mpiio_ext[arbitration]'") from error
     if machine.compute_nodes is None:
         raise ArgumentError("the simulation of a queue needs the machine's compute_nodes")
     names = [item.job.name for item in items]

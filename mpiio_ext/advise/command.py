@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.tune.evidence import Evidence
     from mpiio_ext.tune.objective import Metric
+    from mpiio_ext.tune.outcome import Result
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.trial import Outcome
-    from mpiio_ext.tune.tuner import Result
 
 __all__ = ["advise", "split_command"]
 
@@ -332,8 +332,8 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
 def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tuple[Job, Result]:
     """Tune as much of the path as the budget holds; where a run takes longer than it should, less of it."""
     from mpiio_ext.tune.objective import InOutput
+    from mpiio_ext.tune.outcome import Plan
     from mpiio_ext.tune.space import Options
-    from mpiio_ext.tune.tuner import Plan
 
     run_s, io_s = seconds_of(traced.path)
     costs = Costs(start_s=start_s, run_s=asked.time_scale * (run_s - io_s) + io_s, io_s=io_s)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from mpiio_ext.common.children import run
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -20,13 +20,13 @@ __all__ = ["can_be_shortened", "seconds_of", "shortened", "start_seconds", "usag
 _LOADED = "import mpi4py, mpiio_ext.pioneer.engine, mpiio_ext.pioneer.path"
 #: MPI_Init and the plan take about this part of the modules' time again.
 _WITH_MPI = 1.5
+_MOST_START_S = 600.0
 
 
 def start_seconds(ranks: int) -> float:
     """Return about how long it takes until so many ranks are ready, measured by one process without MPI."""
-    begin_s = time.monotonic()
-    subprocess.run([sys.executable, "-c", _LOADED], stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return _WITH_MPI * (time.monotonic() - begin_s) * max(1.0, ranks / len(os.sched_getaffinity(0)))
+    elapsed_s = run([sys.executable, "-c", _LOADED], limit_s=_MOST_START_S).elapsed_s
+    return _WITH_MPI * elapsed_s * max(1.0, ranks / len(os.sched_getaffinity(0)))
 
 
 def seconds_of(path: WorkloadPath) -> tuple[float, float]:

@@ -14,11 +14,20 @@ from typing import Any, NoReturn
 
 import click
 
-from mpiio_ext.bench.bench import run_bench
-from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
-from mpiio_ext.bench.interrupted import end_on_interrupt
-from mpiio_ext.bench.options import Options, command
-from mpiio_ext.bench.terminal import launch_rank, terminal_width
+from mpiio_ext.common.extras import MissingExtraError, needing
+
+try:
+    with needing("bench", "the bench"):
+        from mpiio_ext.bench.asked import Options
+        from mpiio_ext.bench.bench import run_bench
+        from mpiio_ext.bench.errors import EXIT_USAGE, BenchError
+        from mpiio_ext.bench.interrupted import end_on_interrupt
+        from mpiio_ext.bench.options import command
+        from mpiio_ext.bench.terminal import launch_rank, terminal_width
+except MissingExtraError as _error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(f"mpiio_ext.bench: {_error}") from None
 
 __all__ = ["main"]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from rich.console import Console
 
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.interrupted import on_interrupt
-from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios

@@ -6,11 +6,12 @@ import datetime
 import os
 import platform
 import shlex
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from mpiio_ext.common.children import run
 
 __all__ = ["JOB_NUMBERS", "describe", "file_system_of"]
 
@@ -38,18 +39,9 @@ def file_system_of(path: Path) -> tuple[str, str]:
 
 def _git_revision() -> str | None:
     """Return the revision of the source tree that this package runs from, or None when it is no git checkout."""
-    try:
-        result = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout.strip() or None if result.returncode == 0 else None
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    done = run(words, limit_s=10)
+    return done.output.strip() or None if not done.trouble else None
 
 
 def _version(package: str) -> str | None:

@@ -7,7 +7,6 @@ the defaults.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from click.core import ParameterSource
 
 from mpiio_ext.bench import interfaces, kernels, methods
 from mpiio_ext.bench.arguments import HintType, ListType, one_of, positive_size
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse_parameter
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
@@ -25,7 +25,7 @@ from mpiio_ext.common.commands import HELP, LazyGroup
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["PRESETS", "Options", "command"]
+__all__ = ["PRESETS", "command"]
 
 #: Values that a preset gives to options that the user did not give, as they would be typed.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -41,61 +41,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 _INTERFACES = list(interfaces.REGISTRY)
 _PRESET_NAMES = list(dict.fromkeys(name for kind in kernels.KERNELS.values() for name in kind.presets))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the user asked for.
-
-    Attributes
-    ----------
-    path : folder of the bench files
-    output : folder of the results, None = a new one under ./bench-results, or in the archive for a suite
-    archive : folder under which the results of suites are kept
-    suite : the parameter file, or None
-    sizes : geometry of the patterns
-    patterns : names
-    kernels : the applications
-    interfaces : names; empty = all that are there
-    methods : what to compare
-    methods_given : the user named them, so that one that cannot run is an error rather than left out
-    delegates, delegate_mode : of the method "delegates": how many, and how they are started
-    hints : set for every method
-    repetitions, read_shift : counts
-    budget_s : fewer repetitions where they would take longer; 0 = no limit
-    native_limit_s, native_bytes : see `NativeLimit`
-    keep_files : leave the bench files behind
-    plot, report : draw the picture, make the page
-    progress : None = when there is a terminal
-    dry_run, list_kernels : only print what would be run, or what there is
-    ranks : for these two; None = what the launcher says
-    """
-
-    path: Path
-    output: Path | None
-    archive: Path
-    suite: Suite | None
-    sizes: Sizes
-    patterns: tuple[str, ...]
-    kernels: tuple[KernelRequest, ...]
-    interfaces: tuple[str, ...]
-    methods: tuple[Method, ...]
-    methods_given: bool
-    delegates: str
-    delegate_mode: str
-    hints: dict[str, str]
-    repetitions: int
-    budget_s: float
-    read_shift: int
-    native_limit_s: float
-    native_bytes: int
-    keep_files: bool
-    plot: bool
-    report: bool
-    progress: bool | None
-    dry_run: bool
-    list_kernels: bool
-    ranks: int | None
 
 
 # ---- suites and presets: defaults that are not the command's own ----

@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import asdict
 from typing import Any
 
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels import Pattern
 from mpiio_ext.bench.kernels.request import command_words
-from mpiio_ext.bench.options import Options
 from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.work import Work
 

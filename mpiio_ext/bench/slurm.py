@@ -18,7 +18,6 @@ from typing import Any
 import click
 
 from mpiio_ext.bench.errors import EXIT_USAGE
-from mpiio_ext.bench.options import command as bench
 from mpiio_ext.bench.suites import files
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
@@ -151,7 +150,7 @@ def _checked_folder(name: str, path: Path) -> Path:
     return full
 
 
-def _check_arguments(suite: str, arguments: Sequence[str]) -> None:
+def _check_arguments(bench: click.Command, suite: str, arguments: Sequence[str]) -> None:
     """Refuse arguments that the bench would refuse when the job has waited for its turn at last."""
     reserved = {"--suite", "--path", "--archive", "--dry-run", "--list", "--ranks", "-h", "--help"}
     for word in arguments:
@@ -198,7 +197,9 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
              "mail-type": "FAIL" if mail_user else None, "mail-user": mail_user}
     try:
         name = files.load(suite).name
-        _check_arguments(suite, arguments)
+        parent = click.get_current_context().parent
+        assert parent is not None  # a command of the bench
+        _check_arguments(parent.command, suite, arguments)
         script = batch_script(Job(
             suite=str(_checked_folder("suite", Path(suite))) if suite.endswith(".toml") else suite, short=name,
             nodes=nodes, ranks_per_node=ranks_per_node, time=limit,

@@ -31,6 +31,11 @@ _COMMANDS = {
     "partitioning": ("mpiio_ext.partitioning.cli", "main", "Show how a method cuts a file region."),
     "completion": ("mpiio_ext.cli.completion", "completion", "Print what makes a shell complete mpiio-ext's words."),
 }
+#: Subcommand -> extra that it needs; the others need none.
+EXTRAS = {
+    "doctor": "doctor", "bench": "bench", "tune": "tune", "advise": "tune", "pioneer": "pioneer",
+    "analyze": "analytics", "delegates": "arbitration", "locks": "bench", "partitioning": "bench",
+}  # fmt: skip
 #: Old spelling -> new one; both work in this release.
 OLD = {
     "arbiter": "delegates arbiter",
@@ -43,7 +48,7 @@ OLD = {
 }
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, old=OLD, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, old=OLD, context_settings=HELP)
 @click.version_option(package_name="mpiio_ext", prog_name="mpiio-ext")
 def main() -> None:
     """Collective MPI-IO through file domains that suit the file system, under unchanged programs.

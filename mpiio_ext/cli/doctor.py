@@ -83,13 +83,13 @@ def _local(wish: _Wish, owned: list[Own]) -> Iterator[Finding]:
 def _of_job(
     wish: _Wish, job: Job, family: str, apart: bool = False, program: Theirs | None = None
 ) -> list[Finding]:
-    """Take part in the job; return what rank 0 has found, nothing on others. Last arguments: of `mpi.examine_job`."""
-    from mpiio_ext.doctor import mpi
+    """Take part in the job; return what rank 0 has found, nothing on others. Last arguments: of `examine_job`."""
     from mpiio_ext.doctor.children import pause
+    from mpiio_ext.doctor.job import examine_job, take_part
 
-    answer = mpi.take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
+    answer = take_part(job, wish.path, os.environ, wish.timeout_s, wish.write, wish.spawn)
     if job.rank == 0:
-        return mpi.examine_job(answer, job, family, wish.write, wish.spawn, apart, program)
+        return examine_job(answer, job, family, wish.write, wish.spawn, apart, program)
     if answer.trouble:  # the launcher may end the job when this rank leaves: rank 0 has to speak first
         pause(wish.timeout_s if "version" in answer.values else min(wish.timeout_s, _WITHOUT_MPI_S))
     return []
@@ -123,6 +123,8 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
         return
     except JobEnded:
         last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
+    except ModuleNotFoundError:  # of the extra: mpiio-ext says what to install
+        raise
     except Exception as error:  # what is known counts more than the failure of one check
         text = f"{type(error).__name__}: {error}"
         last = bad("doctor.failed", f"a check of doctor itself has failed: {text}", "please report it")

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
+
+from mpiio_ext.cli.tables import print_table, terminal_columns
+from mpiio_ext.cli.words import complete_name
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     from mpiio_ext.hints import HintValue
 
 __all__ = ["hints"]
 
-#: Columns of a table that goes into a pipe or a file.
-_PIPE_COLUMNS = 400
 #: From here on there is room for the type and the default.
 _WIDE_COLUMNS = 110
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
 @click.option("--set", "only_set", is_flag=True, help="Only what somebody has set: hints whose source is not default.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("--markdown", is_flag=True, help="Print the table of docs/hints.md: every hint and its default.")
-def hints(path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
-    """List every hint with its type, default, value in force and the source of that value.
+def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
+    """List every hint, or those of the NAMEs, with type, default, value in force and the source of that value.
 
     Sources, weakest first: default, /etc/romio-hints, openmpi-mca-params.conf, site file, Open MPI parameter (--mca,
     OMPI_MCA_NAME), ROMIO_HINTS, MPI_Info (the program's; unknown here), MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE,
@@ -38,7 +39,15 @@ def hints(path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
     if markdown:
         click.echo(library.markdown_table(), nl=False)
         return
-    values = [item for item in library.in_force(path) if not only_set or item.source != "default"]
+    known = {item.name for item in library.registry()}
+    for name in names:
+        if name not in known:
+            library.check(name, "")  # names the nearest one
+            raise click.BadParameter(f"{name} is passed on to the MPI library, which alone knows its value")
+    values = [
+        item for item in library.in_force(path)
+        if (not only_set or item.source != "default") and (not names or item.spec.name in names)
+    ]  # fmt: skip
     if as_json:
         rows = [
             {
@@ -65,18 +74,13 @@ def hints(path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
 
 
 def _print_table(values: Sequence[HintValue], path: str) -> None:
-    """Print hints as a table whose names are never broken: people search them; a pipe gets lines of any length."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS)
-    wide = console.width >= _WIDE_COLUMNS
-    table = Table(title=f"Hints for {path}" if path else "Hints", title_justify="left")
-    for title in ("hint", *(["type"] if wide else []), "value", "source", *(["default"] if wide else []), "meaning"):
-        table.add_column(title, overflow="fold", no_wrap=title == "hint")
-    for item in values:
-        spec = item.spec
-        style = None if item.source == "default" else "bold"
-        more = ([spec.type], [spec.default]) if wide else ([], [])
-        table.add_row(spec.name, *more[0], item.value, item.source, *more[1], spec.description, style=style)
-    console.print(table, markup=False)
+    """Print hints; type and default where there is room for them."""
+    wide = terminal_columns() >= _WIDE_COLUMNS
+    rows = [
+        [spec.name, *([spec.type] if wide else []), item.value, item.source, *([spec.default] if wide else []),
+         spec.description]
+        for item in values for spec in [item.spec]
+    ]  # fmt: skip
+    heads = ["hint", *(["type"] if wide else []), "value", "source", *(["default"] if wide else []), "meaning"]
+    told = {number for number, item in enumerate(values) if item.source != "default"}
+    print_table(heads, rows, title=f"Hints for {path}" if path else "Hints", bold=told)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.cli.tables import print_table, terminal_columns
+from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from mpiio_ext.layout import Component, Layout
 
 __all__ = ["layout"]
@@ -54,43 +55,35 @@ def _targets(part: Component) -> str:
     return ("targets " + shown if shown else "") + (f" … and {rest} more" if rest > 0 else "")
 
 
-def _show_components(console: Console, parts: tuple[Component, ...]) -> None:
+def _show_components(parts: tuple[Component, ...]) -> None:
     """Some lines for each: a table of so many columns has no room for words."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console.print("components")
+    click.echo("components")
     for part in parts:
-        console.print(f"  {_extent(part)}", markup=False, highlight=False)
+        click.echo(f"  {_extent(part)}")
         for line in (_numbers(part), _words(part), _targets(part)):
             if line:
-                console.print(Padding(Text(line), (0, 0, 0, 4), expand=False))
+                click.echo(textwrap.fill(line, terminal_columns(), initial_indent="    ", subsequent_indent="    "))
 
 
-def _show(console: Console, found: Layout) -> None:
-    from rich.table import Table
-
+def _show(found: Layout) -> None:
     from mpiio_ext.layout import registry
 
-    title = f"{found.path} (folder: what new files get)" if found.is_folder else found.path
-    console.print(title, markup=False, highlight=False, soft_wrap=True)
-    table = Table()
-    for name in ("fact", "value", "source"):
-        table.add_column(name, overflow="fold")
+    click.echo(f"{found.path} (folder: what new files get)" if found.is_folder else found.path)
+    rows = []
     for spec in registry():
         item = found.fact(spec.name)
         if item is not None:
-            table.add_row(spec.name.replace("_", " "), _value(item.value, spec.unit), item.source)
+            rows.append((spec.name.replace("_", " "), _value(item.value, spec.unit), item.source))
         elif spec.name in _EXPECTED:
-            table.add_row(spec.name.replace("_", " "), "not told", "")
-    console.print(table, markup=False)
+            rows.append((spec.name.replace("_", " "), "not told", ""))
+    print_table(("fact", "value", "source"), rows)
     if found.components:
-        _show_components(console, found.components)
+        _show_components(found.components)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: a list with one object for each path.")
+@json_option("Print JSON: a list with one object for each path.")
 @click.option("--striping-unit", type=Size(least=1, most=2**62), help="As if the hint striping_unit were given: 1M.")
 @click.option("--striping-factor", type=click.IntRange(min=-1, max=2**31 - 1), help="As the hint striping_factor.")
 @click.option("--start-iodevice", type=click.IntRange(min=0, max=2**31 - 1), help="As the hint start_iodevice.")
@@ -121,10 +114,7 @@ def layout(
     if as_json:
         click.echo(json.dumps([item.as_dict() for item in found], indent=2))
     elif found:
-        from rich.console import Console
-
-        console = Console()
         for item in found:
-            _show(console, item)
+            _show(item)
     if failed:
         raise SystemExit(1)

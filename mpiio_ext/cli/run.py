@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.launchers import Launch, execute, launcher_family, let_rank_0_speak, plan
+from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 __all__ = ["plan_launch", "run", "select_library", "settings_of", "start"]
 
@@ -110,6 +110,17 @@ def select_library(command: tuple[str, ...]) -> None:
         raise click.UsageError(str(error)) from error
 
 
+def _warn_of_variables() -> None:
+    """Say which variables do not exist, once for all ranks."""
+    from mpiio_ext.environment import unknown
+
+    found = unknown(os.environ)
+    if launched_rank(os.environ) == 0:
+        for name, near in found.items():
+            click.echo(f"mpiio-ext: {name} does not exist, and has no effect"
+                       + (f"; did you mean {near}?" if near else ""), err=True)
+
+
 def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
     """Become the program, or with `dry_run` print what that would be. Does not return in the former case."""
     try:
@@ -157,6 +168,7 @@ def run(
         if let_rank_0_speak(os.environ):
             raise
         raise SystemExit(error.exit_code) from error
+    _warn_of_variables()
     start(command, str(mpiio_ext.get_library()), settings, dry_run=dry_run)
 
 

@@ -100,9 +100,9 @@ def tune(
     try:
         from mpiio_ext.tune import hintsfile
         from mpiio_ext.tune.errors import need
+        from mpiio_ext.tune.outcome import Plan
         from mpiio_ext.tune.space import Options
         from mpiio_ext.tune.targets import check_targets
-        from mpiio_ext.tune.tuner import Plan
 
         hintsfile.check_glob(glob)
         os.environ.update(settings_of(hint, hints_file, None))

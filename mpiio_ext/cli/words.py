@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["complete_command", "complete_hint"]
+__all__ = ["complete_command", "complete_hint", "complete_name"]
 
 #: Types of hints whose allowed values are a list of words.
 _WITH_LIST = frozenset({"boolean", "choice"})
@@ -28,3 +28,10 @@ def complete_hint(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     lists = [spec.values.split(" | ") for spec in registry() if spec.name == name and spec.type in _WITH_LIST]
     values = [word for words in lists for word in words if word.startswith(value)]
     return [CompletionItem(f"{glob}{colon}{name}={word}") for word in values]
+
+
+def complete_name(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the name of a hint."""
+    from mpiio_ext.hints import registry
+
+    return [CompletionItem(spec.name, help=spec.description) for spec in registry() if spec.name.startswith(incomplete)]

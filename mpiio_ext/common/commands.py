@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["FAILED", "HELP", "UNUSABLE", "LazyGroup", "all_of", "json_option"]
@@ -61,16 +62,18 @@ class LazyGroup(click.Group):
     ----------
     subcommands : mapping of str to (str, str, str)
         Name -> (module, attribute that is the command, help line), in the order of the help.
+    extras : mapping of str to str
+        Name -> extra whose packages the command needs.
     old : mapping of str to str
         Old name -> new words. An old name is not listed; it works and says the new one.
     """
 
     def __init__(
-        self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], old: Mapping[str, str] | None = None,
-        **named: Any,
+        self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], extras: Mapping[str, str] | None = None,
+        old: Mapping[str, str] | None = None, **named: Any,
     ) -> None:  # fmt: skip
         super().__init__(*arguments, **named)
-        self._subcommands, self._old = dict(subcommands), dict(old or {})
+        self._subcommands, self._extras, self._old = dict(subcommands), dict(extras or {}), dict(old or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the subcommands."""
@@ -81,7 +84,8 @@ class LazyGroup(click.Group):
         if cmd_name not in self._subcommands:
             return None
         module, attribute, _ = self._subcommands[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
+        with self._needing(cmd_name):
+            command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
@@ -101,7 +105,15 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
         with _said():
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except ModuleNotFoundError:
+                with self._needing(ctx.invoked_subcommand or ""):
+                    raise
+
+    def _needing(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Let a package that a command needs and that is missing be told."""
+        return needing(self._extras[name], f"`{name}`") if name in self._extras else contextlib.nullcontext()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the names of subcommands that begin so, without importing them; else the options."""

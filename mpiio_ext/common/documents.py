@@ -29,7 +29,7 @@ CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _KINDS = {
     "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "string_type": "a text",
     "bool_type": "true or false", "dataclass_type": "an object", "dict_type": "an object", "list_type": "a list",
-    "tuple_type": "a list", "none_required": "null",
+    "tuple_type": "a list", "int_parsing": "a whole number",
 }  # fmt: skip
 _LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("greater than", "le"),
            "greater_than": ("not greater than", "gt"), "less_than": ("not less than", "lt")}  # fmt: skip
@@ -45,7 +45,8 @@ class DocumentError(ValueError):
 
     Parameters
     ----------
-    mistakes : the place of each as a JSON pointer, "" of the whole, and what is wrong there.
+    mistakes : the place of each as a JSON pointer, "" of the whole, None of no place in it; and what is wrong there.
+    name : of the document, which begins each line.
 
     Attributes
     ----------
@@ -53,14 +54,18 @@ class DocumentError(ValueError):
     problems : a line for each
     """
 
-    def __init__(self, mistakes: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, mistakes: Iterable[tuple[str | None, str]], name: object = None) -> None:
         self.mistakes = tuple(mistakes)
-        self.problems = tuple(f"{place or '/'}: {what}" for place, what in self.mistakes)
+        begin = "" if name is None else f"{name}: "
+        lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
+        # One line each, whatever names there are.
+        self.problems = tuple("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+                              for line in lines)  # fmt: skip
         super().__init__("\n".join(self.problems))
 
-    def within(self, name: object) -> str:
-        """Return the problems, each with the name of the document before its place."""
-        return "\n".join(f"{name}: {problem}" for problem in self.problems)
+    def of(self, name: object) -> DocumentError:
+        """Return the same of a document with a name."""
+        return DocumentError(self.mistakes, name)
 
 
 def pointer(*parts: object) -> str:
@@ -204,12 +209,14 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
         return "is empty" if about["min_length"] == 1 else f"has fewer than {about['min_length']} entries"
     if kind in ("too_long", "string_too_long"):
         return f"has more than {about['max_length']} entries"
+    if kind == "json_invalid":
+        return "a text has a lone surrogate, or lists and objects are nested too deeply"
     return str(about["error"]) if kind == "value_error" else str(error["msg"])
 
 
-def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str, str]]:
+def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str | None, str]]:
     """Return the place of each mistake, and what it is; a value of none of several kinds is one mistake."""
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str | None, str]] = []
     for error in errors:
         parts = _place(document, error["loc"])
         place, inner = pointer(*parts), error.get("ctx", {}).get("error")
@@ -217,7 +224,7 @@ def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str
         if kind is None and error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # entries that are wrong were not counted
         if isinstance(inner, DocumentError):
-            found += [(place + within, what) for within, what in inner.mistakes]
+            found += [(place + (within or ""), what) for within, what in inner.mistakes]
         elif kind is None:
             found.append((place, _said(form, parts, error)))
         elif found and found[-1][0] == place and found[-1][1].startswith(wrong):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpiio_ext import abi
-from mpiio_ext.doctor.children import run_limited
+from mpiio_ext.common.children import run
 
 __all__ = ["ABIS", "Binary", "Trace", "abi_of", "is_mpi", "privileges", "read_binary", "trace"]
 
@@ -151,8 +151,8 @@ def trace(path: Path, linker: str, environment: Mapping[str, str], limit_s: floa
         return Trace(libraries={}, trouble=f"its dynamic linker {linker} is not that of glibc, and cannot be asked")
     asked = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes", "LD_DEBUG": "bindings"}
     kept = {name: value for name, value in environment.items() if name != "LD_DEBUG_OUTPUT"}
-    trouble, printed = run_limited([linker, str(path)], environment=kept | asked, limit_s=limit_s)
-    text = printed.decode(errors="replace")
+    ended = run([linker, str(path)], environment=kept | asked, limit_s=limit_s, together=True)
+    trouble, text = ended.trouble, ended.output
     libraries = {name: "" if found == "not found" else found for name, found in _LOADED.findall(text)}
     libraries |= {Path(found).name: found for found in _PLAIN.findall(text)}
     if trouble and not libraries:

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpiio_ext.abi import NAMES, VARIABLE, of_library, of_part
+from mpiio_ext.common.children import run
 from mpiio_ext.doctor import linker
-from mpiio_ext.doctor.children import ask, run_limited
+from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.mpi import family_of
 from mpiio_ext.launchers import launcher_family, plan
@@ -394,12 +395,11 @@ def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> list[Findin
 
 def _python(target: Target) -> list[Finding]:
     """Return which MPI a Python gets, and whether its calls reach the library when it is preloaded."""
-    trouble, printed = run_limited(
-        [str(target.path), "-c", _ASK_PYTHON], environment=target.under(), limit_s=target.limit_s
-    )
-    lines = [line for line in printed.decode(errors="replace").splitlines() if line.startswith(_MARK)]
+    ended = run([str(target.path), "-c", _ASK_PYTHON], environment=target.under(), limit_s=target.limit_s,
+                together=True)  # fmt: skip
+    lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]
     if not lines:
-        text = f"{target.path} does not work with the library ({trouble or 'it said nothing'})"
+        text = f"{target.path} does not work with the library ({ended.trouble or 'it said nothing'})"
         return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
     told = json.loads(lines[-1].removeprefix(_MARK))
     if "mpi" not in told:

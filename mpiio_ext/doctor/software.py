@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
-from mpiio_ext.environment import VARIABLES
+from mpiio_ext.environment import VARIABLES, looks_ours, unknown
 
 __all__ = ["hints", "variables", "versions"]
 
@@ -86,35 +85,14 @@ def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name.upper(), VARIABLES, n=1, cutoff=0.7)
-    return near[0] if near else ""
-
-
-def _looks_ours(name: str) -> bool:
-    """Return whether a variable's name was meant for this library."""
-    return name.upper().startswith(("MPIOX_", "MPIIOX_", "MPIIO_EXT_", "MPIO_", "MPOIX_", "MPIXO_"))
-
-
 def variables(environment: Mapping[str, str]) -> list[Finding]:
     """Return the variables of this library, those that do not exist first of all."""
     key = "environment.variables"
     found: list[Finding] = []
-    ours = {name: value for name, value in sorted(environment.items()) if _looks_ours(name)}
-    foreign = {"MPIIO_EXT_SKIP_APT"}  # of scripts/setup
-    for name in ours:
-        if name in VARIABLES or name in foreign or name.startswith("MPIOX_TEST_"):
-            continue
-        near = _nearest(name)
-        found.append(
-            warn(
-                key,
-                f"{name} does not exist, and has no effect",
-                f"did you mean {near}?" if near else "docs/doctor.md lists the variables",
-                name=name,
-                nearest=near or None,
-            )
-        )
+    ours = {name: value for name, value in sorted(environment.items()) if looks_ours(name)}
+    for name, near in unknown(environment).items():
+        advice = f"did you mean {near}?" if near else "docs/doctor.md lists the variables"
+        found.append(warn(key, f"{name} does not exist, and has no effect", advice, name=name, nearest=near or None))
     for name in (*_FILES, *_FOLDERS):
         path = ours.get(name)
         if path and not (Path(path).is_file() if name in _FILES else Path(path).is_dir()):

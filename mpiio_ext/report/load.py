@@ -1,7 +1,8 @@
-"""Files of results, read and checked field by field.
+"""Files of results, read and checked by their types (`common.documents`).
 
 Results come from other machines, other versions and runs that were cut short. Every file is either understood as a
-whole or refused with one line that names the file and the field; nothing is guessed. Two kinds are understood:
+whole or refused with one line that names the file and its first wrong place; nothing is guessed. Two kinds are
+understood:
 
 - ``results.json`` of ``python -m mpiio_ext.bench``, schema versions 1 and 2 (`ResultSet`). Fields that version 1 lacks
   are "not known", except `noncontiguous`, which is known of patterns where a file does not say it: of the six patterns
@@ -14,16 +15,22 @@ The rows are made from ``runs``; ``summary``, which holds the same in other word
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
+from pydantic import Field
+from typing_extensions import NotRequired, Required, TypedDict
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError, shown
 from mpiio_ext.common.results import SCHEMA_VERSION, Measured, Row, Spread, measure
 from mpiio_ext.report.errors import ReportError
 
-__all__ = ["PeerResult", "PeerSet", "ResultSet", "load", "load_all"]
+__all__ = ["PeerResult", "PeerSet", "ResultSet", "load", "load_all", "rows_of"]
+
+Form = TypeVar("Form")
 
 _BUCKETS = 64
 _LARGEST = 2**63
@@ -129,79 +136,82 @@ def _document(path: Path) -> dict[str, Any]:
 # ---- checking --------------------------------------------------------------------------------------------------------
 
 
-class _Checker:
-    """Takes values of known types out of a document and names the place of one that is wrong."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def wrong(self, place: str, wanted: str, value: Any) -> ReportError:
-        shown = repr(value)
-        shown = shown if len(shown) <= 40 else shown[:37] + "..."
-        return ReportError(f"{self.path}: {place} is {shown}, which is not {wanted}")
-
-    def mapping(self, place: str, value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self.wrong(place, "an object", value)
-        return value
-
-    def sequence(self, place: str, value: Any) -> list[Any]:
-        if not isinstance(value, list):
-            raise self.wrong(place, "a list", value)
-        return value
-
-    def text(self, place: str, value: Any) -> str:
-        if not isinstance(value, str):
-            raise self.wrong(place, "a text", value)
-        return value
-
-    def flag(self, place: str, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise self.wrong(place, "true or false", value)
-        return value
-
-    def count(self, place: str, value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _LARGEST:
-            raise self.wrong(place, "a count", value)
-        return value
-
-    def number(self, place: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _LARGEST:
-            raise self.wrong(place, "a number from 0", value)
-        if not math.isfinite(value):
-            raise self.wrong(place, "a finite number", value)
-        return float(value)
-
-    def histogram(self, place: str, value: Any) -> tuple[int, ...]:
-        counts = self.sequence(place, value)
-        if len(counts) > _BUCKETS:
-            raise self.wrong(place, f"a list of at most {_BUCKETS} counts", value)
-        return tuple(self.count(f"{place}[{k}]", item) for k, item in enumerate(counts))
-
-    def run(self, place: str, value: Any) -> Row:
-        """Return one entry of ``runs``; fields that `Row` does not have are passed over."""
-        record = self.mapping(place, value)
-        taken: dict[str, Any] = {}
-        readers = {"str": self.text, "bool": self.flag, "int": self.count, "float": self.number,
-                   "tuple[int, ...]": self.histogram}
-        for field in fields(Row):
-            kind, _, optional = str(field.type).partition(" | ")
-            if field.name not in record:
-                if field.default is MISSING:
-                    raise ReportError(f"{self.path}: {place} has no {field.name}")
-                continue
-            if record[field.name] is None and (optional or field.default is not MISSING):
-                continue
-            taken[field.name] = readers[kind](f"{place}.{field.name}", record[field.name])
-        return Row(**taken)
+_Count = Annotated[int, Field(ge=0, lt=_LARGEST)]
+_Number = Annotated[float, Field(ge=0, lt=_LARGEST, allow_inf_nan=False)]
+_KINDS: Mapping[str, Any] = {
+    "str": str, "bool": bool, "int": _Count, "float": _Number,
+    "tuple[int, ...]": Annotated[tuple[_Count, ...], Field(max_length=_BUCKETS)],
+}  # fmt: skip
 
 
-def _absent(check: _Checker, document: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    out = []
-    for k, item in enumerate(check.sequence("absent", document.get("absent") or [])):
-        entry = check.mapping(f"absent[{k}]", item)
-        out.append((str(entry.get("what", "")), str(entry.get("reason", ""))))
-    return tuple(out)
+class _Absent(TypedDict, total=False):
+    what: Any
+    reason: Any
+
+
+def _form_of_results() -> Any:
+    """Return the form of results; what of an entry of ``runs`` `Row` does not have is passed over."""
+    form: Any = TypedDict  # its fields are those of Row
+    found = {}
+    for field in fields(Row):
+        kind, _, optional = str(field.type).partition(" | ")
+        may_lack = field.default is not MISSING
+        found[field.name] = _KINDS[kind] | None if optional or may_lack else _KINDS[kind]
+        if may_lack:
+            found[field.name] = NotRequired[found[field.name]]
+    runs: Any = list[form("Run", found)]  # type: ignore[misc]
+    return form("Results", {"runs": runs, "absent": NotRequired[list[_Absent] | None]})
+
+
+_Results = _form_of_results()
+
+
+class _Peer(TypedDict, total=False):
+    pattern: Required[str]
+    op: Required[str]
+    mbytes_per_s: Required[dict[str, _Number]]
+    spread_mbytes_per_s: dict[str, tuple[_Number, _Number] | None] | None
+    ours: Any
+    best_native: Any
+    ratio_native: _Number | None
+    ratio_raw: _Number | None
+    scaled_bytes: dict[str, Any] | None
+    absent: dict[str, Any] | None
+
+
+class _Comparison(TypedDict):
+    peers: dict[str, str]
+    results: list[_Peer]
+
+
+def _checked(path: Path, form: Callable[..., Form], document: Mapping[str, Any]) -> Form:
+    """Return what a document is, without what it does not check; its first mistake ends it, in one line."""
+    parts = {name: document[name] for name in get_type_hints(form) if name in document}
+    # Lone surrogates, as in names of files that are no UTF-8: a page has "?" for them.
+    plain = json.loads(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace"))
+    try:
+        return documents.parse(form, plain)
+    except DocumentError as error:
+        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+        raise ReportError(f"{path}: {error.problems[0]}{more}") from error
+
+
+def _object(path: Path, document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = document.get(name) or {}
+    if not isinstance(found, dict):
+        raise ReportError(f"{path}: /{name}: {shown(found)} is not an object")
+    return found
+
+
+def rows_of(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the rows that checked entries of ``runs`` are."""
+    return [Row(**{name: value for name, value in run.items() if value is not None}) for run in runs]
+
+
+def _with_noncontiguous(row: Row) -> Row:
+    if row.noncontiguous is not None or row.kind != "pattern":
+        return row
+    return replace(row, noncontiguous=row.workload != "contiguous")
 
 
 def _schema_of(path: Path, document: Mapping[str, Any]) -> int:
@@ -216,83 +226,53 @@ def _schema_of(path: Path, document: Mapping[str, Any]) -> int:
     return version
 
 
-def _with_noncontiguous(run: Row) -> Row:
-    if run.noncontiguous is not None or run.kind != "pattern":
-        return run
-    return replace(run, noncontiguous=run.workload != "contiguous")
-
-
 def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
-    check = _Checker(path)
     schema = _schema_of(path, document)
     if "runs" not in document:
         raise ReportError(f"{path}: JSON with a schema_version, but without runs: not results of the bench")
-    items = check.sequence("runs", document["runs"])
     failure = document.get("failure")
-    if not items:
+    if document["runs"] == []:
         why = f": {failure}" if failure else ""
         raise ReportError(f"{path}: the bench recorded no run{why}")
-    runs = [_with_noncontiguous(check.run(f"runs[{k}]", item)) for k, item in enumerate(items)]
+    found = _checked(path, _Results, document)
     return ResultSet(
         name=path.parent.name if path.name == "results.json" and path.parent.name else path.stem,
         path=path,
         schema=schema,
-        environment=check.mapping("environment", document.get("environment") or {}),
-        configuration=check.mapping("configuration", document.get("configuration") or {}),
-        absent=_absent(check, document),
+        environment=_object(path, document, "environment"),
+        configuration=_object(path, document, "configuration"),
+        absent=tuple((str(item.get("what", "")), str(item.get("reason", ""))) for item in found.get("absent") or ()),
         failure=None if failure is None else str(failure),
-        rows=tuple(measure(runs)),
+        rows=tuple(measure([_with_noncontiguous(row) for row in rows_of(found["runs"])])),
     )
 
 
 # ---- bench compare ---------------------------------------------------------------------------------------------------
 
 
-def _peer_result(check: _Checker, place: str, value: Any) -> PeerResult:
-    record = check.mapping(place, value)
-    for name in ("pattern", "op", "mbytes_per_s"):
-        if name not in record:
-            raise ReportError(f"{check.path}: {place} has no {name}")
-    medians = check.mapping(f"{place}.mbytes_per_s", record["mbytes_per_s"])
-    spreads = check.mapping(f"{place}.spread_mbytes_per_s", record.get("spread_mbytes_per_s") or {})
-    bandwidth = {}
-    for peer, value_ in medians.items():
-        median = check.number(f"{place}.mbytes_per_s.{peer}", value_)
-        ends = check.sequence(f"{place}.spread_mbytes_per_s.{peer}", spreads.get(peer) or [median, median])
-        if len(ends) != 2:
-            raise check.wrong(f"{place}.spread_mbytes_per_s.{peer}", "[smallest, largest]", ends)
-        low, high = (check.number(f"{place}.spread_mbytes_per_s.{peer}", end) for end in ends)
-        bandwidth[peer] = Spread(median, low, high, 0)
-
-    def optional(name: str) -> float | None:
-        return None if record.get(name) is None else check.number(f"{place}.{name}", record[name])
-
+def _peer_result(found: _Peer) -> PeerResult:
+    spreads = found.get("spread_mbytes_per_s") or {}
+    best = found.get("best_native")
     return PeerResult(
-        pattern=check.text(f"{place}.pattern", record["pattern"]),
-        operation=check.text(f"{place}.op", record["op"]),
-        bandwidth=bandwidth,
-        ours=str(record.get("ours", "")),
-        best_native=None if record.get("best_native") is None else str(record["best_native"]),
-        ratio_native=optional("ratio_native"),
-        ratio_raw=optional("ratio_raw"),
-        scaled=frozenset(check.mapping(f"{place}.scaled_bytes", record.get("scaled_bytes") or {})),
-        absent={str(k): str(v) for k, v in check.mapping(f"{place}.absent", record.get("absent") or {}).items()},
-    )
+        pattern=found["pattern"],
+        operation=found["op"],
+        bandwidth={peer: Spread(median, *(spreads.get(peer) or (median, median)), 0)
+                   for peer, median in found["mbytes_per_s"].items()},
+        ours=str(found.get("ours", "")),
+        best_native=None if best is None else str(best),
+        ratio_native=found.get("ratio_native"),
+        ratio_raw=found.get("ratio_raw"),
+        scaled=frozenset(found.get("scaled_bytes") or ()),
+        absent={name: str(why) for name, why in (found.get("absent") or {}).items()},
+    )  # fmt: skip
 
 
 def _peer_set(path: Path, document: dict[str, Any]) -> PeerSet:
-    check = _Checker(path)
-    items = check.sequence("results", document["results"])
-    if not items:
+    found = _checked(path, _Comparison, document)
+    if not found["results"]:
         raise ReportError(f"{path}: the comparison holds no result")
-    return PeerSet(
-        name=path.stem,
-        path=path,
-        environment=check.mapping("environment", document.get("environment") or {}),
-        peers={name: check.text(f"peers.{name}", title)
-               for name, title in check.mapping("peers", document["peers"]).items()},
-        results=tuple(_peer_result(check, f"results[{k}]", item) for k, item in enumerate(items)),
-    )
+    return PeerSet(name=path.stem, path=path, environment=_object(path, document, "environment"),
+                   peers=found["peers"], results=tuple(map(_peer_result, found["results"])))  # fmt: skip
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ search     the optimiser (Optuna) behind ask and tell
 trial      one run of the program: environment, time limit, output, statistics
 objective  the number a run is judged by
 evidence   what interleaved pairs of runs prove
+outcome    what is asked for, each run, and the result
 tuner      the phases: baseline, search, race, prune, confirm
 job        a program that is tuned: all phases, and the results of all of them
 hintsfile  the user's own hints, and the file that is written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["EXIT_TUNE", "ProgramError", "TooShort", "TuneError", "need"]
@@ -42,16 +43,12 @@ class TooShort(TuneError):  # noqa: N818  (a verdict, not only an error)
 
 
 def need(module: str) -> Any:
-    """Import a module of the optional extra `tune`.
+    """Import a module of the extra `tune`.
 
     Raises
     ------
-    TuneError
+    MissingExtraError
         It is not installed.
     """
-    try:
+    with needing("tune", "tuning"):
         return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        text = f"tuning needs {package}, which is not there ({error}): pip install 'mpiio_ext[tune]'"
-        raise TuneError(text) from error

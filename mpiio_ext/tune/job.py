@@ -30,12 +30,12 @@ from mpiio_ext.tune.replayed import END_MARK
 if TYPE_CHECKING:
     from mpiio_ext.tune.hintsfile import OwnHints
     from mpiio_ext.tune.objective import Metric
+    from mpiio_ext.tune.outcome import Plan, Record, Result
     from mpiio_ext.tune.program import Present
     from mpiio_ext.tune.report import Subject
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.space import Options, Space, Usage
     from mpiio_ext.tune.trial import Outcome
-    from mpiio_ext.tune.tuner import Plan, Record, Result
 
 __all__ = ["INTERRUPTED", "Job", "check_library", "finish", "metric_of", "ranks_in", "tune"]
 

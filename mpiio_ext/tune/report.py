@@ -14,9 +14,9 @@ from typing import Any
 from mpiio_ext.common.units import size_text
 from mpiio_ext.tune.evidence import Evidence
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
+from mpiio_ext.tune.outcome import Result
 from mpiio_ext.tune.program import Present, files_of
 from mpiio_ext.tune.setting import BASELINE, LEFT_AWAY, Setting
-from mpiio_ext.tune.tuner import Result
 
 __all__ = ["Subject", "as_json", "file_lines", "header", "lines", "lost_hints", "reasons", "space_lines", "trial_line"]
 

@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpiio_ext.launched import launched
+from mpiio_ext.common.children import launched
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.trial import Outcome, ProcessRunner, fold, outcome_of

@@ -4,23 +4,24 @@ The program is started as `mpiio-ext run` starts it. What it prints, its hints a
 folder while it runs; afterwards one file is left of them, and the statistics only where they are asked for. It runs in
 a session of its own, and every process of it that lives on this machine carries a marker in its environment: a run that
 exceeds its limit is asked to end (the launcher then ends its ranks on all nodes), and what is left after a grace period
-is killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.launched`.
+is killed, even where a launcher has put ranks into groups of their own: `mpiio_ext.common.children`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
+import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from mpiio_ext.launched import launched
+from mpiio_ext.common.children import run
 from mpiio_ext.launchers import Launch
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
@@ -280,19 +281,11 @@ class ProcessRunner:
                             f"its output is {stem.with_suffix('.before')}")
 
     def _run(self, launch: Launch, stem: Path, limit_s: float) -> Outcome:
-        stopped, elapsed_s = False, 0.0
         with stem.with_suffix(".out").open("wb") as out, stem.with_suffix(".err").open("wb") as err:
-            begin_s = time.monotonic()
-            try:
-                with launched(launch.arguments, launch.environment, stdin=subprocess.DEVNULL, stdout=out,
-                              stderr=err) as process:
-                    try:
-                        process.wait(timeout=limit_s)
-                    except subprocess.TimeoutExpired:
-                        stopped = True
-                    elapsed_s = time.monotonic() - begin_s
-            except OSError as error:
-                status = 127 if isinstance(error, FileNotFoundError) else 126
-                reason = f"cannot execute {launch.arguments[0]}: {error.strerror}"
-                return Outcome(status="failed", reason=reason, exit_status=status, elapsed_s=0.0)
-        return outcome_of(process.returncode, elapsed_s, stem, limit_s if stopped else None)
+            ended = run(launch.arguments, limit_s=limit_s, environment=launch.environment, job=True, output=out,
+                        errors=err)  # fmt: skip
+        if ended.status is None:
+            status = 127 if ended.error == errno.ENOENT else 126
+            reason = f"cannot execute {launch.arguments[0]}: {os.strerror(ended.error)}"
+            return Outcome(status="failed", reason=reason, exit_status=status, elapsed_s=0.0)
+        return outcome_of(ended.status, ended.elapsed_s, stem, limit_s if ended.stopped else None)

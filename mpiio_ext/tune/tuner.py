@@ -37,12 +37,13 @@ from mpiio_ext.tune.budget import (
 from mpiio_ext.tune.errors import ProgramError, TooShort, TuneError
 from mpiio_ext.tune.evidence import Evidence, evidence, least_pairs
 from mpiio_ext.tune.objective import Metric, Unjudged
+from mpiio_ext.tune.outcome import Plan, Record, Result
 from mpiio_ext.tune.search import Search
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Space
 from mpiio_ext.tune.trial import Outcome, Runner
 
-__all__ = ["LEAST_GAIN", "Plan", "Record", "Result", "Tuner"]
+__all__ = ["LEAST_GAIN", "Tuner"]
 
 LEAST_GAIN = 1.01
 #: A run is stopped after so many times the best time so far; never before LEAST_LIMIT_S.
@@ -72,81 +73,6 @@ MOST_DUPLICATES = 25
 WOULD_PAY = "would pay here: "
 #: Begins the reason of a run that was stopped where it was not its fault.
 _CUT = "the budget ended"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What the user asks for.
-
-    Attributes
-    ----------
-    budget_s : seconds for everything.
-    trials : settings that the search runs at most; None: as many as the budget holds.
-    confidence : of the decision.
-    may_fall : whether a lower one will do where the budget holds no more; `budget.LEAST_CONFIDENCE` at least.
-    seed : of all random choices.
-    subject : what is run, in messages.
-    """
-
-    budget_s: float
-    trials: int | None = None
-    confidence: float = 0.95
-    may_fall: bool = False
-    seed: int = 1
-    subject: str = "the program"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One run.
-
-    Attributes
-    ----------
-    number : counts all runs from 1.
-    phase : "baseline", "search", "race", "prune", "confirm", or "check" (the baseline again, after several failures).
-    setting : what was laid over the baseline.
-    status, reason, exit_status, elapsed_s : as in `Outcome`; status may also be "unjudged".
-    cost : by the metric, lower is better; None when there is none.
-    """
-
-    number: int
-    phase: str
-    setting: Setting
-    status: str
-    reason: str
-    exit_status: int
-    elapsed_s: float
-    cost: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What is known at the end, or when it was interrupted.
-
-    Attributes
-    ----------
-    verdict : "wins", "nothing" (wins) or "unconfirmed".
-    reason : one line, for a verdict other than "wins".
-    candidate : the setting that came to the decision, or the best so far; None when there is none.
-    evidence : the decision's numbers; None when it did not come to that.
-    records : every run.
-    baseline : the first run; None when it did not end.
-    interrupted : whether the user ended it.
-    broken_status : exit status with which the program failed as it is after it had run well; 0: it never did.
-    spent_s : seconds used.
-    delegates : what the statistics of the first run that tells of it say delegates would gain; "": nothing.
-    """
-
-    verdict: str
-    reason: str
-    candidate: Setting | None
-    evidence: Evidence | None
-    records: tuple[Record, ...]
-    baseline: Outcome | None
-    interrupted: bool
-    broken_status: int
-    spent_s: float
-    delegates: str = ""
 
 
 class _Broken(Exception):  # noqa: N818  (never leaves this module)

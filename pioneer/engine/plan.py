@@ -37,6 +37,8 @@ from mpiio_ext.pioneer.engine.coverage import (
     reason_of,
 )
 from mpiio_ext.pioneer.engine.existing import existing_files
+from mpiio_ext.pioneer.engine.flags import open_flags
+from mpiio_ext.pioneer.engine.handles import Requests, handles_of
 from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, opened
 from mpiio_ext.pioneer.engine.parts import Parts
@@ -49,16 +51,13 @@ from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
-from mpiio_ext.pioneer.profile.sessions import Sessions
 
-__all__ = ["MOST", "OPERATIONS", "Plan", "PlanError", "group_of_rank", "make_plan", "open_flags", "reading_numbers",
+__all__ = ["MOST", "OPERATIONS", "Plan", "PlanError", "group_of_rank", "make_plan", "reading_numbers",
            "writing_numbers"]  # fmt: skip
 
 #: Of an offset, a size in bytes or a slack time in ns: sums of several are still numbers of 64 bits.
 MOST = 1 << 60
 
-_READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
-_AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
 #: Operations whose offset the plan keeps although they are neither accesses nor seeks.
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
 #: What the engine makes through what `opendir` has returned.
@@ -192,149 +191,6 @@ def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray
     return found
 
 
-# ---- flags -----------------------------------------------------------------------------------------------------------
-
-
-def _posix_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) -> int:
-    given = extra.get("flags")
-    if isinstance(given, int):
-        return given & ~os.O_EXCL
-    if name == "creat":
-        return os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    if isinstance(given, str):
-        words = [word.strip() for word in given.split("|")]
-        return sum(getattr(os, word) for word in set(words) if hasattr(os, word) and word != "O_EXCL")
-    mode = os.O_RDWR if reads and writes else os.O_WRONLY if writes else os.O_RDONLY
-    return mode | (os.O_CREAT if writes else 0)
-
-
-def _stdio_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) -> int:
-    mode = extra.get("mode", extra.get("flags"))
-    if name == "fdopen":  # truncates nothing, and its file is there
-        return (_READS if reads else 0) | (_WRITES if writes else 0) or _READS
-    if isinstance(mode, int):  # the flags of its `open`, as our tracer has them
-        access = mode & os.O_ACCMODE
-        return (_READS * (access != os.O_WRONLY) | _WRITES * (access != os.O_RDONLY)
-                | _TRUNCATES * bool(mode & os.O_TRUNC) | _APPENDS * bool(mode & os.O_APPEND))  # fmt: skip
-    if not isinstance(mode, str):
-        return (_READS if reads else 0) | (_WRITES | _TRUNCATES if writes and not reads else _WRITES if writes else 0)
-    plus = _READS | _WRITES if "+" in mode else 0
-    return plus | {"r": _READS, "w": _WRITES | _TRUNCATES, "a": _APPENDS}.get(mode[:1], _READS)
-
-
-def _amode(extra: dict[str, Any], reads: bool, writes: bool) -> int:
-    """Return a mode in Open MPI's and MPICH's numbers of MPI_MODE_*; `run` turns it into those of the MPI library."""
-    given = extra.get("amode")
-    if isinstance(given, int):  # Open MPI and MPICH have the same numbers
-        return given & ~_AMODES["EXCL"]
-    if isinstance(given, str):
-        words = {word.strip().removeprefix("MPI_MODE_") for word in given.split("|")}
-        return sum(_AMODES[word] for word in words - {"EXCL"} if word in _AMODES)
-    mode = "RDWR" if reads and writes else "WRONLY" if writes else "RDONLY"
-    return _AMODES[mode] | (_AMODES["CREATE"] if writes else 0)
-
-
-def open_flags(operation: Operation, extra: dict[str, Any], *, reads: bool, writes: bool) -> int:
-    """Return the flags of an open: those of the trace where it has them, else what its session needs.
-
-    Exclusive creation is left out, since the file of an earlier run may be there.
-    """
-    if operation.layer == "stdio":
-        return _stdio_flags(extra, operation.name, reads, writes)
-    if operation.layer == "mpiio":
-        return _amode(extra, reads, writes)
-    return _posix_flags(extra, operation.name, reads, writes)
-
-
-# ---- handles ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Handles:
-    """Sessions of the path, and the handle slots that they have while they are open, with their views."""
-
-    of: list[int]
-    reads: list[bool]
-    writes: list[bool]
-    has_open: list[bool]
-    of_folder: list[bool]
-    last_close: list[int]
-    free: list[int] = field(default_factory=list)
-    slot_of: dict[int, int] = field(default_factory=dict)
-    views: dict[int, int] = field(default_factory=dict)
-    count: int = 0
-
-    def open(self, session: int) -> int:
-        slot = self.free.pop() if self.free else self.count
-        self.count = max(self.count, slot + 1)
-        self.slot_of[session] = slot
-        return slot
-
-    def close(self, session: int) -> int:
-        slot = self.slot_of.pop(session, -1)
-        self.views.pop(session, None)
-        if slot >= 0:
-            self.free.append(slot)
-        return slot
-
-
-def _handles_of(sessions: Sessions, operations: Sequence[Operation], mine: Sequence[bool]) -> _Handles:
-    reads, writes, has_open, of_folder, last_close = [], [], [], [], []
-    for session in sessions.sessions:
-        kinds = [operations[row] for row in session.members]
-        reads.append(any(kind.role in (Role.READ, Role.MAP) or kind.writes is False for kind in kinds))
-        writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
-        has_open.append(session.has_open)
-        of_folder.append(kinds[0].name == "opendir")
-        last_close.append(max((row for row, kind in zip(session.members, kinds, strict=True)
-                               if kind.role is Role.CLOSE and mine[row]), default=-1))  # fmt: skip
-    return _Handles(sessions.of.tolist(), reads, writes, has_open, of_folder, last_close)
-
-
-@dataclass(slots=True)
-class _Requests:
-    """Places of the nonblocking calls that are under way, by their files and the numbers that the trace gives them."""
-
-    of_number: dict[Any, tuple[int, int]] = field(default_factory=dict)
-    free: list[int] = field(default_factory=list)
-    count: int = 0
-    _nameless: int = 0
-
-    def start(self, extra: dict[str, Any], slot: int, file: str | None) -> int:
-        """Return the place of a call; one that was complete at once gives it up for the next call to wait for."""
-        place = self.free.pop() if self.free else self.count
-        self.count = max(self.count, place + 1)
-        if extra.get("complete"):
-            self.free.append(place)
-            return place
-        self._nameless += 1
-        number = (file, extra["request"]) if "request" in extra else ("nameless", self._nameless)
-        if number in self.of_number:  # nobody has waited for that one
-            self.free.append(self.of_number.pop(number)[0])
-        self.of_number[number] = place, slot
-        return place
-
-    def wait(self, extra: dict[str, Any], file: str | None) -> int | None:
-        """Return the place of the call that a wait ends; -1: all; None: there is none."""
-        if "request" in extra:
-            wanted = extra["request"]
-            number = next((key for key in self.of_number if key[1] == wanted and file in (None, key[0])), None)
-            found = None if number is None else self.of_number.pop(number)
-            if found is None:
-                return None
-            self.free.append(found[0])
-            return found[0]
-        self.close(None)
-        return -1
-
-    def close(self, slot: int | None) -> None:
-        """Give up the places of a handle, or all: what is under way is waited for."""
-        for number, (place, used_by) in list(self.of_number.items()):
-            if slot is None or used_by == slot:
-                del self.of_number[number]
-                self.free.append(place)
-
-
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
 _COLUMNS = ("ids", "operation", "file", "second", "slot", "communicator", "flags", "request", "other", "view", "offset",
@@ -357,11 +213,11 @@ class Planner:
         self.kinds = [kinds[pair] for pair in self.names]
         sessions = find_sessions(path)
         mine = (table["groups"].to_numpy() >> self.group & 1).astype(np.bool_).tolist()
-        self.sessions, self.handles = sessions, _handles_of(sessions, self.kinds, mine)
+        self.sessions, self.handles = sessions, handles_of(sessions, self.kinds, mine)
         self.parts = Parts(path, sessions, rank, ranks)
         self.views = RankViews(path, self.kinds, sessions, self.parts)
         self.meetings = np.array(meetings(path, self.kinds, sessions), np.int64)
-        self.requests, self.mappings = _Requests(), Mappings()
+        self.requests, self.mappings = Requests(), Mappings()
         self.files, self.extras = path.words("file").tolist(), path.words("extra").tolist()
         self.owners, self.groups = path.words("owner").tolist(), table["groups"].to_numpy()
         # lists, since elements of arrays take several times as long to get

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
-from mpiio_ext.pioneer.path.views import View, next_tile, views_of_groups
+from mpiio_ext.pioneer.path.file_types import next_tile
+from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile.sessions import Sessions
 

@@ -19,7 +19,7 @@ from mpiio_ext.pioneer.engine.plan import OPERATIONS, Plan, make_plan, reading_n
 from mpiio_ext.pioneer.engine.standing import REPORT_S, reported
 from mpiio_ext.pioneer.engine.tracer import recorded, unrecorded
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.pioneer.path.views import parse
+from mpiio_ext.pioneer.path.file_types import parse
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -1,9 +1,9 @@
-"""What is wrong with a workload path that was written by hand, and where.
+"""The form of a workload path that was written by hand, and what is wrong with one, and where.
 
 Problem.   A path in JSON is there to be written and edited by people. Each mistake shall be a line with its place.
-Algorithm. `schema.json` is the statement of its form; it is checked as that of profiles is (`schema_check`), with the
-           columns of as many groups as the path has. What a schema cannot say is checked behind that: numbers of
-           groups, bits of groups that are not there, values of groups that do not make an operation, names.
+Algorithm. `PathInfo` and the columns of as many groups as the path has are its form (`common.documents`). What types
+           cannot say is checked behind that: numbers of groups, bits of groups that are not there, values of groups
+           that do not make an operation, names.
 Guarantee. Every line begins with a JSON pointer (RFC 6901). A path without problems can be loaded.
 """
 
@@ -12,69 +12,124 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
+from pydantic import Field, PlainValidator, with_config
+from typing_extensions import Required, TypedDict
+
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError, pointer
 from mpiio_ext.pioneer.path.names import Template
 from mpiio_ext.pioneer.path.rules import Rule
-from mpiio_ext.pioneer.schema_check import check, pointer
 
-__all__ = ["MOST_GROUPS", "check_communicator", "problems_of", "problems_of_info"]
+__all__ = ["MOST_GROUPS", "OWNERS", "VERSION", "Count", "PathInfo", "Whole", "parse_info", "parse_path", "path_form"]
 
+VERSION: Literal[1] = 1
 #: Bits of the column `groups`.
 MOST_GROUPS = 63
+#: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
+#: children alone.
+OWNERS = ("root", "shared", "private", "child")
 
-#: Columns of each group, and where the schema has their form.
-_VALUES = {"offset": "offset", "size": "length", "duration": "length", "slack": "length"}
+Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Rank = Annotated[int, Field(ge=0, le=1 << 24)]
+_Size = Annotated[int, Field(ge=1, le=1 << 24)]
+
+#: Columns of each group: bytes, bytes, ns, ns.
+_VALUES = {"offset": Whole, "size": Count, "duration": Count, "slack": Count}
+
+_Communicator = TypedDict("_Communicator", {"blocks": _Size, "every": _Size, "from": _Rank, "ranks": list[list[_Rank]],
+                                            "which": list[_Rank]}, total=False)  # fmt: skip
+with_config(CLOSED)(_Communicator)
+
+
+def _rule(found: Any) -> Rule:
+    return Rule.from_json(documents.parse(_Communicator, found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathInfo:
+    """What is common to all rows.
+
+    Attributes
+    ----------
+    representatives : ranks whose traces the path was made of; the root first, then one of each subgroup.
+    members : ranks of each subgroup, as far as they are known; [0] is the root's.
+    ranks : of the program that was traced; 0: not known.
+    minimal : the differences between the representatives are the fewest that exist.
+    starts : ns from the first operation of any rank to the first one of each representative; empty: not known.
+    communicators : rules of those of a part of the ranks; the number ``communicator`` in `extra` of an open is a place
+        in this list.
+    """
+
+    __pydantic_config__ = CLOSED
+
+    representatives: tuple[Count, ...]
+    members: tuple[tuple[Count, ...], ...]
+    ranks: Count = 0
+    minimal: bool = True
+    starts: tuple[Count, ...] = ()
+    communicators: tuple[Annotated[Rule, PlainValidator(_rule, json_schema_input_type=_Communicator)], ...] = ()
+    version: Literal[1] = VERSION
+
+    @property
+    def traced(self) -> int:
+        """How many ranks were traced."""
+        return self.ranks or 1 + max(rank for group in (self.representatives, *self.members) for rank in group)
+
+    def start(self, group: int) -> int:
+        """Return the start of a group, ns; 0 where it is not known."""
+        return self.starts[group] if self.starts else 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a JSON object; without communicators it is one that earlier releases read."""
+        found = asdict(self)
+        found["communicators"] = [rule.to_json() for rule in self.communicators]
+        return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}
+
+
+def parse_info(document: Any) -> PathInfo:
+    """Return what is common to all operations of a path.
+
+    Raises
+    ------
+    DocumentError
+        It is not as it should be.
+    """
+    info = documents.parse(PathInfo, document)
+    groups, members, starts = len(info.representatives), len(info.members), len(info.starts)
+    mistakes = []
+    if not 1 <= groups <= MOST_GROUPS:
+        mistakes.append(("/representatives", f"there are {groups}; a path has 1 to {MOST_GROUPS} groups"))
+    if members != groups:
+        mistakes.append(("/members", f"there are {members}, and {groups} representatives"))
+    if starts not in (0, groups):
+        mistakes.append(("/starts", f"there are {starts}, and {groups} representatives"))
+    if mistakes:
+        raise DocumentError(mistakes)
+    return info
+
+
+_Info = Annotated[PathInfo, PlainValidator(parse_info, json_schema_input_type=PathInfo)]
+_Head = TypedDict("_Head", {"pioneer-path": _Info, "operations": list[Any]})
+with_config(CLOSED)(_Head)
 
 
 @functools.cache
-def _form() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("schema.json").read_text(encoding="utf-8"))
-    return found
-
-
-def _schema(groups: int) -> dict[str, Any]:
-    """Return the schema of paths of so many groups."""
-    form = _form()
-    operation = form["$defs"]["operation"]
-    values = {f"{name}_{group}": {"$ref": f"#/$defs/{kind}"} for group in range(groups)
-              for name, kind in _VALUES.items()}  # fmt: skip
-    operation = operation | {"properties": operation["properties"] | values}
-    return form | {"$defs": form["$defs"] | {"operation": operation}}
-
-
-def problems_of_info(info: Any) -> list[str]:
-    """Return what is wrong with what is common to all operations of a path."""
-    form = _form()
-    found = [f"/pioneer-path{line.removeprefix('/') if line.startswith('/:') else line}"
-             for line in check(info, form["properties"]["pioneer-path"] | {"$defs": form["$defs"]})]  # fmt: skip
-    if found:
-        return found
-    groups, members = len(info["representatives"]), len(info["members"])
-    if not 1 <= groups <= MOST_GROUPS:
-        found.append(f"/pioneer-path/representatives: there are {groups}; a path has 1 to {MOST_GROUPS} groups")
-    if members != groups:
-        found.append(f"/pioneer-path/members: there are {members}, and {groups} representatives")
-    starts = len(info.get("starts", ()))
-    if starts not in (0, groups):
-        found.append(f"/pioneer-path/starts: there are {starts}, and {groups} representatives")
-    found += [f"{pointer('pioneer-path', 'communicators', number)}{where}: {what}"
-              for number, rule in enumerate(info.get("communicators", ())) for where, what in check_communicator(rule)]
-    return found
-
-
-def check_communicator(found: Any) -> list[tuple[str, str]]:
-    """Return what is wrong with the rule of a communicator as a JSON value: its place in it, and what."""
-    form = _form()
-    problems = check(found, form["$defs"]["communicator"] | {"$defs": form["$defs"]})
-    if problems:
-        return [(place if place != "/" else "", what) for place, _, what in (line.partition(": ") for line in problems)]
-    try:
-        Rule.from_json(found)
-    except ValueError as error:
-        return [("", str(error))]
-    return []
+def path_form(groups: int) -> Any:
+    """Return the form of paths of so many groups."""
+    form: Any = TypedDict  # its fields are known at run time only
+    columns = {f"{name}_{group}": kind | None for group in range(groups) for name, kind in _VALUES.items()}
+    row = form("Operation", {
+        "id": Count | None, "operation": Required[str], "file": str | None,
+        "owner": Literal["root", "shared", "private", "child"] | None,
+        "groups": Required[Annotated[int, Field(ge=1, le=2**63 - 1)]], "session": Count | None,
+        "layer": Required[Literal["posix", "stdio", "mpiio", "mpi"]], "extra": str | dict[str, Any] | None, **columns,
+    }, total=False)  # fmt: skip
+    rows: Any = list[with_config(CLOSED)(row)]  # type: ignore[misc]
+    return with_config(CLOSED)(form("Path", {"pioneer-path": _Info, "operations": rows}))
 
 
 def _extra_of(row: dict[str, Any]) -> dict[str, Any] | None:
@@ -110,17 +165,19 @@ def _of_operation(row: dict[str, Any], groups: int, communicators: int) -> Itera
             yield "extra", f"communicator {json.dumps(number)} is not there: the path has {communicators}"
 
 
-def problems_of(document: Any) -> list[str]:
-    """Return what is wrong with a path as a JSON value: a line each, which begins with its place."""
-    info = document.get("pioneer-path") if isinstance(document, dict) else None
-    found = problems_of_info(info) if info is not None else check(document, _schema(1))
-    if found:
-        return found
-    groups = len(document["pioneer-path"]["representatives"])
-    communicators = len(document["pioneer-path"].get("communicators", ()))
-    found = check(document, _schema(groups))
-    if found:
-        return found
-    return [f"{pointer('operations', number, name)}: {what}" for number, row in enumerate(document["operations"])
-            for name, what in _of_operation(row, groups, communicators)]  # fmt: skip
+def parse_path(document: Any) -> tuple[PathInfo, list[dict[str, Any]]]:
+    """Return what is common to all operations of a path, and the operations, of a JSON value.
 
+    Raises
+    ------
+    DocumentError
+        It is no path; with everything that is wrong.
+    """
+    info = documents.parse(_Head, document)["pioneer-path"]
+    groups = len(info.representatives)
+    rows: list[dict[str, Any]] = documents.parse(path_form(groups), document)["operations"]
+    mistakes = [(pointer("operations", number, name), what) for number, row in enumerate(rows)
+                for name, what in _of_operation(row, groups, len(info.communicators))]  # fmt: skip
+    if mistakes:
+        raise DocumentError(mistakes)
+    return info, rows

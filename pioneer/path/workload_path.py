@@ -9,14 +9,14 @@ Names.     Files are templates (`names.Template`), so that every rank can tell i
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand: "pioneer-path" is what is common, "operations"
            the rows, without the columns that they have no value for; `id` may be left out, `extra` may be an object.
-           Its form is `schema.json`; what is wrong is said with its place (`document`).
+           Its form, and what is wrong with one, is `document`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
-from mpiio_ext.pioneer.path.document import MOST_GROUPS, problems_of, problems_of_info
-from mpiio_ext.pioneer.path.rules import Rule
+from mpiio_ext.pioneer.path.document import MOST_GROUPS, OWNERS, VERSION, PathInfo, parse_info, parse_path
 
 __all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
-
-VERSION = 1
-#: File classes of the paper: used by the root process alone, by several processes, by each process its own; and by
-#: children alone.
-OWNERS = ("root", "shared", "private", "child")
 
 _MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -53,45 +49,6 @@ COMMON = (
 #: Columns that exist for each group, null where it takes no part: bytes, bytes, ns, and ns from the end of the group's
 #: operation before to the start of this one.
 PER_GROUP = ("offset", "size", "duration", "slack")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PathInfo:
-    """What is common to all rows.
-
-    Attributes
-    ----------
-    representatives : ranks whose traces the path was made of; the root first, then one of each subgroup.
-    members : ranks of each subgroup, as far as they are known; [0] is the root's.
-    ranks : of the program that was traced; 0: not known.
-    minimal : the differences between the representatives are the fewest that exist.
-    starts : ns from the first operation of any rank to the first one of each representative; empty: not known.
-    communicators : rules of those of a part of the ranks; the number ``communicator`` in `extra` of an open is a place
-        in this list.
-    """
-
-    representatives: tuple[int, ...]
-    members: tuple[tuple[int, ...], ...]
-    ranks: int = 0
-    minimal: bool = True
-    starts: tuple[int, ...] = ()
-    communicators: tuple[Rule, ...] = ()
-    version: int = VERSION
-
-    @property
-    def traced(self) -> int:
-        """How many ranks were traced."""
-        return self.ranks or 1 + max(rank for group in (self.representatives, *self.members) for rank in group)
-
-    def start(self, group: int) -> int:
-        """Return the start of a group, ns; 0 where it is not known."""
-        return self.starts[group] if self.starts else 0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object; without communicators it is one that earlier releases read."""
-        found = asdict(self)
-        found["communicators"] = [rule.to_json() for rule in self.communicators]
-        return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,58 +123,47 @@ class WorkloadPath:
         """
         if not path.is_file():  # pyarrow's error is the bare name
             raise FileNotFoundError(f"{path}: {'a folder, not a workload path' if path.is_dir() else 'no such file'}")
-        table, values = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
-        if values.get("version") != VERSION:
-            raise ValueError(f"{path}: /pioneer-path/version: {values.get('version')}; this release reads {VERSION}")
         try:
-            problems = problems_of_info(values)
-            if problems:
-                raise ValueError(_lines(path, problems))
-            values["representatives"] = tuple(values["representatives"])
-            values["members"] = tuple(tuple(ranks) for ranks in values["members"])
-            values["starts"] = tuple(values.get("starts", ()))
-            values["communicators"] = tuple(map(Rule.from_json, values.get("communicators", ())))
-            info = PathInfo(**values)
+            table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
             if "session" not in table.column_names:  # paths of earlier releases
                 place = next(at for at, field in enumerate(COMMON) if field.name == "session")
                 table = table.add_column(place, COMMON[place], pa.nulls(table.num_rows, pa.int64()))
             return cls(table.cast(cls.schema(len(info.representatives))), info)
+        except DocumentError as error:
+            more = len(error.mistakes) - _MOST_PROBLEMS
+            told = [*error.mistakes[:_MOST_PROBLEMS], *([(None, f"and {more:,} more")] if more > 0 else [])]
+            raise DocumentError(told, path) from error
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} is no workload path: {error}") from error
 
 
-def _lines(path: Path, problems: Sequence[str]) -> str:
-    """Return a message of several problems."""
-    more = [f"{path}: and {len(problems) - _MOST_PROBLEMS:,} more"] if len(problems) > _MOST_PROBLEMS else []
-    return "\n".join([*(f"{path}: {problem}" for problem in problems[:_MOST_PROBLEMS]), *more])
+def _check_version(info: Any) -> None:
+    if isinstance(info, dict) and info.get("version") != VERSION:
+        raise DocumentError([("/pioneer-path/version", f"{info.get('version')}; this release reads {VERSION}")])
 
 
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _from_parquet(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+def _from_parquet(path: Path) -> tuple[pa.Table, PathInfo]:
     table = pq.read_table(path)
     text = (table.schema.metadata or {}).get(b"pioneer-path")
     if text is None:
         raise ValueError(f"{path} is no workload path: the metadata 'pioneer-path' is missing")
-    return table, json.loads(text)
-
-
-def _from_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    document = json.loads(text)
+    _check_version(document)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:  # among them no UTF-8
-        raise ValueError(f"{path}: no JSON: {error}") from error
-    info = found.get("pioneer-path") if isinstance(found, dict) else None
-    if isinstance(info, dict) and info.get("version", VERSION) != VERSION:
-        return pa.table({}), info
-    problems = problems_of(found)
-    if problems:
-        raise ValueError(_lines(path, problems))
-    rows, info = found["operations"], found["pioneer-path"]
+        return table, parse_info(document)
+    except DocumentError as error:
+        raise DocumentError([(f"/pioneer-path{place}", what) for place, what in error.mistakes]) from error
+
+
+def _from_json(path: Path) -> tuple[pa.Table, PathInfo]:
+    try:
+        document = documents.read_json(path)
+    except ValueError as error:
+        raise DocumentError([(None, f"no JSON: {error}")]) from error
+    _check_version(document.get("pioneer-path") if isinstance(document, dict) else None)
+    info, rows = parse_path(document)
     columns = {}
-    for field in WorkloadPath.schema(len(info["representatives"])):
+    for field in WorkloadPath.schema(len(info.representatives)):
         kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
         values = [row.get(field.name) for row in rows]
         if field.name == "id":

@@ -11,32 +11,20 @@ Content.   Up to `MOST_VALUES` different values are kept with their counts: the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.pioneer.profile.fits import FAMILIES, Fit, find_fits
+from mpiio_ext.pioneer.profile.form import ListedDistribution
 
-__all__ = ["MOST_VALUES", "Distribution", "PlacedError"]
+__all__ = ["MOST_VALUES", "Distribution"]
 
 MOST_VALUES = 4096
-
-
-class PlacedError(ValueError):
-    """A JSON value is no distribution.
-
-    Attributes
-    ----------
-    place : JSON pointer in it, "" of itself.
-    what : what is wrong there.
-    """
-
-    def __init__(self, place: str, what: str) -> None:
-        super().__init__(f"{place}: {what}")
-        self.place, self.what = place, what
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,41 +109,23 @@ class Distribution:
 
         Raises
         ------
-        PlacedError
+        DocumentError
             It is none; the message says what is wrong, and where.
         """
-        if not isinstance(document, dict) or set(document) - {"exact", "fits"} != {"values", "counts"}:
-            raise PlacedError("", 'a distribution is an object with "values" and "counts"')
-        values, counts = _integers(document["values"], "values"), _integers(document["counts"], "counts")
+        found = documents.parse(ListedDistribution, document)
+        values, counts = (np.asarray(found[name], np.int64) for name in ("values", "counts"))
         if len(values) != len(counts):
-            raise PlacedError("", f"there are {len(values)} values and {len(counts)} counts")
-        low = next((place for place, count in enumerate(counts) if count <= 0), None)
-        if low is not None:
-            raise PlacedError(f"/counts/{low}", f"{counts[low]} is less than 1")
-        order = np.argsort(np.asarray(values, np.int64), kind="stable")
-        ordered = np.asarray(values, np.int64)[order]
+            raise DocumentError([("", f"there are {len(values)} values and {len(counts)} counts")])
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
         twice = np.flatnonzero(np.diff(ordered) == 0)
         if twice.size:
-            raise PlacedError(f"/values/{order[twice[0] + 1]}", f"the value {ordered[twice[0]]} stands there twice")
-        fits = tuple(_fit(place, item) for place, item in enumerate(document.get("fits", [])))
-        return cls(ordered, np.asarray(counts, np.int64)[order], bool(document.get("exact", True)), fits)
-
-
-def _fit(place: int, found: Any) -> Fit:
-    """Return a fit whose members have been checked against the schema."""
-    if not isinstance(found, dict) or found.get("family") not in FAMILIES:
-        raise PlacedError(f"/fits/{place}", f"no fit of a known family; there are {', '.join(FAMILIES)}")
-    wanted = FAMILIES[found["family"]].names
-    if set(found.get("parameters", ())) != set(wanted):
-        raise PlacedError(f"/fits/{place}/parameters",
-                          f"the family {found['family']} has the parameters {' and '.join(wanted)}")
-    return Fit.from_json(found)
-
-
-def _integers(found: Any, name: str) -> Sequence[int]:
-    if not isinstance(found, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in found):
-        raise PlacedError(f"/{name}", "not a list of whole numbers")
-    large = next((place for place, item in enumerate(found) if abs(item) >= 1 << 63), None)
-    if large is not None:
-        raise PlacedError(f"/{name}/{large}", "outside of 64 bits")
-    return found
+            where, value = order[twice[0] + 1], ordered[twice[0]]
+            raise DocumentError([(pointer("values", where), f"the value {value} stands there twice")])
+        fits = tuple(found.get("fits", ()))
+        for place, fit in enumerate(fits):
+            wanted = FAMILIES[fit.family].names
+            if set(fit.parameters) != set(wanted):
+                what = f"the family {fit.family} has the parameters {' and '.join(wanted)}"
+                raise DocumentError([(pointer("fits", place, "parameters"), what)])
+        return cls(ordered, counts[order], found.get("exact", True), fits)

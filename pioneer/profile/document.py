@@ -3,10 +3,9 @@
 Problem.   People change a profile to get another workload. What they have got wrong must be said with its place, all of
            it at once, before anything is made of it.
 Content.   ``{"pioneer_profile": 2, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``; its
-           form is `schema.json`, units are in `UNITS`. The names are those of `ClassProfile`. Version 1 has no fits and
-           is read as well.
-Checks.    First the form (`schema.check`), then what a schema cannot say of distributions that have it. Problems begin
-           with a JSON pointer.
+           form is `profile.form`, units are in `UNITS`. The names are those of `ClassProfile`. Version 1 has no fits
+           and is read as well.
+Checks.    First the form, then what types cannot say of distributions. Problems begin with a JSON pointer.
 """
 
 from __future__ import annotations
@@ -17,14 +16,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.common.files import replacing
 from mpiio_ext.pioneer.profile.characterize import SCALE, ClassProfile, Profile
 from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
-from mpiio_ext.pioneer.profile.distributions import Distribution, PlacedError
-from mpiio_ext.pioneer.profile.schema import check
-from mpiio_ext.pioneer.schema_check import pointer
+from mpiio_ext.pioneer.profile.distributions import Distribution
+from mpiio_ext.pioneer.profile.form import ProfileForm
 
-__all__ = ["UNITS", "VERSION", "ProfileError", "load", "parse", "save", "to_json"]
+__all__ = ["UNITS", "VERSION", "load", "parse", "save", "to_json"]
 
 #: Raised when the meaning of a name changes, or an older release could not read what is written.
 VERSION = 2
@@ -37,26 +37,12 @@ UNITS = {
 }  # fmt: skip
 
 _TABLES = ("inside", "outside", "access_mode")
-_NUMBERS = ("files",)
-_OPTIONAL = ("rank_step",)
+_NUMBERS = ("files", "rank_step")
 _HEAD = ("operations", "span", "ranks")
 #: Smallest values of characteristics. A session gap may be negative: sessions of a file may overlap.
 _LEAST = {"opened": 1, "duration": 1,
           **dict.fromkeys(("first", "request_gap", "file_size", "offset", "size", "sequentiality", "slack"), 0)
           }  # fmt: skip
-
-
-class ProfileError(ValueError):
-    """A profile is not valid.
-
-    Attributes
-    ----------
-    problems : one line each, beginning with the place: ``/classes/shared/size/counts/0: 0 is less than 1``.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = tuple(problems)
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -111,33 +97,30 @@ def save(profile: Profile, path: Path) -> None:
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _beyond(name: str, values: Sequence[int]) -> Iterator[str]:
+def _beyond(name: str, values: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield which values a characteristic cannot have: the place in it, and what is wrong."""
     least = _LEAST.get(name)
     for number, value in enumerate(values):
         if least is not None and value < least:
-            yield f"{pointer('values', number)}: {value} is less than {least}"
+            yield pointer("values", number), f"{value} is less than {least}"
         elif name == "sequentiality" and value > SCALE:
-            yield f"{pointer('values', number)}: {value} is more than {SCALE}"
+            yield pointer("values", number), f"{value} is more than {SCALE}"
 
 
-def _class_of(place: str, found: dict[str, Any], problems: list[str]) -> ClassProfile:
-    """Return the characteristics of a class whose form is right; what else is wrong is added to the problems."""
+def _class_of(place: str, found: dict[str, Any], mistakes: list[tuple[str | None, str]]) -> ClassProfile:
+    """Return the characteristics of a class whose form is right; what else is wrong is added to the mistakes."""
     values: dict[str, Any] = {}
     for item in fields(ClassProfile):
-        if item.name in _OPTIONAL:
-            values[item.name] = found.get(item.name)
-            continue
-        value = found[item.name]
+        value = values[item.name] = found.get(item.name)
         if item.name in (*_TABLES, *_NUMBERS):
-            values[item.name] = value
             continue
+        wrong: list[tuple[str | None, str]] = []
         try:
             values[item.name] = Distribution.from_json(value)
-        except PlacedError as error:
-            problems.append(f"{place}{pointer(item.name)}{error}")
-            values[item.name] = Distribution.of([])
-        problems += [f"{place}{pointer(item.name)}{line}" for line in _beyond(item.name, value["values"])]
+        except DocumentError as error:
+            wrong += error.mistakes
+        wrong += _beyond(item.name, found[item.name]["values"])
+        mistakes += [(f"{place}{pointer(item.name)}{within}", what) for within, what in wrong]
     return ClassProfile(**values)
 
 
@@ -146,25 +129,21 @@ def parse(document: Any) -> Profile:
 
     Raises
     ------
-    ProfileError
+    DocumentError
         It is none; the error has everything that is wrong, with its place.
     """
-    problems = check(document)
-    if not problems:
-        problems = [f'{pointer("classes", name)}: "size" is missing, and there are data operations inside'
-                    for name in without_sizes(document)]  # fmt: skip
-    if problems:
-        raise ProfileError(problems)
-    document = completed(document)
-    classes = {name: _class_of(pointer("classes", name), found, problems)
-               for name, found in document["classes"].items()}  # fmt: skip
-    if problems:
-        raise ProfileError(problems)
+    documents.parse(ProfileForm, document)
+    mistakes: list[tuple[str | None, str]] = [
+        (pointer("classes", name), '"size" is missing, and there are data operations inside')
+        for name in without_sizes(document)
+    ]
+    if not mistakes:
+        document = completed(document)
+        classes = {name: _class_of(pointer("classes", name), found, mistakes)
+                   for name, found in document["classes"].items()}  # fmt: skip
+    if mistakes:
+        raise DocumentError(mistakes)
     return Profile(**{name: document[name] for name in _HEAD}, classes=classes, shapes=document.get("shapes"))
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def load(path: Path) -> Profile:
@@ -174,14 +153,12 @@ def load(path: Path) -> Profile:
     ------
     OSError
         The file cannot be read.
-    ProfileError
+    DocumentError
         It is no profile.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:  # among them no UTF-8, and numbers of thousands of digits
-        raise ProfileError([f"{path}: no JSON: {error}"]) from error
-    try:
-        return parse(document)
-    except ProfileError as error:
-        raise ProfileError([f"{path}: {problem}" for problem in error.problems]) from error
+        return parse(documents.read_json(path))
+    except DocumentError as error:
+        raise error.of(path) from error
+    except ValueError as error:
+        raise DocumentError([(None, f"no JSON: {error}")], path) from error

@@ -25,11 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy import special
+
+from mpiio_ext.common.documents import CLOSED
 
 __all__ = ["FAMILIES", "LEAST", "LEVEL", "MOST_SAMPLES", "Fit", "find_fits"]
 
@@ -42,6 +45,8 @@ _SEED = 20_131
 _STEPS = 60
 
 _Reals = NDArray[np.float64]
+_Name = Literal["exponential", "uniform", "pareto", "lognormal", "gamma", "weibull"]
+_Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,25 +63,19 @@ class Fit:
     zero_share : share of values that are 0, which the distribution does not stand for.
     """
 
-    family: str
-    parameters: Mapping[str, float]
-    distance: float
-    p_value: float
-    samples: int
-    zero_share: float
+    __pydantic_config__ = CLOSED
+
+    family: _Name
+    parameters: Mapping[str, Annotated[float, Field(gt=0)]]
+    distance: _Share
+    p_value: _Share
+    samples: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    zero_share: _Share
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         return {"family": self.family, "parameters": dict(self.parameters), "distance": self.distance,
                 "p_value": self.p_value, "samples": self.samples, "zero_share": self.zero_share}  # fmt: skip
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Fit:
-        """Return what `to_json` has made of one; it has been checked against the schema."""
-        parameters = {name: float(value) for name, value in document["parameters"].items()}
-        return cls(family=document["family"], parameters=parameters, distance=float(document["distance"]),
-                   p_value=float(document["p_value"]), samples=document["samples"],
-                   zero_share=float(document["zero_share"]))  # fmt: skip
 
     def draw(self, count: int, random: np.random.Generator) -> _Reals:
         """Return values drawn independently, zeros among them."""
@@ -173,7 +172,7 @@ def _between(ends: tuple[float, ...], values: _Reals) -> _Reals:
     return np.clip((values - ends[0]) / (ends[1] - ends[0]), 0, 1)
 
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[_Name, Family] = {
     "exponential": Family(
         ("scale",), lambda x: (float(x.mean()),), lambda p, x: -np.expm1(-x / p[0]),
         lambda p, n, r: r.exponential(p[0], n)),

@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.pioneer.errors import MissingPackageError
+from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.pioneer.readers._files import files_of
 from mpiio_ext.pioneer.readers._rawtrace import text_of
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
@@ -222,13 +222,13 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
 
     Raises
     ------
-    MissingPackageError
+    MissingExtraError
         PyDarshan is not installed.
     """
     try:
         import darshan.backend.cffi_backend  # noqa: F401
     except (ImportError, OSError, RuntimeError) as error:
-        raise MissingPackageError("reading Darshan DXT", "PyDarshan (darshan)", error) from error
+        raise MissingExtraError("reading Darshan DXT", "PyDarshan (darshan)", "pioneer") from error
     info = TraceInfo(format=NAME, lacks=list(LACKS))
     files = files_of(paths, (".darshan",))
     info.sources = [Source(path=str(path)) for path in files]

@@ -7,7 +7,7 @@ Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks":
 Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics (`fits`). Those
            of single characteristics, in the part ``characteristics``, tell which ones, and so whether the shapes that
            they were counted with still hold (`edited`).
-Reading.   What comes from a file is checked before anything is made of it: `ProfileError` names the place, as a JSON
+Reading.   What comes from a file is checked before anything is made of it: `DocumentError` names the place, as a JSON
            pointer.
 """
 
@@ -23,15 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.common.documents import DocumentError, pointer
 from mpiio_ext.pioneer.path import OWNERS
-from mpiio_ext.pioneer.path.document import check_communicator
-from mpiio_ext.pioneer.path.rules import Rule
-from mpiio_ext.pioneer.path.workload_path import PathInfo
+from mpiio_ext.pioneer.path.document import PathInfo, parse_info
 from mpiio_ext.pioneer.profile import Distribution, Profile
 from mpiio_ext.pioneer.profile.characterize import NO_FILE
-from mpiio_ext.pioneer.profile.distributions import PlacedError
-from mpiio_ext.pioneer.profile.document import ProfileError, to_json
-from mpiio_ext.pioneer.schema_check import pointer
+from mpiio_ext.pioneer.profile.document import to_json
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Linked, Model, Shape, Step, Times, time_slices
 
 __all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
@@ -66,8 +63,8 @@ def _runs(values: NDArray[np.int64]) -> list[list[int]]:
 class _Reader:
     """Takes values out of a document; the first one that is wrong ends it."""
 
-    def fail(self, place: str, what: str) -> ProfileError:
-        return ProfileError([f"{place}: {what}"])
+    def fail(self, place: str, what: str) -> DocumentError:
+        return DocumentError([(place, what)])
 
     def get(self, place: str, found: Any, name: str) -> Any:
         if not isinstance(found, dict) or name not in found:
@@ -107,8 +104,8 @@ class _Reader:
     def distribution(self, place: str, found: Any) -> Distribution:
         try:
             return Distribution.from_json(found)
-        except PlacedError as error:
-            raise self.fail(place + error.place, error.what) from error
+        except DocumentError as error:
+            raise DocumentError([(f"{place}{within}", what) for within, what in error.mistakes]) from error
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -313,30 +310,12 @@ def _times(reader: _Reader, found: Any, groups: int) -> Times:
     return Times(samples)
 
 
-def _info(reader: _Reader, found: Any) -> PathInfo:
-    ranks = [reader.number(at, rank) for at, rank in reader.items("/shapes", found, "representatives")]
-    members = []
-    for where, group in reader.items("/shapes", found, "members"):
-        if not isinstance(group, list):
-            raise reader.fail(where, "not a list of ranks")
-        members.append(tuple(reader.number(f"{where}/{at}", rank) for at, rank in enumerate(group)))
-    if not 1 <= len(ranks) <= 62 or len(members) != len(ranks):
-        raise reader.fail("/shapes/members", "not one group for each representative")
-    count = reader.number("/shapes/ranks", reader.get("/shapes", found, "ranks"))
-    starts = [reader.number(at, start) for at, start in reader.items("/shapes", {"starts": []} | found, "starts")]
-    if len(starts) not in (0, len(ranks)):
-        raise reader.fail("/shapes/starts", "not one for each representative")
-    rules = reader.items("/shapes", found, "communicators") if "communicators" in found else []
-    return PathInfo(representatives=tuple(ranks), members=tuple(members), ranks=count, starts=tuple(starts),
-                    communicators=tuple(_rule(reader, where, item) for where, item in rules))  # fmt: skip
-
-
-def _rule(reader: _Reader, place: str, found: Any) -> Rule:
-    problems = check_communicator(found)
-    if problems:
-        where, what = problems[0]
-        raise reader.fail(place + where, what)
-    return Rule.from_json(found)
+def _info(found: Any) -> PathInfo:
+    names = ("representatives", "members", "ranks", "starts", "communicators")
+    try:
+        return parse_info({name: found[name] for name in names if name in found} if isinstance(found, dict) else found)
+    except DocumentError as error:
+        raise DocumentError([(f"/shapes{within}", what) for within, what in error.mistakes]) from error
 
 
 def _several(reader: _Reader, found: Any, name: str, make: Any, *about: int) -> Sequence[Any]:
@@ -348,11 +327,11 @@ def model_from_json(found: Mapping[str, Any]) -> Model:
 
     Raises
     ------
-    ProfileError
+    DocumentError
         It is none; the error names the place.
     """
     reader = _Reader()
-    info = _info(reader, found)
+    info = _info(found)
     groups = len(info.representatives)
     kinds = _several(reader, found, "kinds", _kind, groups)
     shapes = _several(reader, found, "shapes", _shape, len(kinds), groups)

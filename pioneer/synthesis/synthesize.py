@@ -228,7 +228,7 @@ def synthesize(
     ------
     ValueError
         There is no such mode; the mode needs a path; a scale is given for another mode than "tuned".
-    ProfileError
+    DocumentError
         The shapes of the profile are none.
     """
     if mode not in MODES:

@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze place``, ``traffic`` and ``interference``, on a small store of made-up logs and steps of LMT."""
+"""``mpiio-ext analyze place`` and ``interference``, on a small store of made-up logs and steps of LMT."""
 
 from __future__ import annotations
 
@@ -71,8 +71,6 @@ def test_place_and_show_what_lies_where(folder: pathlib.Path) -> None:
         (["place", "--target", "/tmp/a", "--target", "/tmp/a"], "named twice"),
         (["place", "--target", "/tmp/a", "--target", "/tmp/b", "--subtables", "3"], "cannot share them evenly"),
         (["place", "--target", "/tmp/a", "--ost", "1", "--ost", "2"], "2 OSTs for 1 targets"),
-        (["traffic", "nosuch"], "nosuch"),
-        (["traffic", "lmt", "--jobs", "1:2"], "lmt has no job_id"),
         (["interference"], "the store has no LMT"),
     ],
 )
@@ -85,26 +83,8 @@ def test_an_error_is_one_line_and_status_2(folder: pathlib.Path, arguments: list
 
 @pytest.mark.parametrize("jobs", ["a:b", "5:4", "1:2:3", "x"])
 def test_a_range_that_is_none_is_refused(folder: pathlib.Path, jobs: str) -> None:
-    done = run(folder, ["traffic", "--jobs", jobs])
+    done = run(folder, ["interference", "--jobs", jobs])
     assert done.exit_code == 2 and "--jobs" in done.stderr
-
-
-def test_traffic_by_footers_and_measured(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    ask(folder, "place", *placed(folder), "--subtables", "2")
-    every = json.loads(ask(folder, "traffic", "--json").stdout)
-    few = json.loads(ask(folder, "traffic", "--jobs", ":5", "--json").stdout)
-    assert [row["bytes"] > 0 for row in every["rows"]] == [True, True]
-    assert [row["percent"] for row in few["rows"]] == [100, 0] and few["parameters"]["jobs"] == [None, 5]
-    single = json.loads(ask(folder, "traffic", "darshan_file", "--jobs", "7", "--columns", "file_id", "--json").stdout)
-    assert single["rows"][0]["bytes"] == 0 < single["rows"][1]["bytes"] < every["rows"][1]["bytes"]
-    out, figure = tmp_path / "traffic.parquet", tmp_path / "traffic.svg"
-    text = ask(folder, "traffic", "--jobs", "0:5", "--measured", "--parquet", str(out), "--figure", str(figure))
-    assert "kB" in text.stderr and "<svg" in figure.read_text()
-    table = pq.read_table(out)
-    assert table.schema.field("bytes").metadata[b"unit"] == b"B"
-    assert [size > 0 for size in table["bytes"].to_pylist()] == [True, False]
-    shown = ask(folder, "traffic", "--jobs", "0:5", "--measured").stdout
-    assert "from 1 of 2 targets, counted by the engine" in shown
 
 
 def with_lmt(folder: pathlib.Path, systems: Sequence[str] = ("scratch",)) -> pathlib.Path:

@@ -15,9 +15,8 @@ from support.analytics_query import ENGINES, comparable
 
 pytest.importorskip("ibis")
 
-from mpiio_ext.analytics.analyses.traffic import placement_of, traffic_of
+from mpiio_ext.analytics.analyses.placed import placement_of
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.miner import IOMiner
 from mpiio_ext.analytics.query import Tuples, load
 from mpiio_ext.analytics.setup import PlacementPlan, Setup
 from mpiio_ext.analytics.store.catalog import Catalog
@@ -213,33 +212,13 @@ def test_fewer_jobs_read_fewer_bytes_on_duckdb(setup: Setup) -> None:
     assert [len(files) for files in units["subtable"] or []] == [1] + [0] * 7
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_traffic_of_a_question(engine: str, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    miner = IOMiner(setup)
-    monkeypatch.setattr(miner, "_engine", analytics_query.engine(engine))
-    tables = ("darshan_job", "darshan_file")
-    footers = traffic_of(miner, tables, (0, 5)).table.to_pylist()
-    assert [row["target"] for row in footers] == [0, 1, 2, 3] and footers[0]["files"] == 2
-    assert 0 < footers[0]["percent"] < 100 and [row["bytes"] for row in footers[1:]] == [0, 0, 0]
-    found = traffic_of(miner, tables, (0, 22), measured=True)
-    rows = found.table.to_pylist()
-    assert [row["bytes"] > 0 for row in rows] == [True, True, False, False]
-    assert found.table.schema.field("bytes").metadata == {b"unit": b"B"}
-    if engine == "spark":
-        assert [row["tasks"] for row in rows] == [1, 1, None, None] and " on " in rows[0]["executor"]
-    few = traffic_of(miner, tables, (0, 22), columns=["file_id"], measured=True).table.to_pylist()
-    assert few[0]["bytes"] < rows[0]["bytes"] or engine == "spark"  # it reads small files whole
-    assert "2 of 4 targets" in found.caption and found.charts[0].data["labels"] == ["0", "1", "2", "3"]
-    with pytest.raises(AnalyticsError, match="lmt has no job_id"):
-        traffic_of(miner, ["lmt"], (0, 5))
-
-
 def test_what_lies_on_each_target(setup: Setup, whole: Setup) -> None:
     found = placement_of(Catalog(setup.store))
     rows = found.table.to_pylist()
     assert [(row["target"], row["subtables"], row["files"]) for row in rows] == [(k, 2, 4) for k in range(TARGETS)]
     assert sum(row["rows"] for row in rows) == JOBS + 1 + FILES * JOBS + 2
-    assert "4 storage targets, 8 subtables" in found.caption
+    assert "4 storage targets, 8 subtables" in found.caption and found.charts[0].data["labels"] == ["0", "1", "2", "3"]
+    assert found.table.schema.field("bytes").metadata == {b"unit": b"B"}
     assert [row["target"] for row in placement_of(Catalog(whole.store)).table.to_pylist()] == [-1]
 
 

@@ -59,7 +59,9 @@ def test_the_columns_are_those_that_are_documented(tmp_path: pathlib.Path, sourc
     assert set(records.tables) == set(documented)
     for name, table in records.tables.items():
         if (source, name) != ("slurm", "lines"):  # which has the columns of the source
-            assert table.schema == documented[name].schema()
+            assert table.schema.equals(documented[name].schema(), check_metadata=True)
+            units = {field.name: (field.metadata or {}).get(b"unit", b"").decode() for field in table.schema}
+            assert units == {column.name: column.unit for column in documented[name].columns}
         assert all(column.name and column.type for column in documented[name].columns)
 
 

@@ -13,6 +13,7 @@ from differential.arms import Setting
 from differential.features import features
 from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
+from support import fuzz
 from support.launch import Launch
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
@@ -44,7 +45,7 @@ def check(report: run.Report, least: int) -> None:
 @pytest.mark.mpi
 def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.Path) -> None:
     """A few hundred cases without the reference calls, which cost most of the time."""
-    cases = pytestconfig.getoption("--cases") or 400
+    cases = pytestconfig.getoption("--cases") or fuzz.examples(400)
     started_s = time.monotonic()
     report = run.run(list(range(1, cases + 1)), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True)
     print(f"{time.monotonic() - started_s:.0f} s")
@@ -56,21 +57,21 @@ def test_bounded(extension: str, pytestconfig: pytest.Config, tmp_path: pathlib.
 def test_as_on_other_file_systems(extension: str, locks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The decisions of `auto` for Lustre and GPFS: other methods, windows and requests, the same bytes."""
     monkeypatch.setenv("MPIOX_LOCKS", locks)
-    report = run.run(list(range(20_001, 20_101)), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True)
-    check(report, 100)
+    seeds = range(20_001, 20_001 + fuzz.examples(100))
+    check(run.run(list(seeds), Setting(arms=("ours",), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
 @pytest.mark.mpi
 def test_beside_native(extension: str) -> None:
     """Some cases beside the MPI library's own calls."""
-    report = run.run(list(range(10_001, 10_061)), Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True)
-    check(report, 60)
+    seeds = range(10_001, 10_001 + fuzz.examples(60))
+    check(run.run(list(seeds), Setting(arms=("ours", "native"), limit_s=LIMIT_S), shuffle=True), len(seeds))
 
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
     ("mode", "cases"),
-    [("thread", 120), pytest.param("spawn", 1_000, marks=pytest.mark.slow)],
+    [("thread", fuzz.examples(120)), pytest.param("spawn", 1_000, marks=pytest.mark.slow)],
 )
 def test_delegates(extension: str, mode: str, cases: int) -> None:
     """Through delegates, of which some cases turn out to have none: other communicators, atomic mode, own hints."""
@@ -127,7 +128,7 @@ def test_both_forms_reach_the_mpi_library(
 
 def test_the_same_seed_gives_the_same_case() -> None:
     """Seeds are enough to reproduce a failure, on any machine."""
-    for seed in range(40):
+    for seed in range(fuzz.examples(40)):
         assert generate.generate(seed) == generate.generate(seed)
 
 

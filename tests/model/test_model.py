@@ -21,8 +21,9 @@ from model.oracle import Oracle, judge
 from model.pool import Pool
 from model.settings import MORE, SETTINGS, SMALL, Setting, delegated, random_setting
 from model.strategy import DRAWN, KINDS, Raw, legal, raws
+from support import fuzz
 
-QUICK, LONG = 150, 5000
+QUICK, LONG = fuzz.examples(150), 5000
 RANDOM_SETTINGS, OF_EACH = 40, 250
 
 
@@ -67,7 +68,7 @@ def check(setting: Setting, histories: int, tmp_path: pathlib.Path, seed: int = 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_bounded(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     """A few histories of each kind of launch."""
-    check(SETTINGS[name], QUICK, tmp_path)
+    check(SETTINGS[name], QUICK, tmp_path, int(fuzz.seed()))
 
 
 @pytest.mark.mpi

@@ -9,6 +9,7 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -59,7 +60,7 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
     assert failed_checks(launch.stdout, checks(3)) == DEVIATIONS[family], launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 7)])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     launch = run(tmp_path, ranks, list(CASES), preload=True)
     assert failed_checks(launch.stdout, checks(ranks)) <= DEVIATIONS[family], launch.describe()

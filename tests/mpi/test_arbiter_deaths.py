@@ -24,6 +24,7 @@ from mpiio_ext.delegates.arbiter.mapfile import Map
 from support import strangers
 from support.launch import launcher, mpi_family
 from support.processes import Job, job
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -65,7 +66,7 @@ def wait_until(running: Job, reached: object, what: str) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (3, 1), (1, 0)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (3, 1), *slow((1, 0))])
 def test_killed_delegates(extension: str, folder: pathlib.Path, ranks: int, per_node: int) -> None:
     """Two of four, one after the other, while ranges move from and to them."""
     kill_delegates(folder, ranks, per_node, lambda _: contextlib.nullcontext())
@@ -118,7 +119,7 @@ def kill_delegates(
     assert found["remapped_ranges"] >= 200
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *slow(1, 2)])
 def test_killed_ranks(request: pytest.FixtureRequest, extension: str, folder: pathlib.Path, seed: int) -> None:
     """Two of four, each of which moves page ranges; the others go on, and end."""
     goes_on = "--enable-recovery"

@@ -21,6 +21,7 @@ from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
 from mpiio_ext.delegates.arbiter.mapfile import Map
 from mpiio_ext.delegates.arbiter.settings import Settings
 from support.launch import base_environment, launcher, python_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -79,7 +80,7 @@ def finish(job: subprocess.Popen[str]) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("mode", ["thread", "spawn"])
+@pytest.mark.parametrize("mode", ["spawn", *slow("thread")])
 def test_three_jobs_come_and_go(
     extension: str, folder: pathlib.Path, arbiter: subprocess.Popen[str], mode: str,
     record_property: Callable[[str, object], None]
@@ -156,7 +157,7 @@ def test_a_pool_of_256(extension: str, folder: pathlib.Path) -> None:
     assert found["delegates"][255]["moved_in"] > 0 and found["delegates_wrote"] == found["written"], found
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_between_nodes(extension: str, folder: pathlib.Path, ranks: int) -> None:
     """Every rank is a node of its own: page ranges move there and back while accesses are on their way."""
     job = start(folder, "file", ranks, 5, mode="thread", least=500, MPIOX_RANKS_PER_NODE="1")

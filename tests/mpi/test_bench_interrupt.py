@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import pytest
 
 from support.launch import launcher, marked_processes
 from support.processes import Job, job
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 LIMIT_S = 240
@@ -33,9 +35,13 @@ def _reached(moment: str, bench: Job, data: pathlib.Path) -> bool:
     return any(data.glob("*/*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("delay", [0.0, 0.07, 0.31, 1.3])  # ranks are in another call each time
-@pytest.mark.parametrize("moment", ["started", "measuring"])
+#: Ranks are in another call after each delay.
+FIRST = [("started", 0.0, signal.SIGINT), ("started", 0.31, signal.SIGTERM),
+         ("measuring", 0.07, signal.SIGTERM), ("measuring", 1.3, signal.SIGINT)]  # fmt: skip
+REST = set(itertools.product(("started", "measuring"), (0.0, 0.07, 0.31, 1.3), (signal.SIGINT, signal.SIGTERM)))
+
+
+@pytest.mark.parametrize(("moment", "delay", "number"), [*FIRST, *slow(*sorted(REST - {*FIRST}))])
 def test_all_ranks_end(extension: str, tmp_path: pathlib.Path, moment: str, delay: float, number: int) -> None:
     """The group of the launcher gets the signal, as from a terminal; then no process of the launch is left."""
     data, output = tmp_path / "data", tmp_path / "results"

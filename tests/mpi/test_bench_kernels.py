@@ -9,6 +9,7 @@ import pytest
 
 from mpiio_ext.bench import kernels
 from support.launch import PROGRAMS, Launch, mpi_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -20,7 +21,7 @@ def run(folder: pathlib.Path, ranks: int, what: str, methods: str, *words: str, 
     return mpi_run([sys.executable, PROGRAM, folder, what, scale, methods, *words], ranks, timeout_s=150)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 3, 7)])
 def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """Every byte right, the files of all methods equal, the extension at work wherever MPI-IO is beneath.
 
@@ -42,7 +43,7 @@ def test_every_kernel(extension: str, tmp_path: pathlib.Path, ranks: int) -> Non
     assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
 
 
-@pytest.mark.parametrize("ranks", [1, 4, 5])
+@pytest.mark.parametrize("ranks", [4, *slow(1, 5)])
 def test_kernels_written_independently(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """The checkpoint kernels with every access independent leave the same files, and nothing collective is counted."""
     launch = run(tmp_path, ranks, "right", "native,native+independent,auto+independent", "nas_btio", "flash", "s3d")

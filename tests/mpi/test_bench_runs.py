@@ -17,6 +17,7 @@ from mpiio_ext.bench.compare.scaling import UNITS
 from mpiio_ext.bench.methods import METHODS
 from support import hosts
 from support.launch import base_environment, run_bounded
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -60,7 +61,7 @@ def assert_one_clear_line(launch, status, *words):
         assert f"Exit code:    {status}" in launch.stderr, launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("ranks", [1, 5, *slow(2, 3, 4)])
 def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *METHODS, "aligned+stripe_size_io"]
     launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-plot",
@@ -90,7 +91,7 @@ def test_every_pattern_under_every_method(bench, ranks):
 
 
 @pytest.mark.hdf5
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("ranks", [4, *slow(1, 2, 3, 5)])
 def test_hdf5_variants(bench, ranks):
     launch, results = bench(ranks, "--size", "300KiB", "-w", "block3d,btio", "-r", "1", "-m",
                             "native,auto,group_cyclic")
@@ -180,7 +181,7 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
     (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio_ext.bench: "]),
 ])
 def test_wrong_argument_or_path(bench, arguments, words):
-    launch, _ = bench(4, *arguments, check=False, timeout_s=60)
+    launch, _ = bench(2, *arguments, check=False, timeout_s=60)
     assert_one_clear_line(launch, 2, *words)
 
 

@@ -24,6 +24,8 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, launcher, library_path, run_bounded
+from support.processes import shared_memory
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -167,17 +169,12 @@ def reference(ranks: int) -> bytes:
     return done.content
 
 
-def left_over() -> set[str]:
-    """Return the names of this library's shared memory."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
-
-
 def check(folder: pathlib.Path, name: str, mode: str, ranks: int) -> None:
     """Run under a limit: the same bytes as without, taken over or with the reason."""
     limit = LIMITS[name]
     if limit.root and (why := why_no_namespaces(limit.before)) is not None:
         pytest.skip(why)
-    before = left_over()
+    before = shared_memory()
     if mode != "collective" and limit.words and all(word.startswith(EARLY) for word in limit.words):
         limit = dataclasses.replace(limit, words=("early", *limit.words))
     done = go(folder, ranks, limit, hints=MODES[mode])
@@ -192,12 +189,12 @@ def check(folder: pathlib.Path, name: str, mode: str, ranks: int) -> None:
     elif clients > 1:  # one rank shares memory with nobody
         assert native == bool(limit.reason) and limit.reason in done.reasons[0], done.reasons
     deadline_s = time.monotonic() + GRACE_S
-    while left_over() - before and time.monotonic() < deadline_s:  # files of other launches on this machine come and go
+    while shared_memory() - before and time.monotonic() < deadline_s:  # others come and go
         time.sleep(0.05)
-    assert not left_over() - before
+    assert not shared_memory() - before
 
 
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [5, *slow(2)])
 @pytest.mark.parametrize("name", LIMITS)
 def test_collectives_and_independent_access(extension: str, folder: pathlib.Path, name: str, ranks: int) -> None:
     """The file is as the MPI library leaves it without the limit; who carried it out, and why, is as listed."""
@@ -212,7 +209,7 @@ def test_other_numbers_of_ranks(extension: str, folder: pathlib.Path, name: str,
     check(folder, name, "collective", ranks)
 
 
-@pytest.mark.parametrize("mode", ["thread", "split", "spawn"])
+@pytest.mark.parametrize("mode", ["thread", "spawn", *slow("split")])
 @pytest.mark.parametrize("name", LIMITS)
 def test_delegates(extension: str, folder: pathlib.Path, name: str, mode: str) -> None:
     """With delegates, or without them where they cannot be had: the same bytes."""

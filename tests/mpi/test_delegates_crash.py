@@ -19,7 +19,7 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import launcher, library_path
-from support.processes import Job, job
+from support.processes import Job, job, shared_memory
 
 pytestmark = pytest.mark.mpi
 
@@ -172,11 +172,6 @@ def check_all(folder: pathlib.Path, several: list[Death]) -> None:
     seen = [check(folder / death.describe(), death) for death in several]
     assert sum(killed for killed, _ in seen) >= 0.7 * len(several), seen
     assert sum(alone for _, alone in seen) >= 0.3 * len(several), seen
-
-
-def shared_memory() -> set[str]:
-    """Return the names of this library's shared-memory files."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -15,6 +15,7 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import PROGRAMS, Launch, python_run
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 MODES = ("spawn", "thread")
@@ -56,7 +57,7 @@ def test_every_delegate_owns_pages_of_a_local_file(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (4, 2)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (4, 2), *slow((1, 0))])
 def test_a_busy_delegate_gives_ranges_away(tmp_path: pathlib.Path, ranks: int, per_node: int, mode: str) -> None:
     """All accesses meet pages of delegate 0: after a sync delegate 1 has a part of them, and no byte is wrong."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_page=4k:striping_unit=4k"
@@ -90,7 +91,7 @@ def check_refused(seen: list[Any], launch: Launch, words: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("error", "name"), [("ENOSPC", "NO_SPACE"), ("EIO", "IO")])
-@pytest.mark.parametrize("ranks", [1, 3, 5])
+@pytest.mark.parametrize("ranks", [3, *slow(1, 5)])
 def test_errors_while_flushing(tmp_path: pathlib.Path, ranks: int, error: str, name: str, mode: str) -> None:
     """The bytes are lost, and every rank is told."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:{SMALL}"
@@ -121,7 +122,7 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ack", ["memory", "replica", "disk"])
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (2, 1)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1), *slow((1, 0))])
 def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_node: int, ack: str, mode: str) -> None:
     """As beyond ulimit -f: a write says that bytes were refused, a read does not return what was never written."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_ack={ack}:{SMALL}"
@@ -136,7 +137,7 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
     assert len({rank["sync"] for rank in seen}) == 1, launch.describe()
 
 
-@pytest.mark.parametrize(("ranks", "per_node"), [(1, 0), (3, 0), (2, 1)])
+@pytest.mark.parametrize(("ranks", "per_node"), [(3, 0), (2, 1), *slow((1, 0))])
 def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """In mode thread, where the limit of the ranks is the delegates'."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}"
@@ -147,7 +148,7 @@ def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, p
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("ranks", "delegates"), [(1, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize(("ranks", "delegates"), [(3, 2), (2, 3), *slow((1, 2))])
 def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:
     """The error has the lowest range, the number of the others and where they end; each is a line on standard error."""
     hints = f"mpiox_delegates={delegates}:mpiox_delegate_mode={mode}:striping_unit=4k:{SMALL}"
@@ -164,7 +165,7 @@ def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegat
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_errors_of_closing_are_told(tmp_path: pathlib.Path, ranks: int, mode: str) -> None:
     """A file system may say only when the delegate closes the file that it could not keep the bytes."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:striping_unit=4k:{SMALL}"

@@ -6,7 +6,6 @@ says "ok NAME" or "FAILED NAME" for each of its checks.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pathlib
@@ -15,26 +14,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 import pytest
 
+from support import processes
 from support.cbuild import failed_checks, mpi_program
-from support.launch import (
-    MARKER,
-    PROGRAMS,
-    Launch,
-    base_environment,
-    end_marked,
-    launcher,
-    library_path,
-    marked_processes,
-    mpi_run,
-    python_run,
-    run_bounded,
-)
+from support.launch import PROGRAMS, Launch, base_environment, launcher, library_path, mpi_run, python_run, run_bounded
+from support.processes import Job, shared_memory
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -43,11 +32,6 @@ LIMIT_S = 160.0
 GRACE_S = 40.0
 #: What the program of `life` says of one delegate.
 DELEGATE = re.compile(r"^delegate (\d+) pid (\d+) node (-?\d+) local (\d)$", re.M)
-
-
-def shared_memory() -> set[str]:
-    """Return the names of this library's shared-memory files."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
 def hints(mode: str, delegates: str = "2", more: str = "") -> dict[str, str]:
@@ -86,11 +70,10 @@ def nodes_of(launch: Launch) -> list[int]:
     ("ranks", "per_node", "delegates", "nodes"),
     [
         (1, 0, "1", [0]),
-        (2, 0, "2", [0, 0]),
         (3, 0, "50%", [0]),
-        (4, 2, "2", [0, 1]),
         (4, 1, "2", [0, 2]),
         (7, 3, "per_node=2", [0, 0, 1, 1, 2, 2]),
+        *slow((2, 0, "2", [0, 0]), (4, 2, "2", [0, 1])),
     ],
 )
 def test_modes(
@@ -146,7 +129,7 @@ def test_hdf5_file_that_is_never_closed(extension: str, family: str, tmp_path: p
 # ---- ranks that become delegates -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (4, 2, 2), (7, 3, 3)])
+@pytest.mark.parametrize(("ranks", "delegates", "per_node"), [(2, 1, 0), (7, 3, 3), *slow((4, 2, 2))])
 def test_split(extension: str, tmp_path: pathlib.Path, ranks: int, delegates: int, per_node: int) -> None:
     """An unchanged script runs on the other ranks, and its files go through the delegates without any hint."""
     script = [PROGRAMS / "delegates_split.py", tmp_path / "file", "--and", "more"]
@@ -316,65 +299,11 @@ def test_slots_are_free_again(extension: str, family: str, tmp_path: pathlib.Pat
 # ---- deaths ----------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], program: Sequence[str]) -> Iterator[Job]:
-    """Start a job in the background; whatever it has left is ended afterwards."""
-    marker = uuid.uuid4().hex
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(launcher()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program],
-            env={**base_environment(), **env, MARKER: marker},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield Job(process, marker, log)
-    finally:
-        end_marked(marker, process)
-
-
-class Job:
-    """A job in the background."""
-
-    def __init__(self, process: subprocess.Popen[bytes], marker: str, log: pathlib.Path) -> None:
-        self.process, self.marker, self.log = process, marker, log
-
-    def text(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")
-
-    def wait_for(self, words: str) -> None:
-        """Wait until the program has said something."""
-        deadline_s = time.monotonic() + LIMIT_S
-        while words not in self.text():
-            assert time.monotonic() < deadline_s, self.text()
-            assert self.process.poll() is None or words in self.text(), self.text()
-            time.sleep(0.02)
-
-    def end(self) -> int:
-        """Wait for the end of the launcher; return its status."""
-        try:
-            return self.process.wait(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            pytest.fail(f"the job went on for {LIMIT_S} s\n{self.text()}")
-
-    def left(self) -> list[int]:
-        """Return the processes that stay."""
-        deadline_s = time.monotonic() + GRACE_S
-        while (found := [pid for pid in marked_processes(self.marker) if not is_zombie(pid)]) and (
-            time.monotonic() < deadline_s
-        ):
-            time.sleep(0.05)
-        return found
-
-
-def is_zombie(pid: int) -> bool:
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
+def job(tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str) -> AbstractContextManager[Job]:
+    """Start delegates_life.c in the background."""
+    program = [mpi_program("delegates_life"), tmp_path / "file", *action]
+    command = [str(launcher()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *map(str, program)]
+    return processes.job(command, tmp_path / "log", env)
 
 
 @pytest.mark.parametrize("mode", ["spawn", "thread"])
@@ -382,11 +311,10 @@ def is_zombie(pid: int) -> bool:
 def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: str, ranks: int, victim: int) -> None:
     """MPI_Abort, and SIGKILL of a rank: the job ends, and its delegates with it."""
     before = shared_memory()
-    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), way, str(victim)]
-    with job(tmp_path, ranks, hints(mode), program) as running:
-        running.wait_for("ok ping")
-        assert running.end() != 0, running.text()
-        assert not running.left(), running.text()
+    with job(tmp_path, ranks, hints(mode), way, str(victim)) as running:
+        running.wait_for("ok ping", LIMIT_S)
+        assert running.status(LIMIT_S) not in {None, 0}, running.text()
+        assert not running.left(GRACE_S), running.text()
     assert not shared_memory() - before
 
 
@@ -394,13 +322,12 @@ def test_job_that_dies(extension: str, tmp_path: pathlib.Path, mode: str, way: s
 def test_killed_launcher(extension: str, tmp_path: pathlib.Path, mode: str) -> None:
     """SIGKILL of mpirun: nothing stays, though nobody can end the delegates."""
     before = shared_memory()
-    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "600"]
-    with job(tmp_path, 3, hints(mode), program) as running:
-        running.wait_for("ok ping")
-        running.wait_for("delegate 1 pid")
+    with job(tmp_path, 3, hints(mode), "sleep", "600") as running:
+        running.wait_for("ok ping", LIMIT_S)
+        running.wait_for("delegate 1 pid", LIMIT_S)
         running.process.kill()
-        running.end()
-        assert not running.left(), running.text()
+        assert running.status(LIMIT_S) is not None, running.text()
+        assert not running.left(GRACE_S), running.text()
     assert not shared_memory() - before
 
 
@@ -418,18 +345,17 @@ def test_killed_delegate(extension: str, tmp_path: pathlib.Path, ranks: int, per
 def test_killed_supervisor(extension: str, tmp_path: pathlib.Path, who: str) -> None:
     """Without its supervisor a delegate goes on; without both, and without any, the ranks do."""
     before = shared_memory()
-    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "3"]
-    with job(tmp_path, 3, hints("spawn") | {"MPIOX_STATS": "1"}, program) as running:
-        running.wait_for("delegate 1 pid")
+    with job(tmp_path, 3, hints("spawn") | {"MPIOX_STATS": "1"}, "sleep", "3") as running:
+        running.wait_for("delegate 1 pid", LIMIT_S)
         delegates = [int(pid) for _, pid, _, _ in DELEGATE.findall(running.text())]
         for pid in delegates if who == "all" else delegates[:1]:
             stat = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
             os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)  # its parent
             if who != "supervisor":
                 os.kill(pid, signal.SIGKILL)
-        assert running.end() == 0, running.text()
+        assert running.status(LIMIT_S) == 0, running.text()
         assert failed_checks(running.text(), 5) == set(), running.text()
-        assert not running.left(), running.text()
+        assert not running.left(GRACE_S), running.text()
         dead = {"supervisor": 0, "both": 1, "all": 2}[who]
         assert running.text().count("has died; ") == dead, running.text()  # said by the rank that has found it
         assert (f"summed over 2 of 2; {dead} died\n" in running.text()) == (dead > 0), running.text()
@@ -439,13 +365,12 @@ def test_killed_supervisor(extension: str, tmp_path: pathlib.Path, who: str) -> 
 
 def test_warned_delegates_go_on(extension: str, tmp_path: pathlib.Path) -> None:
     """Signals with which batch systems warn a job do not end its delegates: the ranks may live on, too."""
-    program = [str(mpi_program("delegates_life")), str(tmp_path / "file"), "sleep", "2"]
-    with job(tmp_path, 2, hints("spawn"), program) as running:
-        running.wait_for("delegate 1 pid")
+    with job(tmp_path, 2, hints("spawn"), "sleep", "2") as running:
+        running.wait_for("delegate 1 pid", LIMIT_S)
         for _, pid, _, _ in DELEGATE.findall(running.text()):
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT):
                 os.kill(int(pid), number)
-        assert running.end() == 0, running.text()
+        assert running.status(LIMIT_S) == 0, running.text()
         assert failed_checks(running.text(), 5) == set(), running.text()
         assert "was ended by signal" not in running.text()
-        assert not running.left(), running.text()
+        assert not running.left(GRACE_S), running.text()

@@ -9,11 +9,13 @@ import pathlib
 
 import pytest
 
+from support import fuzz
 from support.random_delegates import Run, drawn, play
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 240.0
-QUICK, LONG = 6, 250
+#: Runs and kills of the quick tier.
+QUICK, LONG = {False: fuzz.examples(6, least=2), True: fuzz.examples(6, least=4)}, 250
 FIRST = {False: 1, True: 5001}  # seeds of runs and of kills
 MANY_PAGES = ("mpiox_delegates=2", "mpiox_delegate_page=4096", "mpiox_delegate_cache=64m")
 
@@ -32,7 +34,7 @@ def check(run: Run, folder: pathlib.Path) -> bool:
 def test_a_cache_of_many_pages(tmp_path: pathlib.Path, mode: str, bypass: str) -> None:
     """16,000 pages in each cache, and more requests than one word of its ring's summary stands for."""
     hints = (*MANY_PAGES, f"mpiox_delegate_mode={mode}", f"mpiox_delegate_bypass={bypass}")
-    for seed in (1, 2):
+    for seed in (1, 2)[: fuzz.examples(2, least=1)]:
         check(Run(seed=seed, hints=hints, cells=40_000, accesses=3000), tmp_path / str(seed))
 
 
@@ -49,7 +51,7 @@ def test_absurd_sizes(tmp_path: pathlib.Path, name: str) -> None:
 def test_a_few(tmp_path: pathlib.Path, kill: bool) -> None:
     """Random runs, and random deaths: some of them come before the end."""
     killed = [
-        check(drawn(seed, kill=kill), tmp_path / str(seed)) for seed in range(FIRST[kill], FIRST[kill] + QUICK)
+        check(drawn(seed, kill=kill), tmp_path / str(seed)) for seed in range(FIRST[kill], FIRST[kill] + QUICK[kill])
     ]
     assert any(killed) == kill
 
@@ -58,5 +60,5 @@ def test_a_few(tmp_path: pathlib.Path, kill: bool) -> None:
 @pytest.mark.parametrize("kill", [False, True])
 def test_many(tmp_path: pathlib.Path, kill: bool) -> None:
     """Hundreds."""
-    for seed in range(FIRST[kill] + QUICK, FIRST[kill] + LONG):
+    for seed in range(FIRST[kill] + QUICK[kill], FIRST[kill] + LONG):
         check(drawn(seed, kill=kill), tmp_path / str(seed))

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.launch import PROGRAMS, launcher
-from support.processes import Held, Job, held, is_delegate, job, marked_processes, words
+from support.processes import Held, Job, held, is_delegate, job, marked_processes, shared_memory, words
 
 pytestmark = pytest.mark.mpi
 
@@ -136,11 +136,6 @@ def check(folder: pathlib.Path, mode: str, ranks: int, seconds: float, **environ
     assert bool(delegates) == (mode != "thread"), text[-3000:]
     check_flat(looks, delegates)
     assert not shared_memory() - before
-
-
-def shared_memory() -> set[str]:
-    """Return the names of this library's shared-memory files."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
 @pytest.mark.parametrize("mode", ["spawn", "thread"])

@@ -11,6 +11,7 @@ import pytest
 
 from mpiio_ext import delegates
 from support.launch import PROGRAMS, library_path, python_run
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -41,7 +42,7 @@ def written_as_it_should_be(path: pathlib.Path, ranks: int) -> bool:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("ranks", "count"), [(1, 1), (2, 2), (3, 1), (4, 2), (7, 3)])
+@pytest.mark.parametrize(("ranks", "count"), [(1, 1), (4, 2), *slow((2, 2), (3, 1), (7, 3))])
 def test_a_running_job_is_seen(tmp_path: pathlib.Path, ranks: int, count: int, mode: str) -> None:
     seen, lines = watched(tmp_path, ranks, count, mode)
     assert written_as_it_should_be(tmp_path / "data", ranks)
@@ -131,7 +132,7 @@ def test_the_table_has_the_totals(tmp_path: pathlib.Path) -> None:
 # ---- the bench -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("ranks", [3, *slow(1, 2, 5)])
 def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
     """A pattern, and a kernel that fewer ranks run or that has a file for each rank."""
     words = ["-w", "interleaved", "-k", "hacc", "--preset", "quick", "-i", "mpiio", "--size", "1MiB", "--block", "512",

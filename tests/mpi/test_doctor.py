@@ -13,6 +13,7 @@ import pytest
 from support import hosts
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, mpi_run, run_bounded
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -33,7 +34,7 @@ def checks(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {item["key"]: item for item in found["checks"]}
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2)])
 def test_job(ranks: int, tmp_path: pathlib.Path, family: str) -> None:
     launch = mpi_run([*DOCTOR, "--json", "--timeout", "120", "--path", str(tmp_path)], ranks, timeout_s=300)
     found = report(launch)
@@ -111,11 +112,11 @@ def test_file_left_to_the_mpi_library_is_told(tmp_path: pathlib.Path) -> None:
 
 def test_rank_that_does_not_come(tmp_path: pathlib.Path) -> None:
     """Rank 0 says that MPI_Init has not returned, after the limit, and the job ends."""
-    command = ["sh", "-c", ABSENT, "sh", *DOCTOR, "--json", "--timeout", "25", "--path", str(tmp_path)]
+    command = ["sh", "-c", ABSENT, "sh", *DOCTOR, "--json", "--timeout", "8", "--path", str(tmp_path)]
     launch = mpi_run(command, 2, timeout_s=150, check=False)
     assert not launch.timed_out
     found = checks(report(launch))
-    assert found["mpi.start"]["state"] == "error" and "no answer within 25 s" in found["mpi.start"]["text"]
+    assert found["mpi.start"]["state"] == "error" and "no answer within 8 s" in found["mpi.start"]["text"]
 
 
 def test_launcher_of_another_mpi(family: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run, with_last_words
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -129,7 +130,7 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 3, *slow(4)])
 def test_preloaded(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     launch = run(tmp_path, ranks, preload=True)
     assert len(LINE.findall(launch.stdout)) >= ranks * 37, launch.describe()
@@ -160,7 +161,7 @@ def test_disabled(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     assert not failed_checks(launch.stdout, 11) and launch.stdout.rstrip().endswith("end"), launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 3, *slow(2)])
 def test_errors_of_nonblocking_calls(extension: str, family: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """What MPI_Wait finds out goes to the file's handler, not to that of MPI_COMM_WORLD, which would end the job.
 

@@ -17,6 +17,7 @@ import pytest
 
 from support.cases import Case, Cases
 from support.launch import Launch, python_run
+from support.processes import shared_memory
 
 pytestmark = pytest.mark.mpi
 
@@ -371,9 +372,9 @@ def test_a_killed_rank_ends_the_job_and_leaves_nothing_behind(
     """SIGKILL in a loop of collectives: mpirun ends the job in time, no shared-memory file stays."""
     script = tmp_path / "program.py"
     script.write_text(PROLOGUE + KILLED, encoding="utf-8")
-    before = {entry.name for entry in pathlib.Path("/dev/shm").iterdir() if entry.name.startswith("mpiox.")}
+    before = shared_memory()
     launch = python_run([script, str(tmp_path), str(per_node)], 4, timeout_s=60, check=False)
-    after = {entry.name for entry in pathlib.Path("/dev/shm").iterdir() if entry.name.startswith("mpiox.")}
+    after = shared_memory()
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0
     assert not after - before

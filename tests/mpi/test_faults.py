@@ -19,6 +19,7 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
+from support.processes import shared_memory
 
 pytestmark = pytest.mark.mpi
 
@@ -257,11 +258,6 @@ def test_beyond_the_file_size_limit(extension: str, tmp_path: pathlib.Path, rank
     """RLIMIT_FSIZE with SIGXFSZ ignored: EFBIG."""
     launch = run(tmp_path, ranks, "beyond", kind, str(1 << 17))
     check_beyond(launch, ranks, "IO", kind)
-
-
-def shared_memory() -> set[str]:
-    """Return the names of this library's shared-memory files."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
 def test_no_address_space_for_shared_memory(extension: str, family: str, tmp_path: pathlib.Path) -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
-import uuid
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import MARKER, PROGRAMS, base_environment, end_marked, launcher, library_path, marked_processes
-from support.processes import job, words
+from support.launch import PROGRAMS, launcher, library_path, marked_processes
+from support.processes import job, shared_memory, words
 
 pytestmark = pytest.mark.mpi
 
@@ -23,33 +21,12 @@ LIMIT_S = 160.0
 GRACE_S = 40.0
 
 
-def shared_memory() -> set[str]:
-    """Return the names of this library's shared-memory files."""
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
-
-
-def run_until_it_ends(command: list[str], env: dict[str, str], log: pathlib.Path) -> tuple[int | None, list[int]]:
-    """Run a job that is to end by itself. Returns its status (None: it did not end) and the processes that stayed."""
-    marker = uuid.uuid4().hex
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            env={**base_environment(), **env, MARKER: marker},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        status = process.wait(timeout=LIMIT_S)
-        deadline_s = time.monotonic() + GRACE_S
-        while (left := marked_processes(marker)) and time.monotonic() < deadline_s:
-            time.sleep(0.05)
-        return status, left
-    except subprocess.TimeoutExpired:
-        return None, marked_processes(marker)
-    finally:
-        end_marked(marker, process)
+def run_until_it_ends(command: list[str], env: dict[str, str], log: pathlib.Path) -> None:
+    """Run a job that is to end by itself, not well, with no process that stays."""
+    with job(command, log, env) as running:
+        assert (status := running.status(LIMIT_S)) is not None, f"the job went on for {LIMIT_S} s\n{running.text()}"
+        assert status != 0, running.text()
+        assert not (left := running.left(GRACE_S)), f"processes {left} stayed\n{running.text()}"
 
 
 #: How it dies, when, which rank of how many, ranks of a pretended node, whether requests are slow.
@@ -82,12 +59,9 @@ def test_a_dead_rank_ends_the_job(
     program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, when, str(victim)]
     command = [str(launcher()), "-n", str(ranks), "env", f"LD_PRELOAD={library_path()}", *program]
     log = tmp_path / "log"
-    status, left = run_until_it_ends(command, env, log)
+    run_until_it_ends(command, env, log)
     text = log.read_text(encoding="utf-8", errors="replace")
-    assert status is not None, f"the job went on for {LIMIT_S} s\n{text}"
-    assert status != 0, text
     assert "ok ready" in text, text  # it died where it was meant to
-    assert not left, f"processes {left} stayed\n{text}"
     assert not shared_memory() - before
 
 
@@ -120,7 +94,4 @@ def test_a_rank_that_hangs_ends_the_job(extension: str, tmp_path: pathlib.Path, 
 def test_the_mpi_library_alone(family: str, tmp_path: pathlib.Path, way: str) -> None:
     """The control: without this library the job ends, too."""
     program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), way, "inside", "0"]
-    status, left = run_until_it_ends([str(launcher()), "-n", "3", *program], {}, tmp_path / "log")
-    assert status is not None
-    assert status != 0
-    assert not left
+    run_until_it_ends([str(launcher()), "-n", "3", *program], {}, tmp_path / "log")

@@ -15,6 +15,7 @@ import pytest
 
 from support.fetch import FetchError, sdist
 from support.launch import PROGRAMS, python_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -84,7 +85,7 @@ def check(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: str) -
     return results
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2)])
 def test_default(program: pathlib.Path, extension: str, memory_folder: pathlib.Path, ranks: int) -> None:
     """As a user gets it."""
     check(program, ranks, memory_folder, "")

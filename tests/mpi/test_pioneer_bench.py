@@ -15,6 +15,7 @@ from mpiio_ext.bench.run.carried_out import difference
 from mpiio_ext.errors import ArgumentError
 from support.launch import PROGRAMS, Launch, base_environment, python_run, run_bounded
 from support.pioneer_paths import EVERYTHING, row, save
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -42,7 +43,7 @@ def views(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.P
     return folder / "views.parquet"
 
 
-@pytest.mark.parametrize("ranks", [4, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(4)])
 def test_every_method(views: pathlib.Path, tmp_path: pathlib.Path, ranks: int) -> None:
     """By as many ranks as were traced and by fewer: rows of every method, compared byte by byte, and a report."""
     launch = bench(tmp_path, views, "-m", METHODS, ranks=ranks)

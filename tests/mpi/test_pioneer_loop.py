@@ -12,6 +12,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.launch import PROGRAMS, base_environment, python_run, run_bounded
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -73,7 +74,7 @@ def test_the_path_of_a_program(original: tuple[pathlib.Path, WorkloadPath]) -> N
     assert not [item for item in find_violations(path) if "MPI_File" in item.why or "write" in item.why]
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+@pytest.mark.parametrize("ranks", [3, *slow(2, 4, 7)])
 def test_carried_out_and_traced_again(
     original: tuple[pathlib.Path, WorkloadPath], tmp_path: pathlib.Path, ranks: int
 ) -> None:
@@ -124,7 +125,7 @@ def test_a_replay_records_the_path_alone(
     assert not [name for name in again.table["file"].to_pylist() if name is not None and "path.parquet" in name]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [4, *slow(2)])
 def test_several_handles_on_one_file(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     """Each call goes through the handle that it went through: nothing fails, and the files are as long."""
     del extension

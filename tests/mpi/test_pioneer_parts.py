@@ -12,6 +12,7 @@ from mpiio_ext.pioneer.path import WorkloadPath
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.synthesis import find_violations
 from support.launch import PROGRAMS, base_environment, python_run, run_bounded
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -48,7 +49,7 @@ def test_the_trace_tells_the_members(program: pathlib.Path) -> None:
     }
 
 
-@pytest.mark.parametrize("ranks", [4, 2, 8])
+@pytest.mark.parametrize("ranks", [2, 8, *slow(4)])
 def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int) -> None:
     """All metrics but those of time hold, and every rank has opened its files with the right ones."""
     command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(program / "trace"), "-n", str(ranks), "-o",

@@ -14,18 +14,21 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
+from support import fuzz
 from support.cbuild import CSRC, SANITIZE
 from support.launch import PROGRAMS, mpi_family, python_run
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pioneer.md"
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 3, *slow(2, 4)])
 def test_random_paths_are_refused_or_carried_out(tmp_path: pathlib.Path, ranks: int) -> None:
     """Nothing crashes, hangs, or is lost without being counted."""
-    launch = python_run([PROGRAMS / "pioneer_fuzz.py", tmp_path, str(1000 * ranks), "60"], ranks, timeout_s=240)
+    words = [PROGRAMS / "pioneer_fuzz.py", tmp_path, str(1000 * ranks), str(fuzz.examples(60))]
+    launch = python_run(words, ranks, timeout_s=240)
     found = re.search(r"FUZZ (\d+) refused, (\d+) carried out", launch.stdout)
     assert found, launch.describe()
     assert int(found[1]) > 5 and int(found[2]) > 5, launch.describe()
@@ -43,9 +46,9 @@ def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> Non
         pytest.skip(f"there is no {compiler}")
     assert done.returncode == 0, done.stderr
     runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, timeout=60)
-    launch = python_run([PROGRAMS / "pioneer_fuzz.py", tmp_path, "50000", "60", tmp_path / "libmpiio_ext.so"], 2,
-                        timeout_s=300, env={"LD_PRELOAD": runtime.stdout.strip(),
-                                            "ASAN_OPTIONS": "detect_leaks=0"})  # fmt: skip
+    words = [PROGRAMS / "pioneer_fuzz.py", tmp_path, "50000", str(fuzz.examples(60)), tmp_path / "libmpiio_ext.so"]
+    environment = {"LD_PRELOAD": runtime.stdout.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    launch = python_run(words, 2, timeout_s=300, env=environment)
     assert "FUZZ" in launch.stdout and "AddressSanitizer" not in launch.stderr, launch.describe()
 
 
@@ -62,7 +65,7 @@ def test_a_number_out_of_range_is_refused_with_its_row(tmp_path: pathlib.Path, r
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2)])
 def test_the_example_by_hand_is_carried_out(tmp_path: pathlib.Path, ranks: int) -> None:
     """As the page has it: the root removes a lock, which was there, and nobody else does."""
     (example,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)

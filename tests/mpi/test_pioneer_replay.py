@@ -15,10 +15,9 @@ from mpiio_ext._load import get_library, get_tracer
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
+from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-
-RANKS = [1, 2, 3, 4, 7]
 
 
 def run(
@@ -38,7 +37,7 @@ def pattern(size: int) -> bytes:
     return bytes(at % 251 + 1 for at in range(size))
 
 
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("ranks", [1, 7, *slow(2, 3, 4)])
 def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
     """By more ranks than the path was made of, and by fewer."""
     seen, launch = run(tmp_path, EVERYTHING, ranks)
@@ -59,7 +58,7 @@ def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
         ["all", "in.txt", "out", *(f"own.{rank}" for rank in range(ranks))])
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_a_limit_on_bytes(tmp_path: pathlib.Path, ranks: int) -> None:
     """What would be too much is left out; in collectives without hanging."""
     seen, launch = run(tmp_path, EVERYTHING, ranks, most=70)
@@ -110,7 +109,7 @@ REST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
     """Is made, succeeds, and does what it says."""
     seen, launch = run(tmp_path, REST, ranks)
@@ -130,7 +129,7 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
         assert content[begin + 3 * BLOCK : begin + 4 * BLOCK] == pattern(BLOCK)
 
 
-@pytest.mark.parametrize("ranks", [4, 8])
+@pytest.mark.parametrize("ranks", [8, *slow(4)])
 def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
     """Odd ranks have other files than even ones, by as many as were traced and by twice as many."""
     rows = [row(name, f"{kind}.{{rank}}", "private", groups=groups, size=9)
@@ -140,7 +139,7 @@ def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
     assert {item.name for item in (tmp_path / "below").iterdir()} == names, launch.describe()
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 5])
+@pytest.mark.parametrize("ranks", [5, *slow(2, 4)])
 def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
     """Neighbours read what ranks that are late have written; the root looks at files, and removes one."""
     late = {"slack": 100_000_000, "groups": 2}
@@ -178,7 +177,7 @@ def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None
     assert not (tmp_path / "below" / "a").exists()
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_a_trace_without_opens(tmp_path: pathlib.Path, ranks: int) -> None:
     """As Darshan DXT's: accesses alone, at their offsets."""
     rows = [row("write", "a", "shared", at=at, size=BLOCK, step=2 * BLOCK) for at in (BLOCK, 0)]

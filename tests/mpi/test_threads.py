@@ -9,6 +9,7 @@ import pytest
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import Launch, mpi_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -52,7 +53,7 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
     check(tmp_path, 3, CASES, preload=False)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 7])
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 7)])
 def test_preloaded(extension: str, tmp_path: pathlib.Path, ranks: int) -> None:
     check(tmp_path, ranks, CASES, preload=True)
 

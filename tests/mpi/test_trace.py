@@ -19,6 +19,7 @@ from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
 from support import cbuild
 from support.launch import PROGRAMS, base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -157,7 +158,7 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("preloaded", [False, True], ids=["native", "extension"])
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, preloaded: bool) -> None:
     libraries = [get_library()] if preloaded else []
     mpi_run([program, "mpi", tmp_path], ranks, env=environment(tmp_path / "trace", *libraries), timeout_s=120)
@@ -254,7 +255,7 @@ def test_a_folder_that_cannot_be_made(program: pathlib.Path, tmp_path: pathlib.P
     assert "name a folder that every node can write to" in " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_python_program(tmp_path: pathlib.Path, ranks: int) -> None:
     """With `import mpiio_ext`: the library is loaded behind the tracer, and is in the way of the calls."""
     code = (

@@ -6,6 +6,7 @@ import pytest
 
 from support.cases import Case, Cases
 from support.launch import PROGRAMS, python_run
+from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
 
@@ -168,7 +169,7 @@ def test_overlaps_past_delegates(cases: Cases, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("ranks", [1, 4, *slow(2, 3, 5)])
 def test_random_types(tmp_path: object, ranks: int, place: str) -> None:
     """Types that are drawn at random, against the list of their bytes."""
     command = [PROGRAMS / "view_rules.py", f"{tmp_path}/data", "50"]

@@ -1,11 +1,12 @@
-"""Write and read a file in every way under the hints of the environment, and another by the MPI library alone.
+"""Write and read a file in every way under each of some hints in turn, and another by the MPI library alone.
 
-Usage: hint_ranges.py FOLDER. Prints "SEEN " and the values in force; ends with an error on a wrong byte.
+Usage: hint_ranges.py FOLDER HINTS... Prints for each "SEEN " and the values in force; a wrong byte is an error.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import sys
 
@@ -14,16 +15,16 @@ import numpy as np
 from mpiio_ext import hints  # isort: skip  # before MPI
 from mpi4py import MPI
 
-COMM, FOLDER, COUNT = MPI.COMM_WORLD, pathlib.Path(sys.argv[1]), 9000
+COMM, COUNT = MPI.COMM_WORLD, 9000
 WAYS = ("all", "at", "runs")
 
 
-def access(name: str, way: str, *, plain: bool) -> None:
-    """Write interleaved ints, or runs of them, and read them back."""
+def access(path: pathlib.Path, way: str, *, plain: bool) -> dict[str, str]:
+    """Write interleaved ints, or runs of them, and read them back; return the hints in force."""
     info = MPI.Info.Create()
     if plain:
         info.Set("mpiox_enable", "false")
-    fh = MPI.File.Open(COMM, str(FOLDER / name), MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+    fh = MPI.File.Open(COMM, str(path), MPI.MODE_CREATE | MPI.MODE_RDWR, info)
     block = 1 if way != "runs" else COUNT // 3
     ints = MPI.INT.Create_contiguous(block).Create_resized(0, 4 * block * COMM.size).Commit()
     fh.Set_view(4 * block * COMM.rank, MPI.INT, ints)
@@ -39,20 +40,26 @@ def access(name: str, way: str, *, plain: bool) -> None:
         fh.Sync()
         COMM.Barrier()
         fh.Read_at(0, back)
-    assert np.array_equal(mine, back), (name, way)
-    if not plain:
-        seen.update({hint.spec.name: hint.value for hint in hints.of(fh)})
+    assert np.array_equal(mine, back), (path, way)
+    seen = {} if plain else {hint.spec.name: hint.value for hint in hints.of(fh)}
     fh.Close()
+    return seen
 
 
-seen: dict[str, str] = {}
-for way in WAYS:
-    access(f"ours.{way}", way, plain=False)
-    access(f"plain.{way}", way, plain=True)
-COMM.Barrier()
-if COMM.rank == 0:
+for number, text in enumerate(sys.argv[2:]):
+    os.environ["MPIOX_HINTS"] = text
+    folder = pathlib.Path(sys.argv[1], str(number))
+    folder.mkdir(exist_ok=True)
+    COMM.Barrier()
+    seen: dict[str, str] = {}
     for way in WAYS:
-        ours, plain = ((FOLDER / f"{who}.{way}").read_bytes() for who in ("ours", "plain"))
-        assert len(plain) == 4 * COUNT * COMM.size
-        assert ours == plain, f"{way}: {sum(a != b for a, b in zip(ours, plain, strict=False))} bytes, {len(ours)} long"
-    print("SEEN", json.dumps(seen))
+        seen |= access(folder / f"ours.{way}", way, plain=False)
+        access(folder / f"plain.{way}", way, plain=True)
+    COMM.Barrier()
+    if COMM.rank == 0:
+        for way in WAYS:
+            ours, plain = ((folder / f"{who}.{way}").read_bytes() for who in ("ours", "plain"))
+            assert len(plain) == 4 * COUNT * COMM.size
+            wrong = sum(a != b for a, b in zip(ours, plain, strict=False))
+            assert ours == plain, f"{text}, {way}: {wrong} bytes, {len(ours)} long"
+        print("SEEN", json.dumps(seen))

@@ -5,16 +5,21 @@ Programs run under the address and undefined-behaviour sanitizers: reading one b
 
 from __future__ import annotations
 
+import concurrent.futures
+import hashlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from functools import cache
 
 import pytest
+
+from support.fuzz import examples, seed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
@@ -24,7 +29,10 @@ MODULES = (
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", "-O1")
+C_TESTS = ROOT / "tests" / "c"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+THREADS = ("-fsanitize=thread",)
+FUZZER = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 
 
 def folder(module: str) -> pathlib.Path:
@@ -32,13 +40,15 @@ def folder(module: str) -> pathlib.Path:
     return next(CSRC.glob(f"*/{module}"))
 
 
-@cache
-def _scratch() -> pathlib.Path:
-    folder = tempfile.TemporaryDirectory(prefix="mpiio_ext_c_")
-    _keep.append(folder)
-    return pathlib.Path(folder.name)
+def scratch() -> pathlib.Path:
+    """Return the folder of what is compiled. Workers share that of the process that started them."""
+    if SCRATCH not in os.environ:
+        _keep.append(tempfile.TemporaryDirectory(prefix="mpiio_ext_c_"))
+        os.environ[SCRATCH] = _keep[0].name
+    return pathlib.Path(os.environ[SCRATCH])
 
 
+SCRATCH = "MPIOX_TEST_COMPILED"
 _keep: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
 
 
@@ -65,11 +75,16 @@ def includes() -> list[str]:
 
 
 def compile_c(command: Sequence[str], output: str) -> pathlib.Path:
-    """Run a compile command; its messages are the failure's."""
-    path = _scratch() / output
-    done = subprocess.run([*command, "-o", str(path)], capture_output=True, text=True, timeout=300)
-    if done.returncode != 0:
-        pytest.fail(f"{' '.join(command)}\n{done.stderr}")
+    """Run a compile command unless some worker has; its messages are the failure's."""
+    folder = scratch() / hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
+    path = folder / output
+    if not path.exists():
+        folder.mkdir(exist_ok=True)
+        made = folder / f"{output}.{os.getpid()}.{threading.get_ident()}"
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, timeout=300)
+        if done.returncode != 0:
+            pytest.fail(f"{' '.join(command)}\n{done.stderr}")
+        made.rename(path)
     return path
 
 
@@ -81,38 +96,59 @@ def slow_storage() -> str:
 
 
 @cache
-def objects(sanitize: tuple[str, ...], *modules: str) -> tuple[str, ...]:
-    """Compile modules of csrc, once for all programs that are linked with them."""
-    folder = _scratch() / f"objects_{len(list(_scratch().iterdir()))}"
-    folder.mkdir()
-    command = [compiler(), *FLAGS, *sanitize, *includes(), "-c", *sources(*modules)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    if done.returncode != 0:
-        pytest.fail(f"{' '.join(command)}\n{done.stderr}")
-    return tuple(sorted(str(path) for path in folder.glob("*.o")))
+def objects(flags: tuple[str, ...], *modules: str, cc: str = "") -> tuple[str, ...]:
+    """Compile modules of csrc, each file once for all programs; a macro counts where the file names it."""
+
+    def compiled(source: str) -> str:
+        text = pathlib.Path(source).read_text(encoding="utf-8")
+        own = [flag for flag in flags if not flag.startswith("-D") or flag[2:] in text]
+        command = [cc or compiler(), *FLAGS, *own, *includes(), "-c", source]
+        return str(compile_c(command, f"{pathlib.Path(source).stem}.o"))
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return tuple(pool.map(compiled, sources(*modules)))
 
 
 @cache
-def program(source: str, *modules: str) -> pathlib.Path:
-    """Compile tests/c/SOURCE with modules of csrc under address and undefined-behaviour sanitizers."""
-    return _program(SANITIZE, source, *modules)
+def program(source: str, *modules: str, flags: tuple[str, ...] = SANITIZE, more: tuple[str, ...] = ()) -> pathlib.Path:
+    """Compile tests/c/SOURCE with modules of csrc, under address and undefined-behaviour sanitizers by default.
+
+    `flags` are for the modules too, `more` (options, sources, libraries) only for the program.
+    """
+    files = [str(C_TESTS / source), *objects(flags, *modules)]
+    command = [compiler(), *FLAGS, *flags, *includes(), f"-I{C_TESTS}", *files, "-pthread", "-lm", *more]
+    return compile_c(command, pathlib.Path(source).stem)
 
 
 @cache
 def threads_program(source: str, *modules: str) -> pathlib.Path:
     """Compile tests/c/SOURCE with modules of csrc under the thread sanitizer; skip the test where it does not run."""
-    probe = _scratch() / "probe"
-    command = [compiler(), "-fsanitize=thread", "-x", "c", "-", "-o", str(probe)]
+    probe = scratch() / "probe"
+    command = [compiler(), *THREADS, "-x", "c", "-", "-o", str(probe)]
     built = subprocess.run(command, input="int main(void) { return 0; }", capture_output=True, text=True, timeout=60)
     if built.returncode != 0 or subprocess.run([str(probe)], capture_output=True, timeout=60).returncode != 0:
         pytest.skip("no thread sanitizer that runs here")
-    return _program(("-fsanitize=thread",), source, *modules)
+    return program(source, *modules, flags=THREADS)
 
 
-def _program(sanitize: tuple[str, ...], source: str, *modules: str) -> pathlib.Path:
-    files = [str(ROOT / "tests" / "c" / source), *objects(sanitize, *modules)]
-    command = [compiler(), *FLAGS, *sanitize, *includes(), f"-I{ROOT / 'tests' / 'c'}", *files, "-lm"]
-    return compile_c(command, pathlib.Path(source).stem + ("" if sanitize == SANITIZE else "_threads"))
+def fuzz(source: str, *modules: str, folder: pathlib.Path, runs: int, options: Sequence[str]) -> None:
+    """Run tests/c/SOURCE on input that libFuzzer makes, guided by coverage; what fails stays in `folder`."""
+    clang = shutil.which("clang")
+    if clang is None:
+        pytest.skip("no clang: libFuzzer is not available")
+    probe = [clang, "-fsanitize=fuzzer", "-x", "c", "-", "-o", str(folder / "probe")]
+    text = "#include <stddef.h>\nint LLVMFuzzerTestOneInput(const void *data, size_t size) { return !data && size; }"
+    built = subprocess.run(probe, input=text, capture_output=True, text=True, timeout=60)
+    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
+        pytest.skip("clang has no libFuzzer")
+    flags = [*FLAGS, "-DFUZZ", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
+    files = [str(C_TESTS / source), *objects(FUZZER, *modules, cc=clang)]
+    path = compile_c([clang, *flags, *includes(), f"-I{C_TESTS}", *files, "-lm"], pathlib.Path(source).stem)
+    (folder / "corpus").mkdir()
+    more = [f"-runs={examples(runs)}", f"-seed={seed()}", *options]
+    command = [str(path), *more, f"-artifact_prefix={folder}/", str(folder / "corpus")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 @cache

@@ -41,6 +41,14 @@ class Job:
             return self.process.wait(timeout=limit_s)
         return None
 
+    def wait_for(self, said: str, limit_s: float) -> None:
+        """Wait until it has said something, while it goes on."""
+        deadline_s = time.monotonic() + limit_s
+        while said not in self.text():
+            assert time.monotonic() < deadline_s, self.text()
+            assert self.process.poll() is None or said in self.text(), self.text()
+            time.sleep(0.02)
+
     def left(self, grace_s: float) -> list[str]:
         """Return the processes that stay after the end, for so long."""
         deadline_s = time.monotonic() + grace_s
@@ -75,6 +83,11 @@ def job(command: Sequence[str], log: pathlib.Path, env: Mapping[str, str] | None
         yield Job(process=process, marker=marker, log=log)
     finally:
         end_marked(marker, process)
+
+
+def shared_memory() -> set[str]:
+    """Return the names of this library's shared-memory files."""
+    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}
 
 
 def words(pid: int) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from support.cbuild import failed_checks, mpi_program
 from support.launch import launcher, library_path
-from support.processes import Job, job
+from support.processes import Job, job, shared_memory
 
 WAITING, DONE = 2, 7  # phases of the program
 CHECKS = 2
@@ -159,7 +159,7 @@ def play(run: Run, folder: pathlib.Path, limit_s: float) -> Outcome:
     progress.write_bytes(content)
     program = [str(mpi_program("delegates_random")), str(folder / "file"), str(progress), *run.arguments()]
     command = [str(launcher()), "-n", str(run.ranks), "env", f"LD_PRELOAD={library_path()}", *program]
-    before = _shared_memory()
+    before = shared_memory()
     with (
         progress.open("r+b") as file,
         mmap.mmap(file.fileno(), 4096) as held,
@@ -180,7 +180,7 @@ def play(run: Run, folder: pathlib.Path, limit_s: float) -> Outcome:
         else:
             problem = ""
         killed = tuple(running.killed)
-    if not problem and (stays := _staying(_shared_memory() - before)):
+    if not problem and (stays := _staying(shared_memory() - before)):
         problem = f"shared memory stays: {sorted(stays)}"
     return Outcome(problem=problem, text=text, killed=killed)
 
@@ -190,9 +190,5 @@ def _staying(names: set[str]) -> set[str]:
     deadline_s = time.monotonic() + GRACE_S
     while names and time.monotonic() < deadline_s:
         time.sleep(0.1)
-        names &= _shared_memory()
+        names &= shared_memory()
     return names
-
-
-def _shared_memory() -> set[str]:
-    return {entry.name for entry in pathlib.Path("/dev/shm").glob("mpiox.*")}

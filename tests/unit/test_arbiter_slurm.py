@@ -377,7 +377,7 @@ def test_checking_the_folder(seen_by_all: pathlib.Path) -> None:
 
 
 def test_a_program_that_is_not_there() -> None:
-    with pytest.raises(MpiioExtError, match="no-such-squeue: cannot be run"):
+    with pytest.raises(MpiioExtError, match="no-such-squeue: cannot be started"):
         connector.query(["no-such-squeue"])
 
 

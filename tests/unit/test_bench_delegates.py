@@ -14,9 +14,10 @@ from rich.console import Console
 
 from mpiio_ext import delegates
 from mpiio_ext.bench import extension
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.compare.peers import Installation, peers_of, with_delegates
 from mpiio_ext.bench.methods import DEFAULT
-from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.options import command
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.bench.run.counters import Counted, change_of_each, with_counters

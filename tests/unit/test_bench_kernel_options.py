@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels.request import (
     KernelRequest,
     command_words,
@@ -18,7 +19,7 @@ from mpiio_ext.bench.kernels.request import (
     parameter_kinds,
     parse_parameter,
 )
-from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.table import parts, print_table

@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.interfaces.base import RawReader
@@ -22,7 +23,7 @@ from mpiio_ext.bench.interfaces.mpiio import MpiIo
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.program import Access
 from mpiio_ext.bench.methods import DEFAULT, METHODS, parse_method
-from mpiio_ext.bench.options import PRESETS, Options, command
+from mpiio_ext.bench.options import PRESETS, command
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.table import print_table

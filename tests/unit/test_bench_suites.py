@@ -15,9 +15,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.bench import interfaces, kernels, slurm
+from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels import PATTERNS
-from mpiio_ext.bench.options import Options, command
+from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import volume_of
 from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
@@ -352,7 +353,7 @@ def test_without_darshan_there_is_nothing_to_keep(tmp_path, monkeypatch):
 
 
 def write_script(*arguments: str):
-    return CliRunner().invoke(slurm.command, [
+    return CliRunner().invoke(command, ["slurm",
         "--suite", "quick", "--nodes", "2", "--ranks-per-node", "3", "--time", "1:00:00", *arguments
     ])
 
@@ -403,6 +404,6 @@ def test_values_of_batch_scripts_are_checked(arguments, word):
 
 @pytest.mark.parametrize("limit", ["30", "30:00", "1:30:00", "2-12", "2-12:30", "2-12:30:15"])
 def test_time_limits_of_slurm(limit):
-    result = CliRunner().invoke(slurm.command, ["--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time",
-                                                limit])
+    words = ["slurm", "--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time", limit]
+    result = CliRunner().invoke(command, words)
     assert f"#SBATCH --time={limit}\n" in result.output

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 from collections.abc import Callable
 
 import pytest
 
-from support import cbuild
+from support import cbuild, fuzz
 
-SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 MODULES = ("common", "typemap", "cache")
 
 
@@ -33,21 +31,21 @@ def test_layout_errors_and_accesses_case_by_case() -> None:
 
 
 def test_dirty_bytes_are_exact() -> None:
-    passes(checked("test_dirty"), "1000", SEED)
+    passes(checked("test_dirty"), *fuzz.words(1000))
 
 
 def test_dirty_bytes_of_several_threads() -> None:
-    passes(raced("test_dirty"), "100", SEED)
+    passes(raced("test_dirty"), *fuzz.words(100))
 
 
 @pytest.mark.parametrize("build", [checked, raced])
 def test_misses_are_exact_while_the_table_changes(build: Callable[[str], pathlib.Path]) -> None:
-    passes(build("test_frames"), "50000", SEED)
+    passes(build("test_frames"), *fuzz.words(50000))
 
 
 @pytest.mark.parametrize("build", [checked, raced])
 def test_requests_of_many_threads(build: Callable[[str], pathlib.Path]) -> None:
-    passes(build("test_ring"), "threads", "2000", SEED)
+    passes(build("test_ring"), "threads", *fuzz.words(2000))
 
 
 #: Around the 4,096 tokens that a word of the set's upper level stands for; 7,326 and 65,000 are such of real caches.
@@ -57,46 +55,46 @@ TOKENS = ("4095", "4097", "7326", "65000")
 @pytest.mark.parametrize("tokens", TOKENS)
 @pytest.mark.parametrize("build", [checked, raced])
 def test_requests_with_many_tokens(build: Callable[[str], pathlib.Path], tokens: str) -> None:
-    passes(build("test_ring"), "threads", "2000", SEED, tokens)
+    passes(build("test_ring"), "threads", *fuzz.words(2000), tokens)
 
 
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_requests_of_processes_with_many_tokens(tokens: str) -> None:
-    passes(checked("test_ring"), "processes", "2000", SEED, tokens)
+    passes(checked("test_ring"), "processes", *fuzz.words(2000), tokens)
 
 
 @pytest.mark.parametrize("tokens", TOKENS)
 def test_accesses_with_many_tokens(tmp_path: pathlib.Path, tokens: str) -> None:
     """More frames than the file has pages; three of the tokens are slots."""
-    passes(checked("test_access"), "frames", str(tmp_path / "file"), SEED, "1", "1", str(int(tokens) - 3))
+    passes(checked("test_access"), "frames", str(tmp_path / "file"), fuzz.seed(), "1", "1", str(int(tokens) - 3))
 
 
 def test_requests_of_processes_some_of_which_are_killed() -> None:
-    passes(checked("test_ring"), "processes", "2000", SEED)
+    passes(checked("test_ring"), "processes", *fuzz.words(2000))
 
 
 def test_accesses_of_threads_while_pages_are_flushed_and_evicted(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "threads", str(tmp_path / "file"), SEED, "1", "2")
+    passes(checked("test_access"), "threads", str(tmp_path / "file"), fuzz.seed(), "1", "2")
 
 
 def test_accesses_of_threads_race_for_nothing(tmp_path: pathlib.Path) -> None:
-    passes(raced("test_access"), "threads", str(tmp_path / "file"), SEED, "1", "20")
+    passes(raced("test_access"), "threads", str(tmp_path / "file"), fuzz.seed(), "1", "20")
 
 
 def test_a_killed_delegate_loses_nothing(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "processes", str(tmp_path / "file"), SEED, "20")
+    passes(checked("test_access"), "processes", str(tmp_path / "file"), fuzz.seed(), "20")
 
 
 def test_a_killed_delegate_and_a_client_with_a_page_in_its_hands(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "holders", str(tmp_path / "file"), SEED)
+    passes(checked("test_access"), "holders", str(tmp_path / "file"), fuzz.seed())
 
 
 def test_a_killed_survivor(tmp_path: pathlib.Path) -> None:
-    passes(checked("test_access"), "rescuers", str(tmp_path / "file"), SEED, "20")
+    passes(checked("test_access"), "rescuers", str(tmp_path / "file"), fuzz.seed(), "20")
 
 
 def test_no_posted_token_is_overlooked() -> None:
-    passes(checked("test_ring_search"), "300", SEED)
+    passes(checked("test_ring_search"), *fuzz.words(300))
 
 
 #: Mistakes in mpiox_ring.c that the search through all orders of steps must find.

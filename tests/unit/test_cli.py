@@ -227,6 +227,13 @@ def test_run_imports_little() -> None:
     assert not {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib"} & set(done.stdout.split())
 
 
+def test_variables_that_do_not_exist_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MPIOX_STAT", "1")
+    assert "mpiio-ext: MPIOX_STAT does not exist, and has no effect; did you mean MPIOX_STATS?" in dry("./app")
+    monkeypatch.setenv("PMI_RANK", "2")
+    assert "MPIOX_STAT does not exist" not in dry("./app")
+
+
 # ---- hints ----------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +245,15 @@ def test_hints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (rows["cb_nodes"]["value"], rows["cb_nodes"]["source"]) == ("4", "MPIOX_HINTS")
     assert rows["mpiox_enable"]["source"] == "default"
     assert len(rows) >= 16
+
+
+def test_hints_by_name() -> None:
+    result = CliRunner().invoke(main, ["hints", "cb_nodes", "striping_unit", "--json"])
+    assert {row["name"] for row in json.loads(result.output)["hints"]} == {"cb_nodes", "striping_unit"}
+    shown = CliRunner().invoke(main, ["hints", "cb_nodes"]).output
+    assert " cb_nodes " in shown and "striping_unit" not in shown
+    wrong = CliRunner().invoke(main, ["hints", "cb_nods"])
+    assert wrong.exit_code == 2 and "did you mean cb_nodes?" in wrong.output
 
 
 def test_hints_that_somebody_has_set() -> None:

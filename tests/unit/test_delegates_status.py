@@ -12,7 +12,6 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
-from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -20,21 +19,15 @@ from click.testing import CliRunner
 from mpiio_ext import delegates
 from mpiio_ext.cli import main
 from mpiio_ext.delegates import _status, cli
-from support import cbuild
+from support import cbuild, fuzz
 
-SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 HEADER = cbuild.CSRC / "iod" / "cache" / "mpiox_cache.h"
 
 
-@cache
 def program() -> pathlib.Path:
-    files = cbuild.sources("common", "typemap", "cache")
-    files += [str(cbuild.ROOT / "tests" / "c" / "api" / "delegates.c"),
-              str(cbuild.CSRC / "entry" / "api" / "mpiio_ext_delegates.c")]
-    extra = [f"-I{cbuild.folder(name)}" for name in ("cache", "include", "api")]
-    command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *cbuild.includes(), *extra,
-               f"-I{cbuild.ROOT / 'tests' / 'c'}", *files, "-pthread", "-lm"]
-    return cbuild.compile_c(command, "delegates")
+    entry = cbuild.CSRC / "entry"
+    more = (f"-I{entry / 'include'}", f"-I{entry / 'api'}", str(entry / "api" / "mpiio_ext_delegates.c"))
+    return cbuild.program("api/delegates.c", "common", "typemap", "cache", more=more)
 
 
 class Pretender:
@@ -92,7 +85,7 @@ def of(group: str) -> list[delegates.DelegateStatus]:
 
 
 def test_damaged_memory_under_sanitizers(tmp_path: pathlib.Path) -> None:
-    out = cbuild.check(program(), "fuzz", "300", SEED, str(tmp_path / "memory"), timeout=300)
+    out = cbuild.check(program(), "fuzz", "300", fuzz.seed(), str(tmp_path / "memory"), timeout=300)
     assert out.splitlines()[-1].endswith(" 0 failures")
 
 

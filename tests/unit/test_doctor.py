@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.common.children import run
 from mpiio_ext.doctor import Finding, State, machine, program, show, software, storage, worst
-from mpiio_ext.doctor.children import Answer, ask, run_limited
+from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import bad, good, warn
 from mpiio_ext.doctor.machine import Machine
 from mpiio_ext.environment import VARIABLES, markdown_table
@@ -52,8 +53,8 @@ def found_by(*before: str, limits: dict[str, int] | None = None, what: str = "li
 def test_a_child_that_hangs_is_ended_with_what_it_started(tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "pid"
     started_s = time.monotonic()
-    trouble, _ = run_limited(["sh", "-c", f"sleep 300 & echo $! > {mark}; wait"], environment=os.environ, limit_s=2)
-    assert trouble == "no answer within 2 s"
+    ended = run(["sh", "-c", f"sleep 300 & echo $! > {mark}; wait"], limit_s=2)
+    assert (ended.trouble, ended.stopped) == ("no answer within 2 s", True)
     assert time.monotonic() - started_s < 200
     pid = int(mark.read_text())
     for _ in range(100):
@@ -73,11 +74,11 @@ def test_a_child_that_hangs_is_ended_with_what_it_started(tmp_path: pathlib.Path
     ],
 )
 def test_how_a_child_ends_is_told(script: str, trouble: str) -> None:
-    assert run_limited(["sh", "-c", script], environment=os.environ, limit_s=60)[0] == trouble
+    assert run(["sh", "-c", script], limit_s=60).trouble == trouble
 
 
 def test_a_command_that_is_not_there() -> None:
-    assert run_limited(["/nothing/here"], environment=os.environ, limit_s=5)[0].startswith("cannot be started: No such")
+    assert run(["/nothing/here"], limit_s=5).trouble.startswith("cannot be started: No such")
 
 
 def test_a_question_that_fails_says_why() -> None:

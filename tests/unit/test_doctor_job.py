@@ -13,6 +13,7 @@ import pytest
 from mpiio_ext import abi
 from mpiio_ext.doctor import Finding, launchers, mpi
 from mpiio_ext.doctor.children import Answer
+from mpiio_ext.doctor.job import examine_job
 from support.launch import base_environment
 
 HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3", "preload": "",
@@ -32,7 +33,7 @@ ALL = {"mpi.version", "mpi.start", "mpi.thread", "job.agreement", "job.hosts", "
 def job(trouble: str = "", family: str = "openmpi", of: mpi.Job = JOB, **changes: Any) -> dict[str, Finding]:
     values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
     answer = Answer(values=values, trouble=trouble, said="last words")
-    return {item.key: item for item in mpi.examine_job(answer, of, family, True, True)}
+    return {item.key: item for item in examine_job(answer, of, family, True, True)}
 
 
 def test_job_as_it_should_be() -> None:
@@ -103,7 +104,7 @@ def test_program_apart_from_mpi4py() -> None:
         answer = Answer(values={key: value for key, value in (WHOLE | values).items() if value != "drop"})
         states = {}
         for apart in (False, True):
-            (found, *_) = mpi.examine_job(answer, JOB, "openmpi", True, True, apart)
+            (found, *_) = examine_job(answer, JOB, "openmpi", True, True, apart)
             states[apart] = found.state.value
         assert states == {False: "error", True: "warning"} and words in found.text and found.advice
 
@@ -122,7 +123,7 @@ def test_program_apart_from_mpi4py() -> None:
 def test_other_release_than_the_program_s(version: str, paths: list[str], program: mpi.Theirs, state: str) -> None:
     """One family, two libraries: both are named, and what is wrong with mpi4py's is no error of the program's."""
     answer = Answer(values=WHOLE | {"version": version, "mpi_paths": paths, "trip_right": False})
-    found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True, True, program)}
+    found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True, True, program)}
     assert found["mpi.version"].state.value == state and set(found) == ALL
     assert found["io.round_trip"].state.value == ("error" if state == "ok" else "warning")
     if state == "warning":
@@ -134,7 +135,7 @@ def test_job_is_left_out_under_the_program_s_launcher(changes: dict[str, Any]) -
     values = WHOLE | {"mpi_paths": ["/o4/libmpi.so.40"]} | changes
     answer = Answer(values={key: value for key, value in values.items() if value != "drop"}, trouble="ended by SIGABRT")
     program = mpi.Theirs(path="/m/libmpi.so.12", version="MPICH Version: 5.0")
-    found = mpi.examine_job(answer, JOB, "mpich", True, True, True, program)
+    found = examine_job(answer, JOB, "mpich", True, True, True, program)
     assert [(item.key, item.state.value) for item in found] == [("mpi.version", "warning"), ("mpi.start", "warning")]
     assert "left out" in found[1].text and ("SIGABRT" in found[1].text or "1 of the job's 2" in found[1].text)
 
@@ -144,7 +145,7 @@ def test_links_to_the_same_library_are_one(tmp_path: pathlib.Path) -> None:
     (tmp_path / "libmpi.so.12").symlink_to("libmpich.so.12")
     answer = Answer(values=WHOLE | {"version": "MPICH 4 of mpi4py", "mpi_paths": [str(tmp_path / "libmpich.so.12")]})
     program = mpi.Theirs(path=str(tmp_path / "libmpi.so.12"), version="MPICH 4")
-    assert mpi.examine_job(answer, JOB, "mpich", True, True, True, program)[0].state.value == "ok"
+    assert examine_job(answer, JOB, "mpich", True, True, True, program)[0].state.value == "ok"
 
 
 def test_standard_abi_has_mpis_of_every_family() -> None:
@@ -155,17 +156,17 @@ def test_debian_name_of_mpich_is_told(tmp_path: pathlib.Path, monkeypatch: pytes
     path = tmp_path / "lib" / "libmpich.so.12"
     path.parent.mkdir()
     path.touch()
-    monkeypatch.setattr(mpi, "_DEBIAN_MPICH", (str(path.relative_to("/")),))
+    monkeypatch.setattr("mpiio_ext.doctor.job._DEBIAN_MPICH", (str(path.relative_to("/")),))
     said = "ImportError: libmpi.so.12: cannot open shared object file"
-    (found,) = mpi.examine_job(Answer(trouble="exit status 1", said=said), JOB, "mpich", True, True)
+    (found,) = examine_job(Answer(trouble="exit status 1", said=said), JOB, "mpich", True, True)
     assert f"ln -s {path} ~/mpich/libmpi.so.12" in found.advice and "LD_LIBRARY_PATH" in found.advice
-    (found,) = mpi.examine_job(Answer(trouble="exit status 1", said="no mpi4py"), JOB, "mpich", True, True)
+    (found,) = examine_job(Answer(trouble="exit status 1", said="no mpi4py"), JOB, "mpich", True, True)
     assert "LD_LIBRARY_PATH" not in found.advice
 
 
 def test_spawning_without_a_network_is_told() -> None:
     answer = Answer(values=WHOLE | {"spawned": 0}, said="pair of MPI processes are unable to reach each other for")
-    found = {item.key: item for item in mpi.examine_job(answer, JOB, "openmpi", True, True)}
+    found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True)}
     assert "network interface" in found["mpi.spawn"].advice
 
 

@@ -70,7 +70,7 @@ def test_mistakes(change: dict[str, Any], said: list[str]) -> None:
     with pytest.raises(DocumentError) as caught:
         documents.parse(Outer, {"count": 2, **change})
     assert list(caught.value.problems) == said
-    assert caught.value.within("file") == "\n".join(f"file: {line}" for line in said)
+    assert str(caught.value.of("file")) == "\n".join(f"file: {line}" for line in said)
 
 
 def test_what_is_missing_or_no_object() -> None:

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from mpiio_ext import keeper
-from mpiio_ext.launched import launched
+from mpiio_ext.common import keeper
+from mpiio_ext.common.children import launched
 from support.launch import marked_processes
 from support.processes import job
 
@@ -25,7 +25,7 @@ time.sleep(600)
 """
 COMMAND = """
 import sys
-from mpiio_ext.launched import launched
+from mpiio_ext.common.children import launched
 with launched([sys.executable, sys.argv[1], "rank"]) as process:
     process.wait()
 """

@@ -235,9 +235,7 @@ def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytes
                      targets=tuple(str(number) for number in range(100, 170)))  # fmt: skip
     found = Layout(path="x", is_folder=False, facts=(), components=(part,))
     monkeypatch.setenv("COLUMNS", "80")
-    from rich.console import Console
-
-    command._show(Console(), found)
+    command._show(found)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert max(map(len, lines)) <= 80
     assert "  1 MiB – end" in lines

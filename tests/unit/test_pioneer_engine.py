@@ -18,9 +18,10 @@ from mpiio_ext.pioneer.engine.beside import PRIVATE, mapping_flags
 from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
+from mpiio_ext.pioneer.engine.flags import open_flags
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
-from mpiio_ext.pioneer.engine.plan import make_plan, open_flags
+from mpiio_ext.pioneer.engine.plan import make_plan
 from mpiio_ext.pioneer.engine.run import waits
 from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.operations import operation_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import shutil
 import struct
@@ -13,9 +12,8 @@ import pytest
 
 from mpiio_ext.pioneer.readers import find_reader, own, reader_of
 from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
-from support import cbuild
+from support import cbuild, fuzz
 
-SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 HEADER = BLOCK = 65536
 PIONEER = cbuild.folder("pioneer")
 SOURCES = [str(PIONEER / name) for name in ("mpiox_tracefile.c",)]
@@ -31,7 +29,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, list[
     command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.SANITIZE, *INCLUDES, source, *SOURCES]
     program = cbuild.compile_c(command, "write_tracefile")
     path = folder / f"rank0{own.SUFFIX}"
-    lines = cbuild.check(program, str(path), "30000", SEED).splitlines()
+    lines = cbuild.check(program, str(path), "30000", fuzz.seed()).splitlines()
     return path, [[None if word == "null" else int(word) for word in line.split()] for line in lines]
 
 
@@ -59,7 +57,7 @@ def damaged(path: pathlib.Path, folder: pathlib.Path, at: int, content: bytes) -
 def test_drawn_records(drawn: tuple[pathlib.Path, list[list[int | None]]]) -> None:
     path, records = drawn
     info, table = table_of(path)
-    assert rows_of(table) == records, f"seed {SEED}"
+    assert rows_of(table) == records, f"seed {fuzz.seed()}"
     assert table.column("line").to_pylist() == list(range(1, len(records) + 1))
     assert set(table.column("layer").to_pylist()) == {"mpiio", "mpi", "stdio"}
     (source,) = info.sources

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -18,14 +19,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiio_ext.common.documents import DocumentError, form_schema
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
-from mpiio_ext.pioneer.path import document as document_module
-from mpiio_ext.pioneer.path.document import problems_of
+from mpiio_ext.pioneer.path.document import parse_path, path_form
 from mpiio_ext.pioneer.path.extract import slack_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, templates_by_rank
-from mpiio_ext.pioneer.path.workload_path import COMMON, PathInfo
+from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP, PathInfo
 from mpiio_ext.pioneer.table import SCHEMA
 from support.pioneer_traces import saved_table
 
@@ -421,16 +422,16 @@ def test_what_a_person_writes(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("row", "name", "value", "said"),
     [
-        (0, "file", 5, "/operations/0/file: 5 is not a text or null"),
+        (0, "file", 5, "/operations/0/file: 5 is not a text"),
         (1, "groups", 9, "/operations/1/groups: 9 has bits of groups that are not there: the path has 2"),
         (1, "groups", 1, "/operations/1/size_1: group 1 does not make this operation"),
         (2, "layer", "nfs", '/operations/2/layer: "nfs" is not one of "posix", "stdio", "mpiio", "mpi"'),
-        (2, "owner", "me", '/operations/2/owner: "me" is not one of "root", "shared", "private", "child", null'),
+        (2, "owner", "me", '/operations/2/owner: "me" is not one of "root", "shared", "private", "child"'),
         (1, "slack_0", -1, "/operations/1/slack_0: -1 is less than 0"),
         (1, "slack_2", 1, "/operations/1/slack_2: there is no such name; there are "),
         (0, "extra", "[1]", "/operations/0/extra: the text is no JSON object"),
         (0, "file", "a{b}", "/operations/0/file: 'a{b}' is no file name with rank fields"),
-        (0, "offset_0", 1.5, "/operations/0/offset_0: 1.5 is not a whole number or null"),
+        (0, "offset_0", 1.5, "/operations/0/offset_0: 1.5 is not a whole number"),
         (0, "size_0", 2**63, f"/operations/0/size_0: {2**63} is greater than {2**63 - 1}"),
     ],
 )  # fmt: skip
@@ -485,21 +486,21 @@ def test_what_is_no_json(tmp_path: pathlib.Path, text: str) -> None:
                                          "operation", "groups", "layer", "extra"]), inner), max_leaves=12))  # fmt: skip
 def test_any_document(document: Any) -> None:
     """It is a path, or it is said what is wrong, and where."""
-    assert all(line.startswith("/") for line in problems_of(document))
-    whole = hand_written(operations=[document, *hand_written()["operations"]])
-    found = problems_of(whole)
-    assert found
-    assert all(line.startswith("/operations/0") for line in found)
+    with contextlib.suppress(DocumentError):
+        parse_path(document)
+    with pytest.raises(DocumentError) as caught:
+        parse_path(hand_written(operations=[document, *hand_written()["operations"]]))
+    assert all(line.startswith("/operations/0") for line in caught.value.problems)
 
 
 def test_form_of_paths() -> None:
     """The schema is one, and says of each column what the table has."""
-    form = json.loads(pathlib.Path(document_module.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+    form = form_schema(path_form(2))
     jsonschema.Draft202012Validator.check_schema(form)
-    assert set(form["$defs"]["operation"]["properties"]) == {field.name for field in COMMON}
-    assert set(form["properties"]["pioneer-path"]["properties"]) == {item.name for item in dataclasses.fields(PathInfo)}
-    jsonschema.Draft202012Validator(form["properties"]["pioneer-path"] | {"$defs": form["$defs"]}).validate(
-        hand_written()["pioneer-path"])  # fmt: skip
+    own = {f"{name}_{group}" for name in PER_GROUP for group in (0, 1)}
+    assert set(form["$defs"]["Operation"]["properties"]) - own == {field.name for field in COMMON}
+    assert set(form["$defs"]["PathInfo"]["properties"]) == {item.name for item in dataclasses.fields(PathInfo)}
+    jsonschema.Draft202012Validator(form).validate(hand_written())
 
 
 def test_patterns_that_match_nothing(tmp_path: pathlib.Path) -> None:

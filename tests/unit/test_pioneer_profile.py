@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.pioneer.operations import CATALOG, Role, normal_name, operation_of
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize, find_sessions
-from mpiio_ext.pioneer.profile.document import ProfileError, load, parse, save, to_json
+from mpiio_ext.pioneer.profile.document import load, parse, save, to_json
 
 Row = dict[str, Any]
 
@@ -252,7 +253,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
     document["classes"]["secret"] = shared
     document["span"] = "long"
     (tmp_path / "profile.json").write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path / "profile.json")
     said = [problem.removeprefix(f"{tmp_path / 'profile.json'}: ") for problem in caught.value.problems]
     assert said == [
@@ -266,7 +267,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
     del document["classes"]["secret"]
     document["span"], shared["inside"], shared["access_mode"] = 3, {}, {}
     shared["offset"]["counts"], shared["slack"] = [1, 2], {"values": [1], "counts": [1]}
-    with pytest.raises(ProfileError) as caught:
+    with pytest.raises(DocumentError) as caught:
         parse(document)
     assert caught.value.problems == (
         "/classes/shared/offset: there are 1 values and 2 counts",
@@ -277,7 +278,7 @@ def test_everything_that_is_wrong_is_said(profile: Profile, tmp_path: pathlib.Pa
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pioneer_profile": 2}', "\xff", "[" * 100000, '{"span": NaN}'])
 def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
     (tmp_path / "profile.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ProfileError, match=r"profile\.json: "):
+    with pytest.raises(DocumentError, match=r"profile\.json: "):
         load(tmp_path / "profile.json")
 
 
@@ -291,5 +292,5 @@ def test_any_document(document: Any) -> None:
         document["pioneer_profile"] = 1
     try:
         parse(document)
-    except ProfileError as error:
+    except DocumentError as error:
         assert error.problems

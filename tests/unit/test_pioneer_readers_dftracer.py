@@ -289,7 +289,7 @@ def test_cm1() -> None:
 
 def test_either_inflater(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members one behind the other, a missing end and damage: python-isal and zlib find the same."""
-    pytest.importorskip("isal", reason="python-isal (mpiio_ext[trace]) is not installed")
+    pytest.importorskip("isal", reason="python-isal (mpiio_ext[pioneer]) is not installed")
     assert _files.inflate is not zlib
     whole = gzip.compress(OLD.encode()[:-3]) + gzip.compress(OLD.encode()[-3:])
     path = tmp_path / "a.pfw.gz"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.pioneer.errors import MissingPackageError
+from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.pioneer.readers import FORMATS, dxt, find_reader, reader_of, recorder
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
@@ -243,7 +243,7 @@ def test_recorder_parquet_that_is_cut_says_how_much_was_not_read(tmp_path: pathl
 
 
 def darshan_logs() -> pathlib.Path:
-    darshan = pytest.importorskip("darshan", reason="PyDarshan (mpiio_ext[trace]) is not installed")
+    darshan = pytest.importorskip("darshan", reason="PyDarshan (mpiio_ext[pioneer]) is not installed")
     return pathlib.Path(darshan.__file__).parent / "examples" / "example_logs"
 
 
@@ -355,7 +355,7 @@ def test_dxt_library_that_ends(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 
 def test_dxt_without_pydarshan(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setitem(sys.modules, "darshan.backend.cffi_backend", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'mpiio_ext\[trace\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'mpiio_ext\[pioneer\]'"):
         dxt.read([tmp_path])
 
 

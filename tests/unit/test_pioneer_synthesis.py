@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.pioneer.compare import compare_paths
 from mpiio_ext.pioneer.fidelity import CONTROLS
 from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
 from mpiio_ext.pioneer.profile import ClassProfile, Distribution, Profile, characterize
-from mpiio_ext.pioneer.profile.document import ProfileError, load, save
+from mpiio_ext.pioneer.profile.document import load, save
 from mpiio_ext.pioneer.synthesis import MODES, Scale, find_violations, synthesize, with_shapes
 from mpiio_ext.pioneer.synthesis.document import fits, model_from_json, model_to_json
 from mpiio_ext.pioneer.synthesis.model import model_of
@@ -401,7 +402,7 @@ def test_spoilt_shapes_are_refused_or_still_give_a_path(data: st.DataObject) -> 
         del parent[place[-1]]
     try:
         model = model_from_json(document)
-    except ProfileError as error:
+    except DocumentError as error:
         assert error.problems
         assert error.problems[0].startswith("/shapes")
         return

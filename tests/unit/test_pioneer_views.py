@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpiio_ext.pioneer.path.views import FileType, View, ViewError, next_tile, parse, view_of
+from mpiio_ext.pioneer.path.file_types import FileType, ViewError, next_tile, parse
+from mpiio_ext.pioneer.path.views import View, view_of
 
 
 def places(kind: FileType) -> list[int]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
 import subprocess
 from collections.abc import Callable
-from functools import cache
 
 import pytest
 
-from support import cbuild
+from support import cbuild, fuzz
 
-SEED = os.environ.get("MPIOX_TEST_SEED", "1")
 SKIPPED = 77
 MODULES = ("common", "typemap", "layout", "storage", "cache", "schedule", "server")
 
@@ -26,12 +23,9 @@ def raced(name: str) -> pathlib.Path:
     return cbuild.threads_program(f"server/{name}.c", *MODULES)
 
 
-@cache
 def plain(name: str) -> pathlib.Path:
     """Compile without sanitizers, which take memory of their own."""
-    source = str(cbuild.ROOT / "tests" / "c" / "server" / f"{name}.c")
-    command = [cbuild.compiler(), *cbuild.FLAGS, *cbuild.includes(), f"-I{cbuild.ROOT / 'tests' / 'c'}", source]
-    return cbuild.compile_c([*command, *cbuild.objects((), *MODULES)], f"{name}_plain")
+    return cbuild.program(f"server/{name}.c", *MODULES, flags=())
 
 
 def passes(program: pathlib.Path, *arguments: object) -> str:
@@ -47,7 +41,7 @@ def passes(program: pathlib.Path, *arguments: object) -> str:
 )
 def test_model(tmp_path: pathlib.Path, frames: int, clients: int, processes: int, io_threads: int) -> None:
     """A cache of one page, of a few, and larger than the file; clients are threads or processes."""
-    passes(checked("model"), tmp_path / "file", frames, clients, processes, io_threads, 15, SEED)
+    passes(checked("model"), tmp_path / "file", frames, clients, processes, io_threads, *fuzz.words(15))
 
 
 SCHEDULERS = ("fifo", "sjf", "to_agg", "aioli", "mlf", "hbrr", "twins", "wfq")
@@ -59,7 +53,7 @@ def test_model_under_each_scheduler(
     tmp_path: pathlib.Path, scheduler: str, frames: int, clients: int, io_threads: int
 ) -> None:
     """The order in which pages reach the file changes no byte."""
-    passes(checked("model"), tmp_path / "file", frames, clients, 0, io_threads, 8, SEED, scheduler)
+    passes(checked("model"), tmp_path / "file", frames, clients, 0, io_threads, *fuzz.words(8), scheduler)
 
 
 def test_frames_are_shared_by_weight() -> None:
@@ -72,12 +66,12 @@ def test_which_server_has_a_page() -> None:
 
 @pytest.mark.parametrize("scheduler", ["wfq", "twins"])
 def test_schedulers_have_no_races(tmp_path: pathlib.Path, scheduler: str) -> None:
-    passes(raced("model"), tmp_path / "file", 6, 4, 0, 2, 4, SEED, scheduler)
+    passes(raced("model"), tmp_path / "file", 6, 4, 0, 2, *fuzz.words(4), scheduler)
 
 
 @pytest.mark.parametrize("frames", [1, 6, 100])
 def test_model_has_no_races(tmp_path: pathlib.Path, frames: int) -> None:
-    passes(raced("model"), tmp_path / "file", frames, 4, 0, 2, 5, SEED)
+    passes(raced("model"), tmp_path / "file", frames, 4, 0, 2, *fuzz.words(5))
 
 
 @pytest.mark.parametrize("build", [checked, raced])
@@ -124,7 +118,5 @@ def test_io_uring(tmp_path: pathlib.Path) -> None:
     if subprocess.run(["pkg-config", "--exists", "liburing >= 2.2"], timeout=60).returncode != 0:
         pytest.skip("no liburing")
     flags = (*cbuild.SANITIZE, "-DMPIOX_HAVE_IO_URING")
-    source = str(cbuild.ROOT / "tests" / "c" / "server" / "model.c")
-    command = [cbuild.compiler(), *cbuild.FLAGS, *flags, *cbuild.includes(), f"-I{cbuild.ROOT / 'tests' / 'c'}", source]
-    program = cbuild.compile_c([*command, *cbuild.objects(flags, *MODULES), "-luring"], "model_io_uring")
-    passes(program, tmp_path / "file", 7, 4, 0, 2, 10, SEED, "io_uring")
+    program = cbuild.program("server/model.c", *MODULES, flags=flags, more=("-luring",))
+    passes(program, tmp_path / "file", 7, 4, 0, 2, *fuzz.words(10), "io_uring")

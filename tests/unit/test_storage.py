@@ -144,12 +144,8 @@ def test_descriptors_that_threads_close_and_open_again(tmp_path: pathlib.Path) -
 def lists(*sanitize: str, ring: bool = True) -> pathlib.Path:
     """Compile the conformance program, with io_uring where liburing is installed and `ring` asks for it."""
     found = subprocess.run(["pkg-config", "--exists", "liburing >= 2.2"], timeout=60).returncode == 0
-    ring = ring and found
-    source = cbuild.ROOT / "tests" / "c" / "storage" / "test_storage_list.c"
-    command = [cbuild.compiler(), *cbuild.FLAGS, *sanitize, "-pthread", *cbuild.includes(), f"-I{source.parents[1]}"]
-    command += [str(source), *cbuild.sources("storage")]
-    command += ["-DMPIOX_HAVE_IO_URING", "-luring"] if ring else []
-    return cbuild.compile_c(command, f"lists{''.join(sanitize[:1])}{ring}".replace("=", "_").replace(",", "_"))
+    flags, more = ((*sanitize, "-DMPIOX_HAVE_IO_URING"), ("-luring",)) if ring and found else (sanitize, ())
+    return cbuild.program("storage/test_storage_list.c", "storage", flags=flags, more=more)
 
 
 def check_or_skip(program: pathlib.Path, *arguments: str) -> None:

@@ -22,11 +22,12 @@ from mpiio_ext.tune.hintsfile import OwnHints
 from mpiio_ext.tune.job import Job
 from mpiio_ext.tune.job import finish as finish_job
 from mpiio_ext.tune.objective import Elapsed
+from mpiio_ext.tune.outcome import Plan, Result
 from mpiio_ext.tune.program import Present, registry_defaults
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Usage, build
 from mpiio_ext.tune.trial import FileUse, Outcome
-from mpiio_ext.tune.tuner import LEAST_LIMIT_S, STOP_FACTOR, Plan, Result, Tuner
+from mpiio_ext.tune.tuner import LEAST_LIMIT_S, STOP_FACTOR, Tuner
 
 Time = Callable[[dict[str, str]], float]
 

@@ -165,6 +165,5 @@ def test_one_place_reads_and_writes_them() -> None:
     assert found == {
         "analytics/cli_summarize.py",
         "analytics/sources/mmperfmon.py",
-        "analytics/tools/traffic.py",
         "mpiio_ext/bench/explore/results.py",  # FORGE's columns
     }

@@ -17,7 +17,7 @@ from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.report.plain import aligned
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["chart", "document", "page", "text"]
 
@@ -33,7 +33,7 @@ def _words(value: float | None, row: Row) -> str:
     return "–" if value is None else number_words(value * row.metric.factor, row.metric.unit)
 
 
-def _plain(values: Floats, factor: float) -> list[float | None]:
+def _plain(values: Numbers, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 

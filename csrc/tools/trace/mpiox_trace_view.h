@@ -3,7 +3,7 @@
  *
  * Problem.   The size and the extent of a file type do not tell where its bytes are.
  * Algorithm. The type is taken apart by MPI_Type_get_envelope and MPI_Type_get_contents, and what made it is written
- *            down, types inside of it likewise. Numbers are bytes where MPI allows both. `pioneer/path/views.py`
+ *            down, types inside of it likewise. Numbers are bytes where MPI allows both. `pioneer/path/file_types.py`
  *            reads it:
  *
  *              8                     a predefined type of so many bytes

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mpiio_ext.common.children import run
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
@@ -51,17 +51,11 @@ def query(command: Sequence[str]) -> str:
     QueryError
         It is not there, fails, or takes longer than a minute.
     """
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_PATIENCE_S,
-                              check=False, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise QueryError(f"{command[0]}: cannot be run: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise QueryError(f"{command[0]}: has not answered within {_PATIENCE_S:.0f} s") from error
-    if done.returncode != 0:
-        said = " ".join(done.stderr.split())[:200]
-        raise QueryError(f"{command[0]}: exit status {done.returncode}" + (f": {said}" if said else ""))
-    return done.stdout
+    done = run(command, limit_s=_PATIENCE_S)
+    if done.trouble:
+        said = " ".join(done.errors.split())[:200]
+        raise QueryError(f"{command[0]}: {done.trouble}" + (f": {said}" if said else ""))
+    return done.output
 
 
 def _now(folder: Path) -> float:

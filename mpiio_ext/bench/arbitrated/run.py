@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.bench.errors import BenchError, SetupError
+from mpiio_ext.common.children import launched
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.launched import launched
 
 __all__ = ["JOBS", "Setting", "explore", "run_policy"]
 

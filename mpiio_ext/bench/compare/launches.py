@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from rich.console import Console
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
-from mpiio_ext.launched import launched
+from mpiio_ext.common.children import run
 
 __all__ = [
     "ACCESSES",
@@ -143,17 +142,16 @@ def run_benchmark(peer: Peer, case: Case, command: Sequence[str] = (),
         when this library wrote or read wrong bytes; of another peer that is a reason like others
     """
     try:
-        with launched(command or peer.command(case.ranks, case.arguments()), environment or peer.variables(),
-                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            output, errors = process.communicate(timeout=case.limit_s)
-    except subprocess.TimeoutExpired:
-        return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
+        ended = run(command or peer.command(case.ranks, case.arguments()), limit_s=case.limit_s, job=True,
+                    environment=environment or peer.variables())
     finally:
         case.file.unlink(missing_ok=True)
-    records, hints = parse_output(output)
-    if process.returncode != 0 or not records:
-        words = [line for line in errors.splitlines() if PROGRAM in line] or errors.splitlines()[-1:]
-        reason = f"failed ({process.returncode}): {' '.join(words[:1])[:200]}"
+    if ended.stopped:
+        return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
+    records, hints = parse_output(ended.output)
+    if ended.trouble or not records:
+        words = [line for line in ended.errors.splitlines() if PROGRAM in line] or ended.errors.splitlines()[-1:]
+        reason = f"failed ({ended.trouble if ended.error else ended.status}): {' '.join(words[:1])[:200]}"
         if case.memory_limit_bytes:
             reason += f" (with at most {case.memory_limit_bytes} bytes a rank)"
         return Outcome(reason=reason, exhausted=bool(case.memory_limit_bytes))

@@ -11,11 +11,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from mpiio_ext.common.children import run
 
 __all__ = ["PROGRAM", "Installation", "Peer", "find_installations", "peers_of", "with_delegates"]
 
@@ -114,24 +115,21 @@ class Peer:
 
 def _ask(python: Path) -> Installation | None:
     environment = {**os.environ, **_ENVIRONMENT}
-    answer = subprocess.run([str(python), "-c", _QUESTION], capture_output=True, text=True, timeout=60, check=False,
-                            env=environment)
-    if answer.returncode != 0:
+    answer = run([str(python), "-c", _QUESTION], limit_s=60, environment=environment)
+    if answer.trouble:
         return None
-    found = json.loads(answer.stdout)
+    found = json.loads(answer.output)
     beside = python.parent / "mpirun"
     launcher = str(beside) if beside.exists() else shutil.which("mpirun")
     program = Path(found["programs"]) / PROGRAM
     if launcher is None or not program.exists():
         return None
-    version = subprocess.run([launcher, "--version"], capture_output=True, text=True, timeout=60, check=False)
-    number = re.search(r"\d+\.\d+(\.\d+)?\S*", version.stdout)
+    number = re.search(r"\d+\.\d+(\.\d+)?\S*", run([launcher, "--version"], limit_s=60).output)
     name = {"openmpi": "Open MPI", "mpich": "MPICH"}.get(found["family"], found["family"])
     romio = ""
     info = shutil.which("ompi_info")
     if found["family"] == "openmpi" and info is not None:
-        listing = subprocess.run([info], capture_output=True, text=True, timeout=60, check=False, env=environment)
-        match = re.search(r"MCA io: (romio\d+)", listing.stdout)
+        match = re.search(r"MCA io: (romio\d+)", run([info], limit_s=60, environment=environment).output)
         romio = match.group(1) if match else ""
     return Installation(
         family=found["family"], version=f"{name} {number.group() if number else '(unknown version)'}",

@@ -254,10 +254,10 @@ def first_difference(ours: Path, theirs: Path) -> str:
 
 def tool_difference(command: Sequence[str | Path]) -> str | None:
     """Run a comparing tool of a format; return None when it finds no difference, else its first line."""
-    import subprocess
+    from mpiio_ext.common.children import run
 
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode == 0:
+    done = run([str(word) for word in command], limit_s=600)
+    if not done.trouble:
         return None
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return lines[0] if lines else f"{command[0]} exits with {done.returncode}"
+    lines = (done.output + done.errors).strip().splitlines()
+    return lines[0] if lines else f"{command[0]}: {done.trouble}"

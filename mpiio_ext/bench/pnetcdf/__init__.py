@@ -9,6 +9,7 @@ the inquiries that a verification needs.
 - `library` finds the shared library that belongs to the MPI of this process and loads it, without a compiler: the
   interface consists of integers and pointers, which cffi calls by its ABI mode;
 - `memory` turns NumPy arrays and subarrays into what the C interface takes, and checks them;
+- `access` has the methods that write and read;
 - `file` has the class `File`.
 
 The package can be imported without PnetCDF, and before MPI is initialised; `absent_reason` says whether it can be used.

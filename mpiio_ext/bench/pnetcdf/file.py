@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext.bench.pnetcdf.datatypes import classic
+from mpiio_ext.bench.pnetcdf.access import blocking, posted
 from mpiio_ext.bench.pnetcdf.errors import PnetcdfError
 from mpiio_ext.bench.pnetcdf.library import Pnetcdf, load
-from mpiio_ext.bench.pnetcdf.memory import TYPES, Place, Variable, memory, subarray, subarrays, type_number
+from mpiio_ext.bench.pnetcdf.memory import TYPES, Variable, type_number
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["File"]
 
 Format = Literal["cdf1", "cdf2", "cdf5"]
-Array = npt.NDArray[Any]
 
 # pnetcdf.h
 _WRITE = 0x0001
@@ -46,7 +45,6 @@ _FILL, _NOFILL = 0, 0x100
 _GLOBAL = -1
 _UNLIMITED = 0
 _REQ_ALL = -1
-_REQ_NULL = -1
 
 
 def _error(pnetcdf: Pnetcdf, status: int, call: str, path: str, variable: str | None) -> PnetcdfError:
@@ -270,91 +268,14 @@ class File:
 
     # ---- blocking access --------------------------------------------------------------------------------------------
 
-    def _access(
-        self,
-        name: str,
-        variable: Variable,
-        place: Place,
-        data: Array,
-        bufcount: int | None,
-        buftype: MPI.Datatype | None,
-    ) -> None:
-        items = memory(self._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=True)
-        with classic(self._pnetcdf, items.datatype) as kind:
-            arguments = (*place.arguments, items.address, items.count, kind)
-            self._call(name, variable.id, *arguments, variable=variable.name)
-
-    def put_vara_all(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Write a subarray. Collective, blocking; place and data differ between ranks.
-
-        Parameters
-        ----------
-        variable : where.
-        start, count : first index and number of values in each dimension; a rank without data counts 0 values.
-        data : values, contiguous in C order and writable (PnetCDF swaps bytes in place and back); they are converted
-            to the type of the variable.
-        bufcount, buftype : instead, that many items (default 1) of a committed MPI type at the first byte of ``data``.
-        """
-        place = subarray(self._pnetcdf, variable, start, count)
-        self._access("put_vara_all", variable, place, data, bufcount, buftype)
-
-    def get_vara_all(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Read a subarray into ``data``. Collective, blocking; parameters as in `put_vara_all`."""
-        place = subarray(self._pnetcdf, variable, start, count)
-        self._access("get_vara_all", variable, place, data, bufcount, buftype)
-
-    def put_varn_all(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Write a list of n subarrays in one call. Collective, blocking; place and data differ between ranks.
-
-        Parameters
-        ----------
-        variable : where.
-        starts, counts : integers of shape (n, number of dimensions); ``counts`` None is one value each; n may be 0.
-        data, bufcount, buftype : as in `put_vara_all`; the subarrays follow each other in memory.
-        """
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        self._access("put_varn_all", variable, place, data, bufcount, buftype)
-
-    def get_varn_all(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Read a list of subarrays into ``data``. Collective, blocking; parameters as in `put_varn_all`."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        self._access("get_varn_all", variable, place, data, bufcount, buftype)
+    put_vara_all = blocking("put_vara_all")
+    get_vara_all = blocking("get_vara_all")
+    put_varn_all = blocking("put_varn_all")
+    get_varn_all = blocking("get_varn_all")
+    put_vara = blocking("put_vara")
+    get_vara = blocking("get_vara")
+    put_varn = blocking("put_varn")
+    get_varn = blocking("get_varn")
 
     def begin_indep_data(self) -> None:
         """Go from collective to independent data mode. Collective."""
@@ -373,172 +294,14 @@ class File:
         finally:
             self.end_indep_data()
 
-    def put_vara(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Write a subarray. Independent, blocking; parameters as in `put_vara_all`."""
-        place = subarray(self._pnetcdf, variable, start, count)
-        self._access("put_vara", variable, place, data, bufcount, buftype)
-
-    def get_vara(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Read a subarray into ``data``. Independent, blocking; parameters as in `put_vara_all`."""
-        place = subarray(self._pnetcdf, variable, start, count)
-        self._access("get_vara", variable, place, data, bufcount, buftype)
-
-    def put_varn(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Write a list of subarrays. Independent, blocking; parameters as in `put_varn_all`."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        self._access("put_varn", variable, place, data, bufcount, buftype)
-
-    def get_varn(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> None:
-        """Read a list of subarrays into ``data``. Independent, blocking; parameters as in `put_varn_all`."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        self._access("get_varn", variable, place, data, bufcount, buftype)
-
     # ---- nonblocking access -----------------------------------------------------------------------------------------
 
-    def _post(
-        self,
-        name: str,
-        variable: Variable,
-        place: Place,
-        data: Array,
-        bufcount: int | None,
-        buftype: MPI.Datatype | None,
-    ) -> int:
-        buffered = name.startswith("bput")
-        items = memory(self._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=not buffered)
-        with classic(self._pnetcdf, items.datatype) as kind:
-            arguments = (*place.arguments, items.address, items.count, kind)
-            request = self._inquire(name, "int", variable.id, *arguments, variable=variable.name)
-        if request != _REQ_NULL:  # nothing to do: no data
-            self._pending[request] = (variable.name, None if buffered else items.data)
-        return request
-
-    def iput_vara(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the write of a subarray and return the request. Local; done by `wait_all` or `wait`.
-
-        Until then ``data`` must neither be changed nor read: PnetCDF may have swapped its bytes. Parameters as in
-        `put_vara_all`.
-        """
-        place = subarray(self._pnetcdf, variable, start, count)
-        return self._post("iput_vara", variable, place, data, bufcount, buftype)
-
-    def iget_vara(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the read of a subarray and return the request. Local; ``data`` holds it after `wait_all` or `wait`."""
-        place = subarray(self._pnetcdf, variable, start, count)
-        return self._post("iget_vara", variable, place, data, bufcount, buftype)
-
-    def iput_varn(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the write of a list of subarrays and return the request. Local; see `iput_vara`, `put_varn_all`."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        return self._post("iput_varn", variable, place, data, bufcount, buftype)
-
-    def iget_varn(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the read of a list of subarrays and return the request. Local; see `iget_vara`, `put_varn_all`."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        return self._post("iget_varn", variable, place, data, bufcount, buftype)
-
-    def bput_vara(
-        self,
-        variable: Variable,
-        start: npt.ArrayLike,
-        count: npt.ArrayLike,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the write of a subarray, copied to the attached buffer, and return the request. Local.
-
-        ``data`` may be changed at once. Parameters as in `put_vara_all`.
-        """
-        place = subarray(self._pnetcdf, variable, start, count)
-        return self._post("bput_vara", variable, place, data, bufcount, buftype)
-
-    def bput_varn(
-        self,
-        variable: Variable,
-        starts: npt.ArrayLike,
-        counts: npt.ArrayLike | None,
-        data: Array,
-        *,
-        bufcount: int | None = None,
-        buftype: MPI.Datatype | None = None,
-    ) -> int:
-        """Post the write of a list of subarrays, copied to the attached buffer, and return the request. Local."""
-        place = subarrays(self._pnetcdf, variable, starts, counts)
-        return self._post("bput_varn", variable, place, data, bufcount, buftype)
+    iput_vara = posted("iput_vara")
+    iget_vara = posted("iget_vara")
+    iput_varn = posted("iput_varn")
+    iget_varn = posted("iget_varn")
+    bput_vara = posted("bput_vara")
+    bput_varn = posted("bput_varn")
 
     def buffer_attach(self, size_bytes: int) -> None:
         """Attach a buffer for `bput_vara` and `bput_varn`, as large as all that is posted before a wait. Local."""

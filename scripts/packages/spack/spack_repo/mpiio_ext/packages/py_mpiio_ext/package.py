@@ -33,21 +33,11 @@ class PyMpiioExt(PythonPackage):
     with default_args(type=("build", "run")):
         depends_on("py-cffi@1.17:")
         depends_on("py-click@8.1:")
-        depends_on("py-jinja2@3.1:")
-        depends_on("py-matplotlib@3.8:")
-        depends_on("py-mpi4py@4.0:")
-        depends_on("py-numpy@1.26:")
-        depends_on("py-pyarrow@15:")
-        depends_on("py-pydantic@2.9:")
-        depends_on("py-pyelftools@0.29:")
-        depends_on("py-rich@13:")
-        depends_on("py-scipy@1.11:")
-        depends_on("py-tomli@2:", when="^python@:3.10")
 
     conflicts("platform=darwin", msg="mpiio_ext needs Linux")
     conflicts("platform=windows", msg="mpiio_ext needs Linux")
 
-    import_modules = ["mpiio_ext", "mpiio_ext.partitioning"]
+    import_modules = ["mpiio_ext"]
 
     def setup_build_environment(self, env: EnvironmentModifications) -> None:
         env.set("MPICC", self.spec["mpi"].mpicc)

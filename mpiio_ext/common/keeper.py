@@ -1,4 +1,4 @@
-"""The process that ends a job when the command that has started it is dead: :mod:`mpiio_ext.launched`.
+"""The process that ends a job when the command that has started it is dead: :mod:`mpiio_ext.common.children`.
 
 A script, too, of the standard library alone: ``keeper.py DESCRIPTOR MARKER``. It ends without a word when the
 descriptor says so; when that is closed instead, it ends the job.

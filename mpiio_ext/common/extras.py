@@ -1,0 +1,52 @@
+"""Packages that only some jobs need: what to install where one is missing.
+
+Problem. The core needs cffi and click alone; a bench or an analysis needs more. A user who has not installed that has
+to read one line that can be typed. Guarantee: every such line is made here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["MissingExtraError", "needing"]
+
+
+class MissingExtraError(MpiioExtError, ImportError):
+    """A package of an extra is not installed; says which command installs it.
+
+    Parameters
+    ----------
+    what : what needs it, the subject of the sentence.
+    package : its name for `import`.
+    extra : which brings it.
+    """
+
+    exit_status = 1
+
+    def __init__(self, what: str, package: str | None, extra: str) -> None:
+        super().__init__(f"{what} needs {package}, which is not installed: pip install 'mpiio_ext[{extra}]'")
+
+
+@contextlib.contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Let packages that the block imports and that are not installed be told; faults inside of them are not hidden.
+
+    Parameters
+    ----------
+    extra, what : of `MissingExtraError`
+
+    Raises
+    ------
+    MissingExtraError
+        A package is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if isinstance(error, MpiioExtError) or package in ("", "mpiio_ext"):
+            raise
+        raise MissingExtraError(what, package, extra) from error

@@ -1,0 +1,73 @@
+"""The core needs cffi and click alone; a command whose extra is missing says what installs it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from mpiio_ext.cli import EXTRAS
+from support.launch import ROOT
+
+#: Lets a child import the standard library, the package, and what the core needs.
+ONLY_CORE = """
+import importlib.abc, sys
+class Core(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        top, core = name.partition(".")[0], ("mpiio_ext", "click", "cffi", "_cffi_backend", "pycparser")
+        if top not in (*sys.stdlib_module_names, *core):
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+sys.meta_path.insert(0, Core())
+"""
+
+
+def child(words: list[str], code: str = "from mpiio_ext.cli import main; main(prog_name='mpiio-ext')"
+          ) -> subprocess.CompletedProcess[str]:
+    script = f"import sys; sys.argv = {['mpiio-ext', *words]!r}\n{ONLY_CORE}\n{code}"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+
+@pytest.mark.parametrize(("words", "shown"), [
+    (["--help"], "Exit status"),
+    (["run", "--dry-run", "--", "./app"], "./app"),
+    (["trace", "--dry-run", "-o", "trace", "--", "./app"], "./app"),
+    (["hints", "cb_nodes"], "cb_nodes"),
+    (["layout", "."], "stripe count"),
+    (["completion", "bash"], "_mpiio_ext_completion"),
+    (["doctor", "--help"], "doctor"),
+])  # fmt: skip
+def test_what_the_core_does(words: list[str], shown: str) -> None:
+    done = child(words)
+    assert done.returncode == 0 and shown in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("words", "extra"), [
+    (["bench", "--quick"], "bench"),
+    (["bench", "report", "results"], "bench"),
+    (["tune", "--", "true"], "tune"),
+    (["advise", "--", "true"], "tune"),
+    (["pioneer", "show", "pyproject.toml"], "pioneer"),
+    (["analyze", "logs", "run.darshan"], "analytics"),
+    (["delegates", "arbitrate", "solve", "--jobs", "jobs.csv", "--io-nodes", "4"], "arbitration"),
+    (["locks", "--fs", "gpfs"], "bench"),
+    (["partitioning", "--rules"], "bench"),
+])  # fmt: skip
+def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
+    done = child(words)
+    assert done.returncode == 1 and done.stdout == ""
+    line = rf"mpiio-ext( tune)?: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
+    assert re.fullmatch(line, done.stderr), done.stderr
+
+
+def test_the_bench_as_a_module() -> None:
+    done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
+    assert done.returncode == 1 and done.stderr.startswith("mpiio_ext.bench: the bench needs ")
+    assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
+
+
+def test_extras_of_commands_are_those_of_the_package() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    assert set(EXTRAS.values()) <= set(re.findall(r"^(\w+) = \[", table, re.MULTILINE))
