@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.errors import AnalyticsError
+    from mpiio_ext.analytics.jobs.umami.job import of_job as umami
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["AnalyticsError", "IOMiner"]
+__all__ = ["AnalyticsError", "IOMiner", "umami"]
+
+#: Name -> (module, its name there); imported when first used: importing the package alone stays quick.
+_LAZY = {
+    "AnalyticsError": ("mpiio_ext.analytics.errors", "AnalyticsError"),
+    "IOMiner": ("mpiio_ext.analytics.miner", "IOMiner"),
+    "umami": ("mpiio_ext.analytics.jobs.umami.job", "of_job"),
+}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: importing the package alone stays quick."""
-    if name == "IOMiner":
-        from mpiio_ext.analytics.miner import IOMiner
-
-        return IOMiner
-    if name == "AnalyticsError":
-        from mpiio_ext.analytics.errors import AnalyticsError
-
-        return AnalyticsError
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    return getattr(importlib.import_module(module), attribute)

@@ -14,11 +14,9 @@ from mpiio_ext.analytics.cli_output import tell_notes
 from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.climate.study import Study
     from mpiio_ext.analytics.jobs.filters import Step
     from mpiio_ext.analytics.jobs.table import Jobs
-    from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["climate"]
 
@@ -74,18 +72,6 @@ def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str |
     if not rows.any():
         raise HistoryError(f"{table.source}: no row counts: none of {len(table):,} is of --motif and --file-system")
     return table.take(rows)
-
-
-@contextlib.contextmanager
-def _drawing(output: Path | None) -> Iterator[Pen | None]:
-    """Start what draws before anything else is imported, where there is something to draw."""
-    if output is None:
-        yield None
-        return
-    from mpiio_ext.analytics.report.pen import Pen
-
-    with Pen() as pen:
-        yield pen
 
 
 @contextlib.contextmanager
@@ -153,10 +139,9 @@ def climate(**options: Any) -> None:
         check_suffix(options["output"], (".html", ".htm"))
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
-    with _told_apart(), _drawing(options["output"]) as pen:
-        charts: list[Chart] = []
-        made = _study(options, pen, charts)
-        _tell(made, options, pen, charts)
+    with _told_apart():
+        made = _study(options)
+        _tell(made, options)
         old = options["stale"] is not None and _stale(made, options["stale"])
     raise SystemExit(EXIT_REGRESSION if made.regressions or old else 0)
 
@@ -175,12 +160,11 @@ def _stale(made: Study, days: float) -> bool:
     return age > days
 
 
-def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Study:
-    """Return the study that the options ask for; its figures are drawn while it goes on."""
+def _study(options: dict[str, Any]) -> Study:
+    """Return the study that the options ask for."""
     from mpiio_ext.analytics.jobs import select
     from mpiio_ext.analytics.jobs.climate.study import study
     from mpiio_ext.analytics.jobs.climate.watch import Options
-    from mpiio_ext.analytics.jobs.filters import zone_of
     from mpiio_ext.analytics.jobs.metrics import alias
     from mpiio_ext.analytics.jobs.regimes.partition import Rules
 
@@ -199,27 +183,18 @@ def _study(options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> Stu
     common = {"target": target, "least": options["least"], "level": options["level"], "step": options["step"]}
     watching = Options(**common, within_days=options["within"] or None, metrics=metrics or None)
     rules = Rules(**common, short_days=options["short"], long_days=options["long"])
-    zone = zone_of(options["zone"])
-
-    def drawn(made: Study) -> None:
-        if pen is not None:
-            from mpiio_ext.analytics.jobs.climate.show import hand_over
-
-            charts.extend(hand_over(made, pen, zone))
-
-    return study(table, steps, watching, rules, whole=pen is not None or options["as_json"], seen=drawn)
+    return study(table, steps, watching, rules, whole=options["output"] is not None or options["as_json"])
 
 
-def _tell(made: Study, options: dict[str, Any], pen: Pen | None, charts: list[Chart]) -> None:
+def _tell(made: Study, options: dict[str, Any]) -> None:
     """Print what was found, and make the page where one was asked for."""
     from mpiio_ext.analytics.cli_output import dumps, save
     from mpiio_ext.analytics.jobs.climate import show
     from mpiio_ext.analytics.jobs.filters import zone_of
 
     zone = zone_of(options["zone"])
-    if pen is not None:
-        show.hand_over_correlations(made, pen)
-        save(options["output"], show.page(made, charts, pen.drawings(), options["title"], zone))
+    if options["output"] is not None:
+        save(options["output"], show.page(made, options["title"], zone))
     if options["as_json"]:
         from mpiio_ext.analytics.jobs.climate.study import document
 

@@ -73,14 +73,8 @@ def check_suffix(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
 def save_figure(path: Path, chart: Chart, theme: str) -> None:
     """Write a chart as SVG, which follows light and dark, or as PNG in the colours of a theme."""
     from mpiio_ext.analytics.cli_output import save
+    from mpiio_ext.analytics.report.drawing import chart_of
+    from mpiio_ext.common import plots
 
-    if path.suffix.lower() == ".png":
-        from mpiio_ext.analytics.report.panels import png
-        from mpiio_ext.analytics.report.theme import THEMES
-
-        save(path, png(chart, THEMES[theme]))
-        return
-    from mpiio_ext.analytics.report.drawing import draw
-    from mpiio_ext.analytics.report.panels import svg_file
-
-    save(path, svg_file(draw(chart)))
+    drawn = chart_of(chart)
+    save(path, plots.png(drawn, plots.THEMES[theme]) if path.suffix.lower() == ".png" else plots.svg_file(drawn))

@@ -198,15 +198,16 @@ def _print_table(table: pa.Table, most: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from mpiio_ext.analytics.report.page import grid
+    from mpiio_ext.analytics.report.grids import grid
 
     table = table.select([name for name in table.column_names if table[name].null_count < max(1, table.num_rows)])
     shown = grid(table, most=most)
     console = Console()
     if not console.is_terminal:  # a pipe has no width
         console = Console(width=160)
+    rows = [[str(cell) for cell in row] for row in shown.rows]
     # Headings are broken between words, cells are not.
-    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in shown.rows)]) + 3
+    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in rows)]) + 3
               for at, name in enumerate(shown.columns)]  # fmt: skip
     fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
     if len(widths) <= 5:  # names of files may take several lines
@@ -215,7 +216,7 @@ def _print_table(table: pa.Table, most: int) -> None:
     for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
         drawn.add_column(Text(name), justify="right" if number else "left", overflow="fold",
                          min_width=width - 3 if number else None)  # fmt: skip
-    for row in shown.rows:
+    for row in rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)
     if fitting < len(widths):
@@ -257,8 +258,9 @@ def _save_figures(result: Result, path: Path) -> None:
         raise AnalyticsError(f"{path}: figures are SVG; name a file that ends in .svg")
     if not result.charts:
         raise AnalyticsError(f"{result.name}: nothing to draw: {result.caption}")
-    from mpiio_ext.analytics.report.drawing import draw
+    from mpiio_ext.analytics.report.drawing import chart_of
+    from mpiio_ext.common.plots import svg_file
 
     for chart in result.charts:
         target = path if len(result.charts) == 1 else path.with_stem(f"{path.stem}-{chart.name.split('-')[-1]}")
-        save(target, draw(chart) + "\n")
+        save(target, svg_file(chart_of(chart)))

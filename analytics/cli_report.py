@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,24 +14,11 @@ from mpiio_ext.analytics.errors import AnalyticsError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["job", "logs", "report", "report_of_bench"]
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
-_INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at: Plotly, in the page.")
-
-
-@contextlib.contextmanager
-def _pen(interactive: bool) -> Iterator[Pen | None]:
-    """Start what draws before anything else is imported; None where Plotly draws in the reader's browser."""
-    if interactive:
-        yield None
-        return
-    from mpiio_ext.analytics.report.pen import Pen
-
-    with Pen() as pen:
-        yield pen
+_INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at.")
 
 
 @click.command("report", context_settings=HELP)
@@ -49,8 +35,8 @@ def report(
     from mpiio_ext.analytics.report.output import store_page
 
     found = areas_of(areas)
-    with _pen(interactive) as pen, miner_of(setup) as miner:
-        text = store_page(miner, pen, title=title, areas=found,
+    with miner_of(setup) as miner:
+        text = store_page(miner, title=title, areas=found, interactive=interactive,
                           anonymous=anonymous or found is not None,
                           origin=None if origin == "all" else origin)  # fmt: skip
     save(output, text)
@@ -86,11 +72,10 @@ def job(
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
 
-    with _pen(interactive or output is None) as pen:
-        with miner_of(setup) as miner:
-            tables = job_tables(miner, job_id)
-            osts = store_osts(miner, tables)
-        _tell(tables, areas_of(areas), anonymous, output, as_json, pen, osts)
+    with miner_of(setup) as miner:
+        tables = job_tables(miner, job_id)
+        osts = store_osts(miner, tables)
+    _tell(tables, areas_of(areas), anonymous, output, as_json, interactive, osts)
 
 
 @click.command("logs", context_settings=HELP)
@@ -108,15 +93,14 @@ def logs(
         raise click.UsageError("-o makes a page of one log; of many, fill a store (init) and use `report`")
     found = areas_of(areas)
     anonymous = anonymous or found is not None
-    with _pen(interactive or output is None) as pen:
-        converted = _converted(files, anonymous)
-        if as_json and len(files) > 1:  # one document, whatever could be read
-            click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
-        else:
-            for number, (path, tables) in enumerate(converted, 1):
-                if len(files) > 1:
-                    click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
-                _tell(tables, found, anonymous, output, as_json, pen)
+    converted = _converted(files, anonymous)
+    if as_json and len(files) > 1:  # one document, whatever could be read
+        click.echo(dumps([_document(_hidden(tables, found, anonymous), anonymous) for _, tables in converted]))
+    else:
+        for number, (path, tables) in enumerate(converted, 1):
+            if len(files) > 1:
+                click.echo(click.style(f"log {number}" if anonymous else str(path), bold=True))
+            _tell(tables, found, anonymous, output, as_json, interactive)
     if all(_empty(tables) for _, tables in converted):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
 
@@ -179,7 +163,7 @@ def _tell(
     anonymous: bool,
     output: Path | None,
     as_json: bool,
-    pen: Pen | None,
+    interactive: bool,
     osts: int | None = None,
 ) -> None:
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""  # fmt: skip
@@ -188,7 +172,7 @@ def _tell(
     hide = anonymous or areas is not None
     tables = _hidden(tables, areas, anonymous)
     if output is not None:
-        save(output, job_page(tables, pen, anonymous=hide, osts=osts))
+        save(output, job_page(tables, anonymous=hide, osts=osts, interactive=interactive))
     if as_json:
         click.echo(dumps(_document(tables, hide, osts)))
     elif output is None:

@@ -54,7 +54,7 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     from mpiio_ext.analytics.sources.content import head_of
     from mpiio_ext.analytics.sources.records import FORMAT
 
-    beginning = head_of(path)[0]
+    beginning = head_of(path).data
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
         records = sources.load(path)
     elif source is None and _is_site(path, beginning):

@@ -15,9 +15,10 @@ import darshan
 
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
-from mpiio_ext.analytics.report.drawing import draw
+from mpiio_ext.analytics.report.drawing import chart_of
 from mpiio_ext.analytics.report.job import charts, document, job_tables
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.plots import svg_file
 
 _BAD_OST_JOB = 6265799  # sample-badost.darshan: 2,048 processes, one slow OST
 
@@ -34,7 +35,7 @@ def main(folder: Path) -> None:
             tables = job_tables(miner, _BAD_OST_JOB)
             drawn += [chart for chart in charts(tables, document(tables)) if chart.name == "time-line-write"]
     for chart in drawn:
-        size = write_whole(folder / f"{chart.name}.svg", draw(chart) + "\n")
+        size = write_whole(folder / f"{chart.name}.svg", svg_file(chart_of(chart)))
         print(f"{folder / chart.name}.svg: {size / 1e3:.0f} kB")
 
 

@@ -554,35 +554,23 @@ def plot(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
     """Draw the bandwidths into `path` (.svg or .png): a group of bars for each pattern and way of calling."""
     import textwrap
 
-    import matplotlib as mpl
+    from mpiio_ext.common.plots import Axis, Bars, Chart, Look, Panel, look, save
 
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
-    colours = ("#999999", "#E69F00", "#56B4E9", "#009E73", "#D55E00")
     how = {"whole": "one call", "small": "a call a piece"}
-    with mpl.rc_context({"svg.hashsalt": "mpiio_ext"}):
-        figure, all_axes = plt.subplots(2, 1, figsize=(10, 7.5), sharex=True)
-        for axes, operation in zip(all_axes, ("write", "read"), strict=True):
-            chosen = [row for row in rows if row["op"] == operation]
-            width = 0.85 / len(GROUPS)
-            for k, (group, label) in enumerate(GROUPS.items()):
-                there = [(x, row["mbytes_per_s"][group]) for x, row in enumerate(chosen)
-                         if group in row["mbytes_per_s"]]
-                axes.bar([x - 0.42 + (k + 0.5) * width for x, _ in there], [height for _, height in there], width,
-                         label=label, color=colours[k], edgecolor="black", linewidth=0.3,
-                         hatch="" if group.startswith("native") else "//")
-            axes.set_yscale("log")
-            axes.set_ylabel(f"{operation}, MB/s" + (" (with close)" if operation == "write" else ""))
-            axes.grid(axis="y", linewidth=0.4, alpha=0.6)
-            axes.set_axisbelow(True)
-            axes.set_xticks(range(len(chosen)), [
-                textwrap.fill(PATTERNS[row["pattern"]][0], 12) + f"\n({how[row['calls']]})" for row in chosen])
-        all_axes[0].set_title(title, fontsize=9, loc="left")
-        all_axes[0].legend(ncols=3, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.28))
-        figure.tight_layout()
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-        plt.close(figure)
+    width, panels = 0.85 / len(GROUPS), []
+    for operation in ("write", "read"):
+        chosen = [row for row in rows if row["op"] == operation]
+        marks = []
+        for k, (group, label) in enumerate(GROUPS.items()):
+            there = [(x, row["mbytes_per_s"][group]) for x, row in enumerate(chosen) if group in row["mbytes_per_s"]]
+            marks.append(Bars(at=[x - 0.42 + (k + 0.5) * width for x, _ in there], values=[high for _, high in there],
+                              width=width, name=label, edge="ink", thin=0.3,
+                              look=Look(look(k).colour, hatch="" if group.startswith("native") else "//")))
+        ticks = [textwrap.fill(PATTERNS[row["pattern"]][0], 12) + f"\n({how[row['calls']]})" for row in chosen]
+        panels.append([Panel(marks=marks, x=Axis(ticks=list(enumerate(ticks))),
+                             y=Axis(label=f"{operation}, MB/s" + (" (with close)" if operation == "write" else ""),
+                                    scale="log", grid=True))])
+    save(Chart(name="delegates", panels=panels, width=10, height=7.5, heading=title, legend="above", columns=3), path)
 
 
 UNITS = {

@@ -1,18 +1,18 @@
 """Figures of `exchange.py scale`: time against nodes and by phase; memory against nodes and by term.
 
-Colours are those of M. Okabe and K. Ito ("Color Universal Design", 2008). This library is drawn solid, native dashed.
+This library is drawn solid, native dashed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.plots import Axis, Bars, Chart, Line, Look, Mark, Panel, Rule, look, save
+
 __all__ = ["draw"]
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999")
-_MARKERS = "osD^v"
-_STYLES = {"ours": "-", "native": "--"}
 _TERMS = {"windows": "collective buffers", "destinations": "message destinations, data of a round",
           "views": "views, lists of pieces",
           "ranges": "ranges, ranks, nodes"}
@@ -22,91 +22,73 @@ def _chosen(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
-def _against_nodes(axes: Any, rows: list[dict[str, Any]]) -> None:
+def _against_nodes(rows: list[dict[str, Any]], title: str) -> Panel:
+    marks = []
     for k, pattern in enumerate(dict.fromkeys(row["pattern"] for row in rows)):
         own = _chosen(rows, pattern=pattern)
-        for way, style in _STYLES.items():
-            axes.plot([row["nodes"] for row in own], [row[way]["seconds"] for row in own], style, color=_COLOURS[k],
-                      marker=_MARKERS[k], markersize=4, label=f"{pattern}, {'mpiio_ext' if way == 'ours' else 'ROMIO'}",
-                      markerfacecolor="white" if way == "native" else None)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    ticks = sorted({row["nodes"] for row in rows})
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.minorticks_off()
-    axes.grid(linewidth=0.4, alpha=0.6)
-    axes.set_xlabel("nodes of 64 ranks")
+        for way, dash, name in (("ours", "-", "mpiio_ext"), ("native", "--", "ROMIO")):
+            marks.append(Line(x=[row["nodes"] for row in own], y=[row[way]["seconds"] for row in own], size=4,
+                              look=Look(look(k).colour, dash, look(k).marker), name=f"{pattern}, {name}",
+                              hollow=way == "native"))
+    ticks = [(nodes, f"{nodes:,}") for nodes in sorted({row["nodes"] for row in rows})]
+    return Panel(marks=marks, title=title, x=Axis(label="nodes of 64 ranks", scale="log2", ticks=ticks, grid=True),
+                 y=Axis(scale="log", grid=True))
 
 
-def _phases(axes: Any, rows: list[dict[str, Any]]) -> None:
-    """Draw the phases of the busiest node, one pair of bars for each pattern, on the largest number of nodes."""
+def _stacked(
+    rows: Sequence[tuple[float, Mapping[str, float], str]], names: Mapping[str, str], width: float
+) -> list[Mark]:
+    """Return bars of (place, heights by name, hatch) whose parts stand on each other; `names` are in the legend."""
+    marks: list[Mark] = []
+    for at, heights, hatch in rows:
+        foot = 0.0
+        for k, (name, words) in enumerate(names.items()):
+            marks.append(Bars(at=[at], values=[heights[name]], foot=[foot], width=width, edge="ink", thin=0.3,
+                              look=Look(look(k).colour, hatch=hatch), name=words))
+            foot += heights[name]
+    return marks
+
+
+def _phases(rows: list[dict[str, Any]]) -> Panel:
+    """Return the phases of the busiest node, one pair of bars for each pattern, on the largest number of nodes."""
     most = max(row["nodes"] for row in rows)
     rows = _chosen(rows, nodes=most)
-    names = list(rows[0]["ours"]["phases_s"])
-    for at, row in enumerate(rows):
-        for side, way in ((-0.2, "ours"), (0.2, "native")):
-            bottom = 0.0
-            for k, name in enumerate(names):
-                height = 1e3 * row[way]["phases_s"][name]
-                axes.bar(at + side, height, 0.36, bottom=bottom, color=_COLOURS[k], edgecolor="black", linewidth=0.3,
-                         hatch="" if way == "ours" else "//", label=name if at == 0 and way == "ours" else None)
-                bottom += height
-            axes.plot([at + side - 0.18, at + side + 0.18], 2 * [1e3 * row[way]["seconds"]], color="black",
-                      linewidth=1.6, label="elapsed" if at == 0 and way == "ours" else None)
-    axes.set_xticks(range(len(rows)), [f"{row['pattern']}" for row in rows])
-    axes.set_title(f"write, {most:,} nodes: busy time of the busiest node\nby phase, ms (left mpiio_ext, right ROMIO)",
-                   fontsize=9)
-    axes.legend(fontsize=7, frameon=False)
+    sides = [(at + side, row[way], hatch) for at, row in enumerate(rows)
+             for side, way, hatch in ((-0.2, "ours", ""), (0.2, "native", "//"))]
+    marks = _stacked([(at, {name: 1e3 * value for name, value in one["phases_s"].items()}, hatch)
+                      for at, one, hatch in sides], {name: name for name in rows[0]["ours"]["phases_s"]}, 0.36)
+    marks += [Line(x=[at - 0.18, at + 0.18], y=2 * [1e3 * one["seconds"]], width=1.6, name="elapsed")
+              for at, one, _ in sides]
+    title = f"write, {most:,} nodes: busy time of the busiest node\nby phase, ms (left mpiio_ext, right ROMIO)"
+    return Panel(marks=marks, title=title, legend=True,
+                 x=Axis(ticks=[(at, row["pattern"]) for at, row in enumerate(rows)]))
 
 
-def _draw_times(document: dict[str, Any], path: Path, plt: Any) -> None:
-    machines = list(document["machines"])
-    figure, grid = plt.subplots(len(machines), 3, figsize=(13, 4.2 * len(machines)), squeeze=False)
-    for line, machine in zip(grid, machines, strict=True):
-        for axes, operation in zip(line, ("write", "read"), strict=False):
-            _against_nodes(axes, _chosen(document["times"], machine=machine, operation=operation))
-            axes.set_title(f"{machine}: {operation}, s", fontsize=9)
-        _phases(line[2], _chosen(document["times"], machine=machine, operation="write"))
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), fontsize=8, frameon=False, loc="upper center", ncols=8)
-    figure.tight_layout(rect=(0, 0, 1, 0.97))
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+def _times(document: dict[str, Any]) -> Chart:
+    rows = [[*(_against_nodes(_chosen(document["times"], machine=machine, operation=operation),
+                              f"{machine}: {operation}, s") for operation in ("write", "read")),
+             _phases(_chosen(document["times"], machine=machine, operation="write"))]
+            for machine in document["machines"]]
+    return Chart(name="exchange-scale", panels=rows, width=13, height=4.2 * len(rows), legend="above", columns=8)
 
 
-def _draw_memory(document: dict[str, Any], path: Path, plt: Any) -> None:
-    patterns = list(dict.fromkeys(row["pattern"] for row in document["memory"]))
-    figure, line = plt.subplots(1, len(patterns), figsize=(3.3 * len(patterns), 4), sharey=True, squeeze=False)
-    for axes, pattern in zip(line[0], patterns, strict=True):
+def _memory(document: dict[str, Any]) -> Chart:
+    panels = []
+    for pattern in dict.fromkeys(row["pattern"] for row in document["memory"]):
         rows = _chosen(document["memory"], pattern=pattern)
-        for at, row in enumerate(rows):
-            for side, way in ((-0.27, "ours"), (0.0, "each"), (0.27, "native")):
-                values = {name: row[way].get(name, 0.0) / 2**20 for name in _TERMS}
-                bottom = 0.0
-                for k, (name, words) in enumerate(_TERMS.items()):
-                    axes.bar(at + side, values[name], 0.25, bottom=bottom, color=_COLOURS[k], edgecolor="black",
-                             linewidth=0.3, label=words if at == 0 and way == "ours" else None,
-                             hatch={"ours": "", "each": "..", "native": "//"}[way])
-                    bottom += values[name]
-        axes.set_xticks(range(len(rows)), [f"{row['nodes']:,}" for row in rows])
-        axes.set_xlabel("nodes of 64 ranks")
-        axes.set_title(pattern, fontsize=9)
-        axes.axhline(256, color="black", linewidth=0.8, linestyle=":")
-        axes.set_axisbelow(True)
-        axes.grid(axis="y", linewidth=0.4, alpha=0.6)
-    line[0, 0].set_ylabel("MiB: leader, leader with an area for\neach node, aggregator of ROMIO")
-    line[0, len(patterns) // 3].legend(fontsize=7, frameon=False)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+        bars = [(at + side, {name: row[way].get(name, 0.0) / 2**20 for name in _TERMS}, hatch)
+                for at, row in enumerate(rows)
+                for side, way, hatch in ((-0.27, "ours", ""), (0.0, "each", ".."), (0.27, "native", "//"))]
+        label = "" if panels else "MiB: leader, leader with an area for\neach node, aggregator of ROMIO"
+        panels.append(Panel(marks=[*_stacked(bars, _TERMS, 0.25), Rule(at=256, across=True, look=Look("ink", ":"))],
+                            title=pattern, y=Axis(label=label, grid=True),
+                            x=Axis(label="nodes of 64 ranks",
+                                   ticks=[(at, f"{row['nodes']:,}") for at, row in enumerate(rows)])))
+    return Chart(name="exchange-memory", panels=[panels], width=3.3 * len(panels), height=4, legend="above",
+                 share=True)
 
 
 def draw(document: dict[str, Any], folder: Path) -> None:
     """Draw what `exchange.py scale --json` writes into exchange-scale.svg and exchange-memory.svg of a folder."""
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
-    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "mpiio_ext"}):
-        _draw_times(document, folder / "exchange-scale.svg", plt)
-        _draw_memory(document, folder / "exchange-memory.svg", plt)
+    for chart in (_times(document), _memory(document)):
+        save(chart, folder / f"{chart.name}.svg")

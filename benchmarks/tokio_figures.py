@@ -19,9 +19,9 @@ from mpiio_ext.analytics.jobs.climate.watch import Options
 from mpiio_ext.analytics.jobs.regimes import Rules
 from mpiio_ext.analytics.jobs.umami import find, show, umami
 from mpiio_ext.analytics.jobs.umami.job import history_of
-from mpiio_ext.analytics.report.drawing import draw
-from mpiio_ext.analytics.report.panels import svg_file
+from mpiio_ext.analytics.report.drawing import chart_of
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.plots import svg_file
 
 _SYSTEM, _MOTIF = "scratch3", "hacc_io_write_fpp_write"
 
@@ -46,7 +46,7 @@ def main(table: Path, folder: Path) -> None:
     """Write the figures into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, chart in _charts(table).items():
-        size = write_whole(folder / f"{name}.svg", svg_file(draw(chart)))
+        size = write_whole(folder / f"{name}.svg", svg_file(chart_of(chart)))
         print(f"{folder / name}.svg: {size / 1e3:.0f} kB")
 
 

@@ -45,6 +45,8 @@ _MB = 1e6
 SILENT_S = 1.0
 #: So long the last state of a delegate that has ended is remembered.
 REMEMBERED_S = 5.0
+#: Fields of a status that JSON has not; the time of the look is said once.
+_NOT_SHOWN = ("beat", "flush_size_log2", "sampled_s", "sampled_unix_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,27 +421,11 @@ def as_json(rows: Sequence[Observation]) -> dict[str, Any]:
     for row in rows:
         item = row.status
         delegates.append({
-            "group": item.group,
-            "delegate": item.delegate,
-            "delegates": item.delegates,
-            "mode": item.mode,
-            "host": item.host,
-            "pid": item.pid,
-            "state": item.state,
+            **{name: value for name, value in _fields(item).items() if name not in _NOT_SHOWN},
             "answers": row.answers,
-            "started_unix_s": item.started_unix_s,
             "uptime_s": round(item.uptime_s, 3),
-            "threads": item.threads,
-            "clients": item.clients,
             **{name: round(value, 3) for name, value in _fields(row.rates).items()},
-            "page_bytes": item.page_bytes,
-            "cap_bytes": item.cap_bytes,
-            "pages": item.pages,
-            "pages_used": item.pages_used,
-            "pages_dirty": item.pages_dirty,
             "pages_free": item.pages_free,
-            "pages_prefetched": item.pages_prefetched,
-            "dirty_bytes": item.dirty_bytes,
             "hit_fraction": item.hit_fraction,
             "prefetch_used_fraction": item.prefetch_used_fraction,
             "counters": {with_unit(name): value for name, value in item.counters.items()},

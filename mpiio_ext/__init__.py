@@ -19,6 +19,7 @@ from mpiio_ext._load import get_include, get_library, interposed, load, load_for
 from mpiio_ext.errors import ArgumentError, FileSystemError, LoadError, MpiioExtError
 
 if TYPE_CHECKING:
+    from mpiio_ext import hints, layout, stats, typemap
     from mpiio_ext.hints import Hints
     from mpiio_ext.stats import FileStats, RunStats
 
@@ -33,7 +34,11 @@ __all__ = [
     "__version__",
     "get_include",
     "get_library",
+    "hints",
     "interposed",
+    "layout",
+    "stats",
+    "typemap",
 ]
 
 # The one place that states the version: pyproject.toml and CMakeLists.txt read it from here.
@@ -53,6 +58,11 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return list(__all__)
 
 
 def _module() -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.errors import ArgumentError, LoadError
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class Number:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stats:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class _Stats(Shown):
     """The numbers of one rank.
 
     Attributes
@@ -158,8 +159,21 @@ class _Stats:
     read_reason: str
     delegation: str
 
+    def rows(self) -> list[dict[str, object]]:
+        """Return name, value, unit and meaning of the numbers that are not 0."""
+        found = ((number, getattr(self, number.name)) for number in numbers())
+        return [{"name": number.name, "value": value, "unit": number.unit, "meaning": number.meaning}
+                for number, value in found if value]  # fmt: skip
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def lines(self) -> list[str]:
+        """Return the methods with their reasons, and the numbers that are not 0."""
+        ways = [f"{way}: {getattr(self, f'{way}_partition')}; {getattr(self, f'{way}_reason')}" for way in _WAYS
+                if getattr(self, f"{way}_partition")]  # fmt: skip
+        told = [f"{row['name']:<26} {row['value']:>16,.6g} {row['unit']}" for row in self.rows()]
+        return [*ways, *(told or ["nothing was done"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileStats(_Stats):
     """What the library did for one open file on this rank; `_Stats` describes the numbers.
 
@@ -171,7 +185,7 @@ class FileStats(_Stats):
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunStats(_Stats):
     """What the library did for all files of this process so far, closed ones and open ones.
 

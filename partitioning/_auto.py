@@ -10,7 +10,7 @@ from typing import Any
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, methods
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, _text, check_method
 
 __all__ = ["LOCKS", "Choice", "Rule", "choose", "rules", "rules_markdown"]
 
@@ -77,10 +77,6 @@ class Rule:
     source: str
 
 
-def _text(pointer: Any) -> str:
-    return str(ffi.string(pointer).decode())
-
-
 def rules() -> tuple[Rule, ...]:
     """Return the rules of ``auto`` in the order in which they are tried."""
     found = []
@@ -103,11 +99,9 @@ def _check_words(lock: str, operation: str, method: str, stripe_size_io: bool | 
         raise ArgumentError(f"unknown lock protocol {lock!r}: choose from {', '.join(LOCKS)}")
     if operation not in ("write", "read"):
         raise ArgumentError(f"unknown operation {operation!r}: choose from write, read")
-    names = [m.name for m in methods()]
-    if method not in ("auto", *names):
-        raise ArgumentError(f"unknown partition method {method!r}: choose from auto, {', '.join(names)}")
-    if held is not None and held not in names:
-        raise ArgumentError(f"unknown partition method {held!r} for held: choose from {', '.join(names)}")
+    check_method(method, before=("auto",))
+    if held is not None:
+        check_method(held, where=" for held")
     if stripe_size_io not in _WISHES:
         raise ArgumentError(f"stripe_size_io must be True, False or None, not {stripe_size_io!r}")
 

@@ -10,31 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.common.files import replacing
+from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, Panel, Segments, Text, Tiles, save
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Plan
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["MAX_STRIPES", "draw_figure", "draw_text"]
 
 #: A picture of more stripes than this has no readable cell.
 MAX_STRIPES = 4096
 
-#: Okabe and Ito's palette (distinguishable with every common form of colour blindness), without black.
-COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-#: When there are more aggregators than colours, the next round of colours is hatched.
+#: Colours of the aggregators; when there are more than colours, the next round of them is hatched.
+COLOURS = ("series4", "series5", "series2", "series7", "series3", "series1", "series0")
 HATCHES = ("", "///", "...", "\\\\\\", "xxx")
 #: The same order for terminals.
 TERMINAL_COLOURS = ("cyan", "yellow", "green", "bright_yellow", "magenta", "red", "blue")
 
-_OUTSIDE = "#e8e8e8"
-_INK = "#222222"
 _INSET = 0.04  # gap around a cell, as a fraction of it
 
 
@@ -109,134 +102,95 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
     FileSystemError
         The file cannot be written.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if not path.suffix:
         raise ArgumentError(f"cannot draw {path}: give the file a suffix, as .svg, .png or .pdf")
     cells = [_cells(plan) for plan in plans]
     rows = max((c[-1].row - c[0].row + 1 for c in cells if c), default=1)
     columns = max(plan.geometry.servers for plan in plans)
-    cell_width = min(0.95, 18.0 / (columns * len(plans)))
-    cell_height = min(0.42, 24.0 / rows)
-    panel = max(cell_width * columns + 0.9, 3.3)
-    with mpl.rc_context({"svg.hashsalt": "mpiio_ext", "svg.fonttype": "none", "font.size": 9, "hatch.linewidth": 0.6}):
-        figure = Figure(figsize=(panel * len(plans), cell_height * rows + 1.7), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(1, len(plans), squeeze=False)[0]
-        for axis, plan, found in zip(axes, plans, cells, strict=True):
-            _draw_panel(axis, plan, found, cell_width, cell_height)
-        try:
-            with replacing(path, ending=path.suffix) as part:
-                figure.savefig(part, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
-        except ValueError as error:
-            raise ArgumentError(f"cannot draw {path}: {error}") from error
+    cell = min(0.95, 18.0 / (columns * len(plans))), min(0.42, 24.0 / rows)
+    width = max(cell[0] * columns + 0.9, 3.3)
+    panels = [_panel(plan, found, *cell) for plan, found in zip(plans, cells, strict=True)]
+    try:
+        save(Chart(name="domains", panels=[panels], width=width * len(plans), height=cell[1] * rows + 1.7), path)
+    except ArgumentError as error:
+        raise ArgumentError(f"cannot draw {error}") from error
 
 
-def _draw_panel(axis: Axes, plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float) -> None:
-    """Draw one plan; cell_width and cell_height in inches decide which labels fit."""
+def _panel(plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float) -> Panel:
+    """Return one plan; cell_width and cell_height in inches decide which labels fit."""
     servers = plan.geometry.servers
     top = cells[0].row if cells else 0
     bottom = cells[-1].row + 1 if cells else 1
-    axis.set_title(_title(plan), fontweight="bold", pad=28)
-    axis.set_xlim(-0.08, servers + 0.08)
-    axis.set_ylim(bottom + 0.15, top - 0.15)
-    _draw_cells(axis, cells, cell_width, cell_height)
-    _mark_changes(axis, plan)
-    _mark_sub_regions(axis, plan)
-    shown = np.arange(servers)[:: max(1, round(0.35 / cell_width))]
-    axis.xaxis.tick_top()
-    axis.set_xticks(shown + 0.5, [f"S{s}" for s in shown])
-    rows = np.arange(top, bottom)[:: max(1, round(0.2 / cell_height))]
-    axis.set_yticks(rows + 0.5, [str(r) for r in rows])
-    axis.set_ylabel("stripe row")
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    axis.annotate(
-        "", xy=(1, 1), xytext=(0, 1), xycoords="axes fraction", textcoords="axes fraction",
-        arrowprops={"arrowstyle": "->", "color": _INK, "lw": 1.2},
-    )  # fmt: skip
-    axis.annotate(
-        "file order", xy=(1, 1), xytext=(0, 15), xycoords="axes fraction", textcoords="offset points", ha="right",
-        fontsize=7, color=_INK,
-    )  # fmt: skip
-    axis.set_xlabel(_facts(plan), fontsize=8)
+    columns = range(0, servers, max(1, round(0.35 / cell_width)))
+    rows = range(top, bottom, max(1, round(0.2 / cell_height)))
+    marks = [*_cell_marks(cells, cell_width, cell_height), *_changes(plan), *_sub_regions(plan),
+             Text(x=1, y=1, text="file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7,
+                  colour="ink")]  # fmt: skip
+    return Panel(
+        marks=marks, title=_title(plan), room=28,
+        x=Axis(label=_facts(plan), low=-0.08, high=servers + 0.08, above=True, line=False,
+               ticks=[(s + 0.5, f"S{s}") for s in columns]),
+        y=Axis(label="stripe row", low=bottom + 0.15, high=top - 0.15, line=False,
+               ticks=[(r + 0.5, str(r)) for r in rows]))  # fmt: skip
 
 
-def _draw_cells(axis: Axes, cells: list[_Cell], cell_width: float, cell_height: float) -> None:
-    """Draw the stripes: grey, then the owners' parts from left to right, then labels where they fit.
+def _cell_marks(cells: list[_Cell], cell_width: float, cell_height: float) -> list[Mark]:
+    """Return the stripes: grey, then the owners' parts from left to right, then labels where they fit.
 
-    Parts of one look go into one collection: thousands of single patches would take minutes.
+    Parts of one look are one mark: thousands of single ones would take minutes.
     """
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
     width = 1 - 2 * _INSET
     size = min(9.0, 30.0 * cell_height, 14.0 * cell_width)
-    looks: dict[tuple[str, str], list[Rectangle]] = {}
-    outside = []
+    looks: dict[Look, list[tuple[float, float, float, float]]] = {}
+    outside, texts = [], []
     for cell in cells:
         left, low = cell.server + _INSET, cell.row + _INSET
         if sum(end - start for start, end, _ in cell.parts) < 1:
-            outside.append(Rectangle((left, low), width, width))
+            outside.append((left, low, width, width))
         for start, end, aggregator in cell.parts:
-            look = (COLOURS[aggregator % len(COLOURS)], HATCHES[aggregator // len(COLOURS) % len(HATCHES)])
-            part = Rectangle((left + start * width, low), (end - start) * width, width)
-            looks.setdefault(look, []).append(part)
+            own = Look(COLOURS[aggregator % len(COLOURS)], hatch=HATCHES[aggregator // len(COLOURS) % len(HATCHES)])
+            looks.setdefault(own, []).append((left + start * width, low, (end - start) * width, width))
             label = f"P{aggregator}"
             if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
-                _label(axis, left + (start + end) / 2 * width, cell.row + 0.5, label, size)
+                texts.append(Text(x=left + (start + end) / 2 * width, y=cell.row + 0.5, text=label, size=size,
+                                  colour="ink", boxed=True))  # fmt: skip
         if cell_width >= 0.5 and cell_height >= 0.3:
-            text = axis.text(left + 0.03, low + 0.03, str(cell.stripe), ha="left", va="top", fontsize=5, color=_INK)
-            text.set_in_layout(False)
+            texts.append(Text(x=left + 0.03, y=low + 0.03, text=str(cell.stripe), align=("left", "top"), size=5,
+                              colour="ink"))  # fmt: skip
     line = 0.5 if size > 3 else 0
-    drawn = [PatchCollection(outside, facecolor=_OUTSIDE, edgecolor="none")]
-    for (colour, hatch), parts in looks.items():
-        drawn.append(PatchCollection(parts, facecolor=colour, edgecolor=_INK, linewidth=line, hatch=hatch or None))
-    for collection in drawn:
-        collection.set_in_layout(False)  # the axes' limits say all; measuring every patch takes seconds
-        axis.add_collection(collection, autolim=False)
+    return [Tiles(places=outside, look=Look("line")),
+            *(Tiles(places=places, look=own, edge="ink", thin=line) for own, places in looks.items()), *texts]
 
 
-def _label(axis: Axes, x: float, y: float, label: str, size: float) -> None:
-    """Write an aggregator's name on a light ground, so that it can be read on every colour and hatch."""
-    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-    text = axis.text(x, y, label, ha="center", va="center", fontsize=size, color=_INK, bbox=box)
-    text.set_in_layout(False)
-
-
-def _mark_changes(axis: Axes, plan: Plan) -> None:
-    """Draw a heavy bar wherever the owner changes on a server: between two stripes, or inside one."""
+def _changes(plan: Plan) -> list[Mark]:
+    """Return a heavy bar wherever the owner changes on a server: between two stripes, or inside one."""
     pieces = plan.pieces()
     pieces = pieces[np.argsort(pieces["server"], kind="stable")]
     before, after = pieces[:-1], pieces[1:]
     change = (before["server"] == after["server"]) & (before["aggregator"] != after["aggregator"])
     inside = before["stripe"] == after["stripe"]
     rows, columns = after["stripe"] // plan.geometry.servers, after["server"]
-    where = (after["offset"] / plan.geometry.stripe_size_bytes) % 1 * (1 - 2 * _INSET) + _INSET
-    style: dict[str, Any] = {"color": "black", "linewidth": 2.4, "zorder": 3}
-    at = change & ~inside
-    axis.hlines(rows[at], columns[at] + _INSET, columns[at] + 1 - _INSET, **style)
-    at = change & inside
-    axis.vlines((columns + where)[at], rows[at] + _INSET, rows[at] + 1 - _INSET, **style)
+    where = columns + (after["offset"] / plan.geometry.stripe_size_bytes) % 1 * (1 - 2 * _INSET) + _INSET
+    bars = [[(column + _INSET, row), (column + 1 - _INSET, row)]
+            for row, column in zip(rows[change & ~inside].tolist(), columns[change & ~inside].tolist(), strict=True)]
+    bars += [[(at, row + _INSET), (at, row + 1 - _INSET)]
+             for row, at in zip(rows[change & inside].tolist(), where[change & inside].tolist(), strict=True)]
+    return [Segments(lines=bars, width=2.4, layer=3)]
 
 
-def _mark_sub_regions(axis: Axes, plan: Plan) -> None:
-    """Draw a dashed stair line in front of every sub-region, with a label."""
+def _sub_regions(plan: Plan) -> list[Mark]:
+    """Return a dashed stair line in front of every sub-region, with a label."""
     servers = plan.geometry.servers
-    starts = _group_starts(plan)
-    for number, stripe in enumerate(starts, start=1):
+    marks: list[Mark] = []
+    for number, stripe in enumerate(_group_starts(plan), start=1):
         row, column = divmod(stripe, servers)
-        xs: list[float] = [-0.06, column, column, servers + 0.06]
-        ys: list[float] = [row + 1, row + 1, row, row]
-        if column == 0:
-            xs, ys = [-0.06, servers + 0.06], [row, row]
-        axis.plot(xs, ys, color="#B00020", linestyle=(0, (4, 2)), linewidth=1.8, zorder=4, clip_on=False)
-        style: dict[str, Any] = {"rotation": 90, "fontsize": 7, "color": "#B00020", "clip_on": False}
-        axis.text(servers + 0.12, row + 0.1, f"sub-region {number}", ha="left", va="top", **style)
-        if number == 1:
-            axis.text(servers + 0.12, row - 0.1, "sub-region 0", ha="left", va="bottom", **style)
+        xs: list[float] = [-0.06, column, column, servers + 0.06] if column else [-0.06, servers + 0.06]
+        ys: list[float] = [row + 1, row + 1, row, row] if column else [row, row]
+        marks.append(Line(x=xs, y=ys, look=Look("changed", (0, (4, 2))), width=1.8, clip=False, layer=4))
+        named = [(number, 0.1, "top"), *([(0, -0.1, "bottom")] if number == 1 else [])]
+        marks += [Text(x=servers + 0.12, y=row + shift, text=f"sub-region {which}", turn=90, size=7, colour="changed",
+                       align=("left", side)) for which, shift, side in named]  # fmt: skip
+    return marks
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

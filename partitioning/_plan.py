@@ -166,6 +166,14 @@ def methods() -> tuple[Method, ...]:
     )
 
 
+def check_method(method: str | None, *, before: tuple[str, ...] = (), behind: tuple[str, ...] = (), where: str = ""
+                 ) -> None:
+    """Refuse what is neither a partition method nor one of the words before and behind them; where: who asks."""
+    names = [*before, *(m.name for m in methods()), *behind]
+    if method not in names:
+        raise ArgumentError(f"unknown partition method {method!r}{where}: choose from {', '.join(names)}")
+
+
 def _numbers(geometry: Geometry) -> tuple[int, int, int, int, int]:
     """Return the geometry's fields in the order of the C functions."""
     return (
@@ -194,9 +202,7 @@ def plan(geometry: Geometry, method: str) -> Plan:
     MpiioExtError
         The plan does not fit into memory.
     """
-    names = [m.name for m in methods()]
-    if method not in names:
-        raise ArgumentError(f"unknown partition method {method!r}: choose from {', '.join(names)}")
+    check_method(method)
     return Plan(geometry, method)
 
 

@@ -38,15 +38,8 @@ def _region(stripes: int | None, start: int, end: int | None, stripe_size: int) 
 
 def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
     """Return geometry and plans as plain data; sizes in bytes."""
-    geometry = plans[0].geometry
     return {
-        "geometry": {
-            "start_bytes": geometry.start_bytes,
-            "end_bytes": geometry.end_bytes,
-            "stripe_size_bytes": geometry.stripe_size_bytes,
-            "servers": geometry.servers,
-            "aggregators": geometry.aggregators,
-        },
+        "geometry": dataclasses.asdict(plans[0].geometry),
         "auto": None if choice is None else dataclasses.asdict(choice),
         "plans": [
             {

@@ -17,10 +17,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import cbuild, fuzz, tiers  # noqa: E402
+from support import apart, cbuild, fuzz, tiers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
+
+#: Whether this process may launch MPI programs beside other workers.
+APART = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, also for a run without pyproject.toml; make what all workers share."""
     fuzz.start(config.getoption("--run-slow"))
     cbuild.scratch()
+    config.stash[APART] = hasattr(config, "workerinput") and apart.own_shared_memory()
     config.addinivalue_line("markers", "slow: long; run with --run-slow")
     config.addinivalue_line("markers", "mpi: launches MPI programs, or depends on the MPI")
     config.addinivalue_line("markers", "both: run under a second MPI too")
@@ -51,15 +55,15 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what is slow unless it was asked for. With several workers, one makes all launches.
+    """Skip what is slow unless it was asked for. Workers take the tests file by file.
 
-    A launch uses every core, and some tests look for what a launch has left in shared memory. The other workers take
-    the tests without MPI, file by file.
+    Where workers cannot have a /dev/shm of their own, one makes all launches: tests look at what is left there.
     """
     slow = pytest.mark.skip(reason="slow: run with --run-slow")
     for item in items:
         fuzz.prepare(item)
-        item.add_marker(pytest.mark.xdist_group("mpi" if "mpi" in item.keywords else item.location[0]))
+        alone = "mpi" in item.keywords and not config.stash[APART]
+        item.add_marker(pytest.mark.xdist_group("mpi" if alone else item.location[0]))
         if tiers.runs_under_both(item):
             item.add_marker(pytest.mark.both)
         if "slow" in item.keywords and not config.getoption("--run-slow"):

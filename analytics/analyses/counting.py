@@ -6,14 +6,17 @@ A job of the paper is one log here: one run of a program. A job of the scheduler
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.source import Source, columns_of, expression
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 __all__ = ["count_words", "jobs_of", "share", "share_words"]
 
 
-def jobs_of(source: Source, origin: str | None, columns: Sequence[str], table: str = "darshan_job") -> Any:
+def jobs_of(source: Source, origin: str | None, columns: Sequence[str], table: str = "darshan_job") -> ir.Table:
     """Return columns of a table of logs, those of one `origin` (``darshan``, ``bench``, ``library``) or of all (None).
 
     The column ``source`` is there in any case.

@@ -11,7 +11,7 @@ Source: IOMiner, Section II-B (how I/O on one file is interfered with by other I
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpiio_ext.analytics.analyses.counting import count_words, share, share_words
 from mpiio_ext.analytics.analyses.interference import interference
@@ -19,6 +19,8 @@ from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mpiio_ext.analytics.miner import IOMiner
 
 __all__ = ["interfered"]
@@ -86,7 +88,7 @@ def interfered(
 
 def _tables(
     miner: IOMiner, jobs: tuple[int | None, int | None] | None, file_system: str | None
-) -> tuple[Any, Any, str | None]:
+) -> tuple[pa.Table, pa.Table, str | None]:
     """Return the files, the steps of the file system that they are on, and its name."""
     lmt = miner.load("lmt")
     systems = sorted({row["file_system"] for row in lmt.project("file_system").distinct().rows()}, key=str)
@@ -109,14 +111,14 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _counts(pairs: Any) -> tuple[dict[int | None, int], int]:
+def _counts(pairs: pa.Table) -> tuple[dict[int | None, int], int]:
     """Return the pairs of each tenth of the share, None: those without one; and of these, those of OSTs at rest."""
     rows = pairs.bin("tenth", _TENTHS, "share").group("tenth", pairs="count()", moved="count(traffic)").rows()
     unmoved = sum(row["moved"] for row in rows if row["tenth"] is None)
     return {row["tenth"]: row["pairs"] for row in rows}, unmoved
 
 
-def _named(pairs: Any, files: Any, top: int) -> Any:
+def _named(pairs: pa.Table, files: pa.Table, top: int) -> pa.Table:
     """Return the pairs with the most traffic of others, with the names of the files."""
     import pyarrow as pa
 

@@ -19,7 +19,7 @@ Source: IOMiner, Section II-A (joins of Darshan with LMT) and III-F.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from mpiio_ext.analytics.query.joins import join
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
 __all__ = ["STEP_S", "interference"]
 
@@ -78,7 +79,7 @@ def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"]
     return Tuples(files.engine, build, "interference", "the traffic of each file's OSTs")
 
 
-def _schema() -> Any:
+def _schema() -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([(name, pa.int64()) for name in _PAIR] + [(name, pa.float64()) for name in _RESULTS])
@@ -129,7 +130,7 @@ def _twice(rows: int) -> AnalyticsError:
 class _Grid:
     """The cumulative sums as arrays of OSTs and steps; both ends of an interval are look-ups by index."""
 
-    def __init__(self, steps: Any, low: int, high: int) -> None:
+    def __init__(self, steps: pa.Table, low: int, high: int) -> None:
         self.low, self.high = low, high
         moved = steps.column("bytes")
         osts = steps.column("ost").to_numpy()
@@ -153,7 +154,7 @@ class _Grid:
             np.cumsum(sums.reshape(-1, width), axis=1, out=sums.reshape(-1, width))
         self.width = width
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the pairs of a record batch with their traffic, as an Arrow table."""
         import pyarrow as pa
 

@@ -12,12 +12,15 @@ Source: IOMiner, Sections III-B and III-C.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 from mpiio_ext.analytics.setup import StripeDefault
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 __all__ = ["striping"]
 
@@ -25,7 +28,7 @@ __all__ = ["striping"]
 _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33–128": (33, 128), "> 128": (129, None)}
 
 
-def _own(table: Any, mounts: Mapping[str, StripeDefault]) -> Any:
+def _own(table: ir.Table, mounts: Mapping[str, StripeDefault]) -> ir.BooleanValue:
     """Return whether each file's layout is its own: not the default of its mount point."""
     from mpiio_ext.analytics.analyses.striping import customised
     from mpiio_ext.analytics.dimensions import of_table

@@ -12,11 +12,14 @@ Source: IOMiner, Section III-E, Figure 10.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 __all__ = ["CLASSES", "middleware"]
 
@@ -25,7 +28,7 @@ CLASSES = (("One", 1, 1), ("Small", 2, 1024), ("Medium", 1025, 8192), ("Large", 
 _KINDS = ("POSIX", "MPI-IO, independent", "MPI-IO, collective", "none")
 
 
-def _jobs(source: Source, origin: str | None) -> Any:
+def _jobs(source: Source, origin: str | None) -> ir.Table:
     """Return one row a job: its class, its interface, HDF5, PnetCDF."""
     import ibis
 

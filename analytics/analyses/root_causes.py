@@ -239,7 +239,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
     return " ".join(words)
 
 
-def _schema(rows: Literal["jobs", "applications", "shown"]) -> Any:
+def _schema(rows: Literal["jobs", "applications", "shown"]) -> pa.Schema:
     import pyarrow as pa
 
     values = {name: pa.int64() if name in ("processes", "nodes") else pa.float64() for name in _RANGED}

@@ -16,7 +16,7 @@ Source: IOMiner, Section III-C, Equation 3, Figure 7.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     from numpy.typing import NDArray
 
 __all__ = ["sequential"]
@@ -37,7 +38,7 @@ _KINDS = ("both", "read", "write")
 _COUNTERS = {"consec": "begins where the one before ended", "seq": "begins behind the end of the one before"}
 
 
-def _total(files: Any, direction: str) -> Any:
+def _total(files: ir.Table, direction: str) -> ir.NumericValue:
     columns = [files[f"{direction}_size_{name}"].fill_null(0) for name in SIZE_BINS]
     total = columns[0]
     for column in columns[1:]:
@@ -45,7 +46,7 @@ def _total(files: Any, direction: str) -> Any:
     return total
 
 
-def _per_job(files: Any, counter: str) -> Any:
+def _per_job(files: ir.Table, counter: str) -> ir.Table:
     """Return one row a log: requests and sequential requests, of the files that have the counters."""
     known = files.filter(files[f"{counter}_reads"].notnull() | files[f"{counter}_writes"].notnull())
     return known.group_by("log_id").agg(
@@ -54,7 +55,7 @@ def _per_job(files: Any, counter: str) -> Any:
     )  # fmt: skip
 
 
-def _steps(part: Any, whole: Any) -> Any:
+def _steps(part: ir.NumericValue, whole: ir.NumericValue) -> ir.NumericValue:
     """Return the ratio in steps, rounded down; -1 where there are no requests."""
     import ibis
 

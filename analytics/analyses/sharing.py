@@ -16,11 +16,14 @@ Source: IOMiner, Section III-D, Equation 5, Figure 9.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 __all__ = ["sharing"]
 
@@ -37,7 +40,7 @@ _CLASSES = (
 )
 
 
-def _per_job(source: Source, origin: str | None) -> Any:
+def _per_job(source: Source, origin: str | None) -> ir.Table:
     """Return one row a job of several processes: P, F, and files that all processes open."""
     # A log belongs to one job; with the job's ID among the keys, tasks over a placed store group without a shuffle.
     dispatched = bool(getattr(getattr(source.load("darshan_file"), "engine", None), "dispatch", ""))
@@ -52,7 +55,7 @@ def _per_job(source: Source, origin: str | None) -> Any:
     )
 
 
-def _class_of(jobs: Any) -> Any:
+def _class_of(jobs: ir.Table) -> ir.StringValue:
     import ibis
 
     files, processes = jobs["files"].cast("int64"), jobs["processes"].cast("int64")

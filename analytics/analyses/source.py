@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     import pyarrow as pa
+
+    from mpiio_ext.analytics.query import Tuples
+    from mpiio_ext.analytics.query.engines import Engine
 
 __all__ = ["Remembered", "Source", "Tables", "columns_of", "expression", "fetch", "has"]
 
@@ -21,7 +25,7 @@ __all__ = ["Remembered", "Source", "Tables", "columns_of", "expression", "fetch"
 class Source(Protocol):
     """Load tables by name, as :class:`mpiio_ext.analytics.miner.IOMiner` does."""
 
-    def load(self, table: str) -> Any:
+    def load(self, table: str) -> Tuples:
         """Return the tuples of a table."""
         ...
 
@@ -37,10 +41,10 @@ class Tables:
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
         self.tables = dict(tables)
-        self._engine: Any = None
-        self._made: dict[str, Any] = {}
+        self._engine: Engine | None = None
+        self._made: dict[str, Tuples] = {}
 
-    def load(self, table: str) -> Any:
+    def load(self, table: str) -> Tuples:
         """Return the tuples of the table.
 
         Raises
@@ -69,9 +73,9 @@ class Remembered:
         self.setup: Any = getattr(source, "setup", None)
         self.catalog: Any = getattr(source, "catalog", None)
         self._source = source
-        self._loaded: dict[str, Any] = {}
+        self._loaded: dict[str, Tuples] = {}
 
-    def load(self, table: str) -> Any:
+    def load(self, table: str) -> Tuples:
         """Return the tuples of the table."""
         if table not in self._loaded:
             self._loaded[table] = self._source.load(table)
@@ -82,7 +86,7 @@ class Remembered:
 _ENGINES: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
-def expression(source: Source, table: str) -> Any:
+def expression(source: Source, table: str) -> ir.Table:
     """Return a table of a source as an Ibis expression."""
     loaded = source.load(table)
     engine = getattr(loaded, "engine", None)
@@ -91,7 +95,7 @@ def expression(source: Source, table: str) -> Any:
     return getattr(loaded, "expression", loaded)
 
 
-def columns_of(rows: Any, names: Sequence[str]) -> Any:
+def columns_of(rows: ir.Table, names: Sequence[str]) -> ir.Table:
     """Return a table with these columns alone.
 
     A table of the store is a projection of some hundred columns. Ibis takes as long to make SQL of them as the engine
@@ -114,7 +118,7 @@ def has(source: Source, table: str) -> bool:
     return bool(fetch(loaded.limit(1).count().name("rows").as_table())["rows"][0].as_py())
 
 
-def fetch(query: Any) -> pa.Table:
+def fetch(query: ir.Table) -> pa.Table:
     """Carry an Ibis expression of a table out and return its rows.
 
     By the engine that its tables came from: Ibis' own way imports pandas, which takes longer than the queries of a

@@ -15,6 +15,7 @@ from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["Case"]
 
@@ -70,10 +71,12 @@ class Case:
         return {name: float(one.of_jobs(self.files, self.thresholds)[0]) for name, one in found.items()}
 
     @functools.cached_property
-    def request_bytes(self) -> Any:
+    def request_bytes(self) -> Numbers:
         """Return the mean size of a file's POSIX requests (B)."""
         requests = self.files.requests()
-        return np.divide(self.files["{bytes}"], requests, out=np.full(len(self.files), np.nan), where=requests > 0)
+        out: Numbers = np.full(len(self.files), np.nan)
+        np.divide(self.files["{bytes}"], requests, out=out, where=requests > 0)
+        return out
 
     @functools.cached_property
     def busy(self) -> float:

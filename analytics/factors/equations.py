@@ -6,14 +6,15 @@ or has no meaning (a bandwidth over no time, a ratio of nothing) is NaN and neve
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
+
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 __all__ = ["bandwidth", "files_per_process", "ratio", "read_ratio", "sequential_ratio", "weighted"]
 
 
-def ratio(part: Any, whole: Any) -> Any:
+def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Numbers:
     """Return ``part / whole`` elementwise; NaN where `whole` is 0 or either is NaN."""
     part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
     out = np.full(np.broadcast(part, whole).shape, np.nan)
@@ -21,7 +22,7 @@ def ratio(part: Any, whole: Any) -> Any:
     return out
 
 
-def bandwidth(size: Any, start: Any, end: Any) -> Any:
+def bandwidth(size: npt.ArrayLike, start: npt.ArrayLike, end: npt.ArrayLike) -> Numbers:
     """Equation 1: ``B = S / (T_end - T_start)``.
 
     Parameters
@@ -40,7 +41,7 @@ def bandwidth(size: Any, start: Any, end: Any) -> Any:
     return ratio(size, np.where(span > 0, span, np.nan))
 
 
-def weighted(values: Any, exclusive: Any, starts: Any, min_known: float = 0.5) -> Any:
+def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: float = 0.5) -> Numbers:
     """Equation 2: ``P = sum(p_i t_i) / sum(t_i)`` over the critical files of each job.
 
     Parameters
@@ -70,17 +71,17 @@ def weighted(values: Any, exclusive: Any, starts: Any, min_known: float = 0.5) -
     return ratio(total, np.where(enough, known_time, np.nan))
 
 
-def sequential_ratio(sequential: Any, total: Any) -> Any:
+def sequential_ratio(sequential: npt.ArrayLike, total: npt.ArrayLike) -> Numbers:
     """Equation 3: ``P_seq = N_seq / N_tot``, of requests. The paper's N_seq are Darshan's CONSEC counters."""
     return ratio(sequential, total)
 
 
-def read_ratio(bytes_read: Any, bytes_written: Any) -> Any:
+def read_ratio(bytes_read: npt.ArrayLike, bytes_written: npt.ArrayLike) -> Numbers:
     """Equation 4: ``P_read = B_read / (B_read + B_write)``, of bytes."""
     bytes_read = np.asarray(bytes_read, dtype=np.float64)
     return ratio(bytes_read, bytes_read + np.asarray(bytes_written, dtype=np.float64))
 
 
-def files_per_process(files: Any, processes: Any) -> Any:
+def files_per_process(files: npt.ArrayLike, processes: npt.ArrayLike) -> Numbers:
     """Equation 5: ``R = F / P``: 1 is a file for each process, 1 / P one file that all share."""
     return ratio(files, processes)

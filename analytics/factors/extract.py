@@ -28,7 +28,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,9 +39,20 @@ from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
 from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of, resolve, rows_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
-from mpiio_ext.analytics.sweep.ranges import job_ranges, opened
+from mpiio_ext.analytics.sweep.ranges import Piece, job_ranges, opened
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.common.units import UnitError, bandwidth, number, size, size_text
 from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from mpiio_ext.analytics.query import Tuples
+
+#: A query, or a table of files.
+Asked: TypeAlias = "Tuples | pa.Table | ds.Dataset"
 
 __all__ = ["base_columns", "extract", "with_jobs"]
 
@@ -78,14 +89,14 @@ class _Request:
     thresholds: Mapping[str, float]
     direction: Direction
     bounds: tuple[float, float]
-    jobs: Any
+    jobs: pa.Table | None
     by: str
     time: str
     critical: bool
     min_known: float
     background: float
 
-    def result(self, files: Any, rows: int, threads: int) -> Any:
+    def result(self, files: Asked, rows: int, threads: int) -> pa.Table:
         """Return the rows of all jobs that are asked for."""
         import pyarrow as pa
 
@@ -98,7 +109,7 @@ class _Request:
             found = [table for table in mapped(asked.answer, asked.pieces(files, rows), threads) if table.num_rows]
         return pa.concat_tables(found) if found else asked.answer(asked.nothing())
 
-    def on_engine(self, files: Any, rows: int, threads: int) -> Any:
+    def on_engine(self, files: Tuples, rows: int, threads: int) -> ir.Table:
         """Return the same of tuples with an engine, as a table of it; Spark computes it in its executors."""
         asked = dataclasses.replace(self, by=self.by or _job_column(files))
         rows_of, keys = rows_of_query(files, base_columns(self.chosen, self.direction), asked.by)
@@ -107,7 +118,7 @@ class _Request:
         schema = asked.answer(rows_of.schema().to_pyarrow().empty_table()).schema
         return files.engine.by_key(rows_of, keys, asked.work(keys[0], rows, threads), schema, rows)
 
-    def work(self, key: str, rows: int, threads: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def work(self, key: str, rows: int, threads: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]:
         """Return what makes the answer of batches that are ordered by `key`."""
         return functools.partial(_answers, self, key, rows, threads)
 
@@ -127,7 +138,7 @@ class _Request:
         which = f" of jobs with a bandwidth {bounds}" if bounds else ""
         return f"factors {', '.join(self.chosen)} ({self.direction}){which}"
 
-    def answer(self, piece: Any) -> Any:
+    def answer(self, piece: pa.Table) -> pa.Table:
         """Return the rows of the jobs of a piece that are asked for."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -143,23 +154,24 @@ class _Request:
         rows = _rows(view, self.chosen, self.thresholds, self.critical)
         return rows if few or bool(np.all(chosen)) else rows.filter(pa.array(chosen))
 
-    def nothing(self) -> Any:
+    def nothing(self) -> pa.Table:
         """Return no rows of files."""
         import pyarrow as pa
 
         return pa.table({name: pa.array([], pa.int64()) for name in dict.fromkeys(["job_id", self.by])})
 
-    def pieces(self, files: Any, rows: int) -> Iterable[Any]:
+    def pieces(self, files: pa.Table | ds.Dataset, rows: int) -> list[Piece]:
         """Return the pieces of a table, a dataset or paths, with the columns that are needed."""
         columns = base_columns(self.chosen, self.direction)
         names = files.schema.names
         words = [name for name in names if name.startswith("ost_word_")] if "osts" not in names else []
         key = "job_id" if self.by == "log_id" and "job_id" in names else self.by
-        pieces: Iterable[Any] = job_ranges(files, [*columns, self.by, *words], by=key, rows=rows)
-        return pieces
+        return job_ranges(files, [*columns, self.by, *words], by=key, rows=rows)
 
 
-def _answers(asked: _Request, key: str, rows: int, threads: int, batches: Iterable[Any]) -> Iterator[Any]:
+def _answers(
+    asked: _Request, key: str, rows: int, threads: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.Table]:
     """Yield the answers of batches that are ordered by `key`."""
     found = mapped(asked.answer, pieces_of(batches, key, rows), threads)
     return (table for table in found if table.num_rows)
@@ -236,9 +248,10 @@ def _bounds(low: str | float | None, high: str | float | None) -> tuple[float, f
     return -np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high))
 
 
-def _job_column(files: Any) -> str:
+def _job_column(files: Asked) -> str:
     """Return the column that tells runs apart, or else jobs."""
-    names = files.expression.columns if hasattr(files, "expression") else files.schema.names
+    source: Any = files
+    names = source.expression.columns if hasattr(source, "expression") else source.schema.names
     return "job_id" if resolve(names, "log_id") is None else "log_id"
 
 
@@ -262,7 +275,7 @@ def base_columns(chosen: Mapping[str, Factor], direction: str) -> list[str]:
     return list(dict.fromkeys([*needed, *sorted(set().union(*(one.needs(direction) for one in chosen.values())))]))
 
 
-def with_jobs(table: Any, jobs: Any, by: str) -> Any:
+def with_jobs(table: pa.Table, jobs: pa.Table | None, by: str) -> pa.Table:
     """Add columns of ``darshan_job`` to rows of files, where these do not have them."""
     import pyarrow.compute as pc
 
@@ -276,7 +289,7 @@ def with_jobs(table: Any, jobs: Any, by: str) -> Any:
     return table
 
 
-def _grouped(table: Any, by: str) -> Any:
+def _grouped(table: pa.Table, by: str) -> pa.Table:
     """Return a table in which the rows of a job stand side by side."""
     import pyarrow as pa
 
@@ -287,15 +300,15 @@ def _grouped(table: Any, by: str) -> Any:
     return table.take(pa.array(np.lexsort((one, job))))
 
 
-def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Any:
+def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Flags:
     """Return for each job whether its bandwidth lies within the bounds; without bounds, whether it has any I/O time."""
     if bounds == (-np.inf, np.inf):
         return ~np.isnan(view.critical_time)
     speed = _bandwidth(view) if time == "span" else equations.ratio(view.sum(view["{bytes}"]), view.critical_time)
-    return (speed >= bounds[0]) & (speed < bounds[1])
+    return np.asarray((speed >= bounds[0]) & (speed < bounds[1]))
 
 
-def _only(view: Files, chosen: Any) -> Files:
+def _only(view: Files, chosen: Flags) -> Files:
     """Return the files of chosen jobs."""
     import pyarrow as pa
 
@@ -303,11 +316,11 @@ def _only(view: Files, chosen: Any) -> Files:
     return Files(rows, view.direction, view.by, view.min_known, view.background_share)
 
 
-def _bandwidth(view: Files) -> Any:
+def _bandwidth(view: Files) -> Numbers:
     return equations.bandwidth(view.sum(view["{bytes}"]), *view.counted_span)
 
 
-def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float], critical: bool) -> Any:
+def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float], critical: bool) -> pa.Table:
     """Return the row of each job."""
     import pyarrow as pa
 
@@ -319,7 +332,7 @@ def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, fl
     moved = view.sum(view["{bytes}"])
     processes = view.largest(view["processes"])
     files = view.count(~((view["opens"] == 0) & (view["bytes_read"] == 0) & (view["bytes_written"] == 0)))
-    columns = {
+    columns: dict[str, Numbers | Whole] = {
         "processes": processes,
         "files": files,
         "critical_files": view.count(view.critical),
@@ -340,7 +353,7 @@ def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, fl
     return table
 
 
-def _critical_lists(view: Files) -> dict[str, Any]:
+def _critical_lists(view: Files) -> dict[str, pa.Array]:
     """Return the ids and exclusive times of the critical files of each job, longest first."""
     import pyarrow as pa
 

@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
 from mpiio_ext.analytics.factors import equations
-from mpiio_ext.analytics.sweep.intervals import group_starts, sweep
+from mpiio_ext.analytics.sweep.intervals import Sweep, group_starts, sweep
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, floats
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, SIZE_BINS
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["BACKGROUND", "COLUMNS", "Files", "bins", "column_name"]
+
+Kept = TypeVar("Kept")
+Values = TypeVar("Values", Numbers, Flags)
 
 #: Share of a file's time spent in calls, and of its job's bytes, below which the file is in the background.
 BACKGROUND = 0.01
@@ -88,7 +95,7 @@ class Files:
 
     def __init__(
         self,
-        table: Any,
+        table: pa.Table,
         direction: Direction,
         by: str = "job_id",
         min_known: float = 0.5,
@@ -103,8 +110,8 @@ class Files:
         self.job = table[by].to_numpy()
         self.starts = group_starts(self.job)
         self.sizes = np.diff(np.append(self.starts, len(self.job)))
-        self._columns: dict[str, Any] = {}
-        self._kept: dict[str, Any] = {}
+        self._columns: dict[str, Numbers] = {}
+        self._kept: dict[str, object] = {}
 
     def __len__(self) -> int:
         return len(self.job)
@@ -114,14 +121,14 @@ class Files:
         """Return the number of jobs."""
         return len(self.starts)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Numbers:
         """Return a column as float64 with NaN for NULL; all NaN where the table does not have it."""
         name = column_name(name, self.direction)
         if name not in self._columns:
             self._columns[name] = self._read(name)
         return self._columns[name]
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Numbers:
         if name not in self.table.schema.names:
             return np.full(len(self), np.nan)
         column = self.table[name]
@@ -131,24 +138,24 @@ class Files:
             column = column.cast(pa.int8()).cast(pa.float64())
         return floats(column)
 
-    def kept(self, name: str, compute: Callable[[], Any]) -> Any:
+    def kept(self, name: str, compute: Callable[[], Kept]) -> Kept:
         """Return what several factors need, computed once; `name` says what it is."""
         if name not in self._kept:
             self._kept[name] = compute()
-        return self._kept[name]
+        return cast("Kept", self._kept[name])
 
-    def requests(self, direction: str | None = None) -> Any:
+    def requests(self, direction: str | None = None) -> Numbers:
         """Return the POSIX requests of each file: the histogram's sum, which STDIO is not in; NaN where unknown."""
         way = direction or self.direction
         return self.kept(f"{way} requests", lambda: functools.reduce(np.add, [self[name] for name in bins(way)]))
 
-    def timed(self, direction: str | None = None) -> Any:
+    def timed(self, direction: str | None = None) -> Flags:
         """Return for each file whether it has a time that can count: known, finite, not empty, not reversed."""
         way = COLUMNS[direction or self.direction]
         start, end = self[way["start"]], self[way["end"]]
         return np.isfinite(start) & np.isfinite(end) & (end > start)
 
-    def background(self, direction: str | None = None) -> Any:
+    def background(self, direction: str | None = None) -> Flags:
         """Return for each file whether it is in the background (see above), for a direction."""
         way = COLUMNS[direction or self.direction]
         timed = self.timed(direction)
@@ -159,68 +166,68 @@ class Files:
         found = timed & rare & (self[way["bytes"]] < self.background_share * total)
         return found & self.per_file(self.count(timed & ~found) > 0)
 
-    def intervals(self, direction: str | None = None) -> tuple[Any, Any]:
+    def intervals(self, direction: str | None = None) -> tuple[Numbers, Numbers]:
         """Return start and end of each file that takes part in the sweep; NaN for the others."""
         way = COLUMNS[direction or self.direction]
         taking_part = self.timed(direction) & ~self.background(direction)
         return np.where(taking_part, self[way["start"]], np.nan), np.where(taking_part, self[way["end"]], np.nan)
 
     @functools.cached_property
-    def found(self) -> Any:
+    def found(self) -> Sweep:
         """Return the sweep of the direction at hand."""
         return sweep(*self.intervals(), self.job)
 
     @property
-    def exclusive(self) -> Any:
+    def exclusive(self) -> Numbers:
         """Return the exclusive time of each file (s); 0 unless critical."""
         return self.found.exclusive
 
     @property
-    def critical(self) -> Any:
+    def critical(self) -> Flags:
         """Return for each file whether it is critical."""
         return self.found.critical
 
     @property
-    def counted(self) -> Any:
+    def counted(self) -> Flags:
         """Return for each file whether it takes part in the sweep: it has a time, and is not in the background."""
         return self.found.counted
 
     @functools.cached_property
-    def duration(self) -> Any:
+    def duration(self) -> Numbers:
         """Return the time from a file's first access to its last one (s); NaN unless it counts."""
         return np.where(self.counted, self["{end}"] - self["{start}"], np.nan)
 
     @functools.cached_property
-    def critical_time(self) -> Any:
+    def critical_time(self) -> Numbers:
         """Return the critical time of each job (s); NaN where no file has a time."""
         return self.sum(np.where(self.counted, self.exclusive, np.nan))
 
     @functools.cached_property
-    def span(self) -> tuple[Any, Any]:
+    def span(self) -> tuple[Numbers, Numbers]:
         """Return each job's first start and last end, of background files too; NaN without any."""
         return self._first_and_last(self.timed())
 
     @functools.cached_property
-    def counted_span(self) -> tuple[Any, Any]:
+    def counted_span(self) -> tuple[Numbers, Numbers]:
         """Return each job's first start and last end of the files that count (Equation 1); NaN without any.
 
         A log file that is written to from the first second to the last would else make any job slow.
         """
         return self._first_and_last(self.counted)
 
-    def _first_and_last(self, timed: Any) -> tuple[Any, Any]:
+    def _first_and_last(self, timed: Flags) -> tuple[Numbers, Numbers]:
         first = self.smallest(np.where(timed, self["{start}"], np.nan))
         return first, self.largest(np.where(timed, self["{end}"], np.nan))
 
-    def weighted(self, values: Any) -> Any:
+    def weighted(self, values: Numbers) -> Numbers:
         """Return Equation 2 for each job."""
         return equations.weighted(values, self.exclusive, self.starts, self.min_known)
 
-    def per_file(self, values: Any) -> Any:
+    def per_file(self, values: Values) -> Values:
         """Return a value of each job, repeated for its files."""
         return np.repeat(values, self.sizes)
 
-    def sum(self, values: Any) -> Any:
+    def sum(self, values: Numbers) -> Numbers:
         """Return the sum of the known values of each job; NaN where none is known."""
         if not self.jobs:
             return np.zeros(0)
@@ -228,22 +235,22 @@ class Files:
         total = np.add.reduceat(np.where(known, values, 0.0), self.starts)
         return np.where(self.count(known) > 0, total, np.nan)
 
-    def count(self, chosen: Any) -> Any:
+    def count(self, chosen: Flags) -> Whole:
         """Return how many files of each job are chosen."""
         return np.add.reduceat(chosen.astype(np.int64), self.starts) if self.jobs else np.zeros(0, dtype=np.int64)
 
-    def largest(self, values: Any) -> Any:
+    def largest(self, values: Numbers) -> Numbers:
         """Return the largest known value of each job; NaN where none is known."""
         if not self.jobs:
             return np.zeros(0)
         found = np.maximum.reduceat(np.where(np.isnan(values), -np.inf, values), self.starts)
         return np.where(np.isinf(found), np.nan, found)
 
-    def smallest(self, values: Any) -> Any:
+    def smallest(self, values: Numbers) -> Numbers:
         """Return the smallest known value of each job; NaN where none is known."""
         return -self.largest(-values)
 
-    def median(self, values: Any) -> Any:
+    def median(self, values: Numbers) -> Numbers:
         """Return the median of the known values of each job; NaN where none is known."""
         rows = np.flatnonzero(~np.isnan(values))
         index = np.repeat(np.arange(self.jobs), self.sizes)[rows]
@@ -257,7 +264,7 @@ class Files:
         out[some] = (ordered[low] + ordered[high]) / 2
         return out
 
-    def by_log(self, name: str) -> Any:
+    def by_log(self, name: str) -> Numbers:
         """Return the sum over a job's logs of a column of ``darshan_job``, which is the same for all files of a log."""
         values = self[name].copy()
         if "log_id" in self.table.schema.names and self.by != "log_id":
@@ -274,7 +281,7 @@ class Files:
         return self.sum(values)
 
     @functools.cached_property
-    def ost_pairs(self) -> tuple[Any, Any]:
+    def ost_pairs(self) -> tuple[Whole, Whole]:
         """Return (file's row, OST) for every OST of every file, from the lists or else from the bitmap."""
         import pyarrow as pa
         import pyarrow.compute as pc

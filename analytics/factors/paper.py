@@ -6,13 +6,12 @@ bin that ends there. That is what the threshold ``small_bytes`` means: at most s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mpiio_ext.analytics.factors.equations import ratio, sequential_ratio
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.factors.registry import factor
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.errors import ArgumentError
 
@@ -25,7 +24,7 @@ _BINS = tuple(f"{{direction}}_size_{name}" for name in SIZE_BINS)
 
 
 @factor("small", "share of POSIX requests of at most small_bytes (a bound of Darshan's histogram)", columns=_BINS)
-def small(files: Files, *, small_bytes: float = 1 << 20) -> Any:
+def small(files: Files, *, small_bytes: float = 1 << 20) -> Numbers:
     """Return the share of small requests of each file."""
     bounds = [bound for bound in SIZE_BINS.values() if bound is not None]
     if small_bytes not in bounds:
@@ -41,14 +40,14 @@ def small(files: Files, *, small_bytes: float = 1 << 20) -> Any:
     "share of POSIX requests that do not begin where the one before ended (1 - Equation 3)",
     columns=(*_BINS, "{consecutive}"),
 )
-def non_consecutive(files: Files) -> Any:
+def non_consecutive(files: Files) -> Numbers:
     """Return the share of requests of each file that leave a gap, or go back."""
     return np.clip(1 - sequential_ratio(files["{consecutive}"], files.requests()), 0, 1)
 
 
-def _without_mpiio(files: Files) -> Any:
+def _without_mpiio(files: Files) -> Flags:
     """Return for each file whether its whole log, of which nothing is missing, has no MPI-IO."""
-    return (files["uses_mpiio"] == 0) & (files["partial"] == 0)
+    return np.asarray((files["uses_mpiio"] == 0) & (files["partial"] == 0))
 
 
 _MPIIO = ("{collective}", "{independent}", "{nonblocking}", "uses_mpiio", "partial")
@@ -62,7 +61,7 @@ _MPIIO = ("{collective}", "{independent}", "{nonblocking}", "uses_mpiio", "parti
     weighting="job",
     columns=_MPIIO,
 )
-def collective(files: Files) -> Any:
+def collective(files: Files) -> Numbers:
     """Return whether each job used collective I/O; unknown unless a log says so."""
     calls = np.where(_without_mpiio(files), 0.0, files["{collective}"])
     found = files.largest(calls)
@@ -70,7 +69,7 @@ def collective(files: Files) -> Any:
 
 
 @factor("no_collective", "share of MPI-IO calls that are not collective; 1 for a job without MPI-IO", columns=_MPIIO)
-def no_collective(files: Files) -> Any:
+def no_collective(files: Files) -> Numbers:
     """Return the share of each file's MPI-IO calls that are independent or nonblocking."""
     others = files["{independent}"] + files["{nonblocking}"]
     return np.where(_without_mpiio(files), 1.0, ratio(others, others + files["{collective}"]))
@@ -84,7 +83,7 @@ def no_collective(files: Files) -> Any:
     weighting="job",
     columns=("osts",),
 )
-def osts(files: Files) -> Any:
+def osts(files: Files) -> Numbers:
     """Return the number of OSTs of each job; unknown where no file has any."""
     rows, targets = files.ost_pairs
     if len(targets) == 0:
@@ -106,7 +105,7 @@ def osts(files: Files) -> Any:
     unit="ratio",
     columns=("ranks", "stripe_count"),
 )
-def processes_per_ost(files: Files) -> Any:
+def processes_per_ost(files: Files) -> Numbers:
     """Return the contention of each file."""
     stripes = files["stripe_count"]
     return ratio(files["ranks"], np.where(stripes > 0, stripes, np.nan))

@@ -18,11 +18,12 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from mpiio_ext.analytics.factors.files import COLUMNS, Files, column_name
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Factor", "factor", "register", "registered", "unregister"]
@@ -64,13 +65,13 @@ class Factor:
     directions: tuple[str, ...]
     columns: tuple[str, ...]
     thresholds: Mapping[str, float]
-    compute: Callable[..., Any]
+    compute: Callable[..., Numbers]
 
     def needs(self, direction: str) -> set[str]:
         """Return the columns that the factor reads for a direction."""
         return {column_name(name, direction) for name in self.columns}
 
-    def values(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Any:
+    def values(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Numbers:
         """Return what the function says: one value a file, or a job."""
         chosen = {name: (thresholds or {}).get(name, default) for name, default in self.thresholds.items()}
         values = np.asarray(self.compute(files, **chosen), dtype=np.float64)
@@ -80,7 +81,7 @@ class Factor:
             raise ArgumentError(f"factor {self.name}: {values.shape} values for {expected}, one a {kind}")
         return values
 
-    def of_jobs(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Any:
+    def of_jobs(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Numbers:
         """Return the factor of each job; NaN where it is unknown, and for a direction that it does not have."""
         if files.direction not in self.directions:
             return np.full(files.jobs, np.nan)
@@ -133,7 +134,7 @@ def factor(
     weighting: Weighting = "exclusive",
     directions: Sequence[str] = ("read", "write"),
     columns: Sequence[str] = (),
-) -> Callable[[Callable[..., Any]], Factor]:
+) -> Callable[[Callable[..., Numbers]], Factor]:
     """Make a function a registered factor; its keyword parameters are the thresholds, and need defaults.
 
     Examples
@@ -143,7 +144,7 @@ def factor(
     ...     return 1 - ratio(files["max_offset_written"] + 1, files["{bytes}"])
     """
 
-    def made(function: Callable[..., Any]) -> Factor:
+    def made(function: Callable[..., Numbers]) -> Factor:
         parameters = list(inspect.signature(function).parameters.values())[1:]
         for parameter in parameters:
             if parameter.default is inspect.Parameter.empty:

@@ -6,14 +6,13 @@ of the time, a root process that writes most, files that are written one after t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mpiio_ext.analytics.factors.equations import ratio
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.sweep.intervals import sweep
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["dominant_file", "gaps", "idle", "metadata", "root_writes", "serialised", "straggler"]
 
@@ -27,7 +26,7 @@ _TIMES = ("{start}", "{end}")
     directions=("write",),
     columns=("root_bytes_written", "bytes_written", "processes"),
 )
-def root_writes(files: Files) -> Any:
+def root_writes(files: Files) -> Numbers:
     """Return rank 0's share of each job's bytes."""
     root, written = files["root_bytes_written"], files["bytes_written"]
     known = ~np.isnan(root)
@@ -37,7 +36,7 @@ def root_writes(files: Files) -> Any:
 
 
 @factor("dominant_file", "largest share of the critical time that one file takes", weighting="job", columns=_TIMES)
-def dominant_file(files: Files) -> Any:
+def dominant_file(files: Files) -> Numbers:
     """Return the exclusive time of each job's longest critical file, over the job's critical time."""
     return ratio(files.largest(np.where(files.counted, files.exclusive, np.nan)), files.critical_time)
 
@@ -48,7 +47,7 @@ def dominant_file(files: Files) -> Any:
     weighting="job",
     columns=_TIMES,
 )
-def serialised(files: Files) -> Any:
+def serialised(files: Files) -> Numbers:
     """Return ``(T - M) / (S - M)``: critical time T, sum S and maximum M of the files' times; unknown for one file."""
     longest = files.largest(files.duration)
     spread = files.sum(files.duration) - longest
@@ -61,7 +60,7 @@ def serialised(files: Files) -> Any:
     weighting="job",
     columns=("read_time", "write_time", "meta_time"),
 )
-def metadata(files: Files) -> Any:
+def metadata(files: Files) -> Numbers:
     """Return the metadata share of each job, over all its files and both directions."""
     meta = files["meta_time"]
     data = np.where(np.isnan(files["read_time"]), 0, files["read_time"])
@@ -82,7 +81,7 @@ def metadata(files: Files) -> Any:
         "{collective}",
     ),
 )
-def straggler(files: Files) -> Any:
+def straggler(files: Files) -> Numbers:
     """Return ``1 - mean / slowest`` of each shared file.
 
     Unknown where collective calls were made and the fastest rank moved nothing: only aggregators access such a file,
@@ -100,7 +99,7 @@ def straggler(files: Files) -> Any:
     weighting="job",
     columns=("read_start", "read_end", "write_start", "write_end", "read_time", "write_time", "run_time"),
 )
-def idle(files: Files) -> Any:
+def idle(files: Files) -> Numbers:
     """Return the share of each job's run time outside the critical paths of both directions together."""
     intervals = [files.intervals(direction) for direction in ("read", "write")]
     start, end = (np.concatenate(edges) for edges in zip(*intervals, strict=True))
@@ -116,7 +115,7 @@ def idle(files: Files) -> Any:
     weighting="job",
     columns=_TIMES,
 )
-def gaps(files: Files) -> Any:
+def gaps(files: Files) -> Numbers:
     """Return how much of the span of Equation 1 is no I/O time."""
     first, last = files.span
     return np.clip(1 - ratio(files.critical_time, last - first), 0, 1)

@@ -12,13 +12,12 @@ OSTs.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mpiio_ext.analytics.factors.equations import ratio
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.registry import factor
+from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 __all__ = ["alike", "ost_times", "slow_file", "slow_ost"]
 
@@ -26,19 +25,19 @@ __all__ = ["alike", "ost_times", "slow_file", "slow_ost"]
 ALIKE = 2.0
 
 
-def alike(files: Files) -> Any:
+def alike(files: Files) -> Numbers:
     """Return the time for a byte of each file that is like the others of its job (s/B); NaN for the others."""
     return files.kept("alike", lambda: _alike(files))
 
 
-def _alike(files: Files) -> Any:
+def _alike(files: Files) -> Numbers:
     moved = np.where(files.counted & (files["{bytes}"] > 0), files["{bytes}"], np.nan)
     median = files.per_file(files.median(moved))
     like = (moved >= median / ALIKE) & (moved <= median * ALIKE)
     return np.where(like, ratio(files.duration, moved), np.nan)
 
 
-def ost_times(files: Files) -> tuple[Any, Any, Any, Any]:
+def ost_times(files: Files) -> tuple[Whole, Whole, Numbers, Numbers]:
     """Return (job's index, OST, mean time for a byte of its alike files, their number), by job, then OST."""
     rows, targets = files.ost_pairs
     times = alike(files)[rows]
@@ -49,7 +48,7 @@ def ost_times(files: Files) -> tuple[Any, Any, Any, Any]:
     distinct, inverse = np.unique(keys, return_inverse=True)
     number = np.bincount(inverse, minlength=len(distinct))
     mean = ratio(np.bincount(inverse, times, minlength=len(distinct)), number)
-    return distinct // width, distinct % width, mean, number
+    return distinct // width, distinct % width, mean, number.astype(np.float64)
 
 
 @factor(
@@ -59,7 +58,7 @@ def ost_times(files: Files) -> tuple[Any, Any, Any, Any]:
     weighting="job",
     columns=("{bytes}", "{start}", "{end}"),
 )
-def slow_file(files: Files, *, alike_files: float = 4) -> Any:
+def slow_file(files: Files, *, alike_files: float = 4) -> Numbers:
     """Return how many times slower each job's slowest file is than the median of its likes."""
     times = alike(files)
     enough = files.count(~np.isnan(times)) >= alike_files
@@ -73,7 +72,7 @@ def slow_file(files: Files, *, alike_files: float = 4) -> Any:
     weighting="job",
     columns=("{bytes}", "{start}", "{end}", "osts"),
 )
-def slow_ost(files: Files, *, alike_files: float = 4, alike_osts: float = 4) -> Any:
+def slow_ost(files: Files, *, alike_files: float = 4, alike_osts: float = 4) -> Numbers:
     """Return how many times slower each job's slowest OST is than the median one; unknown for few files or OSTs."""
     job, _, mean, _ = ost_times(files)
     order = np.lexsort((mean, job))

@@ -14,11 +14,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.dimensions import Units
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.sweep.ranges import job_batches
+from mpiio_ext.analytics.sweep.ranges import Piece, job_batches
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.query import Tuples
 
 __all__ = ["later", "names_of", "pieces_of", "resolve", "rows_of_query"]
 
@@ -40,7 +46,7 @@ def names_of(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
     return {name: there for name, there in found.items() if there is not None}
 
 
-def rows_of_query(tuples: Any, wanted: Sequence[str], by: str) -> tuple[Any, list[str]]:
+def rows_of_query(tuples: Tuples, wanted: Sequence[str], by: str) -> tuple[ir.Table, list[str]]:
     """Return the rows of files of a query's result, and the columns by which they are to be ordered.
 
     Parameters
@@ -80,13 +86,13 @@ def rows_of_query(tuples: Any, wanted: Sequence[str], by: str) -> tuple[Any, lis
     return known, [*keys, *(["file_id"] if "file_id" in chosen else [])]
 
 
-def pieces_of(batches: Iterable[Any], key: str, rows: int) -> Iterator[Callable[[], Any]]:
+def pieces_of(batches: Iterable[pa.RecordBatch], key: str, rows: int) -> Iterator[Piece]:
     """Yield pieces of whole jobs, of about `rows` rows, of batches that are ordered by `key`."""
     for table in job_batches(batches, key, rows):
         yield functools.partial(_same, table)
 
 
-def later(tuples: Any, compute: Callable[[], Any], what: str, units: Units) -> Any:
+def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Units) -> Tuples:
     """Return tuples of the engine of `tuples` that are computed from these (by `compute`) when they are looked at.
 
     Parameters
@@ -105,5 +111,5 @@ def later(tuples: Any, compute: Callable[[], Any], what: str, units: Units) -> A
     )  # fmt: skip
 
 
-def _same(table: Any) -> Any:
+def _same(table: pa.Table) -> pa.Table:
     return table

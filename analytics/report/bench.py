@@ -19,8 +19,9 @@ from pathlib import Path
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.methods import WORTH_ASKING, Explained, explained
 from mpiio_ext.analytics.analyses.source import Source
+from mpiio_ext.common.page import Grid, Section
 from mpiio_ext.report.load import load_all
-from mpiio_ext.report.page import Added, Page, render
+from mpiio_ext.report.page import Page, render
 from mpiio_ext.report.words import interface_title
 
 __all__ = ["bench_page", "why_section"]
@@ -47,7 +48,7 @@ def _summary(found: Sequence[Explained]) -> str:
             + (f"; by nothing that was measured of both in {rest:,}." if rest else "."))  # fmt: skip
 
 
-def why_section(source: Source) -> Added:
+def why_section(source: Source) -> Section:
     """Return the section about all results of a source, which has the table ``runs``."""
     found = explained(source)
     percent = round(100 * (WORTH_ASKING - 1))
@@ -62,12 +63,12 @@ def why_section(source: Source) -> Added:
     else:
         sentences = [about, f"{count_words(len(found), 'pair')}. {_summary(found)}"]
     left = len(found) - MOST_PAIRS
-    return Added(
-        anchor="why", title="Why was one slower than another here?", sentences=sentences,
-        columns=("case", "slower", "faster", "time", "what differs"), rows=[_line(one) for one in found[:MOST_PAIRS]],
-        note=f"{left:,} smaller differences are not shown: mpiio-ext analyze methods --results DIR --slower … "
-             "--faster … has them." if left > 0 else "",
-    )  # fmt: skip
+    note = (f"{left:,} smaller differences are not shown: mpiio-ext analyze methods --results DIR --slower … "
+            "--faster … has them.") if left > 0 else ""  # fmt: skip
+    grid = Grid(columns=("case", "slower", "faster", "time", "what differs"),
+                rows=[_line(one) for one in found[:MOST_PAIRS]], note=note)  # fmt: skip
+    return Section(anchor="why", title="Why was one slower than another here?", sentences=sentences,
+                   grids=[grid] if found else [])  # fmt: skip
 
 
 def bench_page(results: Sequence[Path], source: Source, old: Path | None = None) -> Page:

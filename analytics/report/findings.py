@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpiio_ext.common import page
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -36,13 +38,14 @@ def diagnoses(
     return [told for _, told in sorted(found, key=lambda item: -item[0])]
 
 
-def findings(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
     """Return the findings of both directions as parts of a page, those that explain most first."""
-    every = [finding for one in told for finding in one["shown"]]
-    return sorted(every, key=lambda finding: -finding["time"])
+    every = [shown for one in told for shown in one["shown"]]
+    return [finding for _, finding in sorted(every, key=lambda shown: -shown[0])]
 
 
-def _shown(finding: Finding, direction: str) -> dict[str, Any]:
+def _shown(finding: Finding, direction: str) -> tuple[float, page.Finding]:
+    """Return the time that a finding explains, and what a page says of it."""
     from mpiio_ext.common.units import seconds_text
 
     evidence = [f"Explains {finding.explained} of the {direction}s "
@@ -53,5 +56,5 @@ def _shown(finding: Finding, direction: str) -> dict[str, Any]:
             evidence.append(f"{label}: {', '.join(names)}")
     advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
-    return {"weight": "warning" if finding.share >= _WARNING else "note", "title": finding.title,
-            "evidence": evidence, "advice": advice, "time": finding.time}  # fmt: skip
+    return finding.time, page.Finding(weight="warning" if finding.share >= _WARNING else "note", title=finding.title,
+                                      evidence=evidence, advice=advice)  # fmt: skip

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.source import Source
 from mpiio_ext.analytics.report import job
+from mpiio_ext.analytics.report.drawing import drawings
 from mpiio_ext.analytics.report.findings import findings
-from mpiio_ext.analytics.report.page import Figure, Grid, Section, cell_words, render
+from mpiio_ext.analytics.report.grids import cell_words
+from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.page import document as page_of
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.analyses.result import Chart
-    from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["job_page", "job_text", "store_page"]
 
@@ -24,40 +26,32 @@ _PAST = {"read": "reading", "write": "writing"}
 
 def store_page(
     source: Source,
-    pen: Pen | None,
     *,
     title: str,
     anonymous: bool = False,
     areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
+    interactive: bool = False,
 ) -> str:
     """Return the page of a store.
 
     Parameters
     ----------
     source : Source
-    pen : Pen or None
-        What draws; None: figures of Plotly.
     title : str
         Heading.
     anonymous, areas
         Whether names are left out, and the science areas that stand for applications.
     origin : str or None
         Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    interactive : bool
+        With figures to point at.
     """  # fmt: skip
     from mpiio_ext.analytics.report.store import sections
 
-    parts = sections(source, pen, anonymous=anonymous, areas=areas, origin=origin)
+    parts = sections(source, anonymous=anonymous, areas=areas, origin=origin, interactive=interactive)
     head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
-    return render(title, head, parts, script=_script(pen))
-
-
-def _script(pen: Pen | None) -> str:
-    if pen is not None:
-        return ""
-    from mpiio_ext.analytics.report.interactive import script
-
-    return script()
+    return page_of(title, parts, head=head, interactive=interactive)
 
 
 # ---- a job -----------------------------------------------------------------------------------------------------------
@@ -102,16 +96,6 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return out
 
 
-def _drawings(charts: Sequence[Chart], pen: Pen | None) -> dict[str, str]:
-    if pen is None:
-        from mpiio_ext.analytics.report.interactive import interactive
-
-        return {chart.name: interactive(chart) for chart in charts}
-    for chart in charts:
-        pen.take(chart)
-    return pen.drawings()
-
-
 def _caption(chart: Chart) -> str:
     if chart.kind == "files":
         words = "Blue: from the first to the last access of each file. Orange: its part of the critical path. The "
@@ -120,21 +104,21 @@ def _caption(chart: Chart) -> str:
 
 
 def job_page(
-    tables: Mapping[str, pa.Table], pen: Pen | None, *, anonymous: bool = False, osts: int | None = None
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False
 ) -> str:
-    """Return the page of a job: diagnosis, time line, factors, load of the servers; `pen` None: Plotly.
+    """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at.
 
     `anonymous` and `osts`: see :func:`mpiio_ext.analytics.report.job.document`.
     """
     found = job.document(tables, anonymous=anonymous, osts=osts)
     charts = job.charts(tables, found)
-    drawings = _drawings(charts, pen)
-    figures = {chart.name: Figure(title=chart.title, drawing=drawings[chart.name], caption=_caption(chart))
+    drawn = drawings(charts, interactive=interactive)
+    figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
                for chart in charts}  # fmt: skip
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     rows = _factor_rows(found)
-    grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows,
-                  folded=False)] if rows else []  # fmt: skip
+    grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
+                  rows=rows)] if rows else []  # fmt: skip
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables), *_speed_facts(found)]),
         Section(anchor="diagnosis", title="Diagnosis", findings=findings(found["diagnosis"]),
@@ -149,7 +133,7 @@ def job_page(
     ]  # fmt: skip
     shown = [section for section in sections if section.anchor != "servers" or servers]
     title = f"I/O of job {found['job_id']}"
-    return render(title, "One run of a program, as Darshan saw it.", shown, script=_script(pen))
+    return page_of(title, shown, head="One run of a program, as Darshan saw it.", interactive=interactive)
 
 
 def _critical_section(found: Mapping[str, Any]) -> Section:
@@ -157,7 +141,7 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
             for direction, side in found["directions"].items()
             for row in sorted(side["critical_files"], key=lambda row: -row["exclusive"])[:20]]  # fmt: skip
     table = Grid(columns=("file", "direction", "exclusive time [s]", "share of the critical path"),
-                 numbers=(False, False, True, True), rows=rows, folded=False)  # fmt: skip
+                 numbers=(False, False, True, True), rows=rows)  # fmt: skip
     return Section(anchor="critical", title="Critical files", grids=[table],
                    sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
 

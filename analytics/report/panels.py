@@ -1,8 +1,4 @@
-"""Figures of histories of jobs: UMAMI, distributions over months, moving averages, correlations.
-
-A figure is plain data (:class:`mpiio_ext.analytics.analyses.result.Chart`), drawn by Matplotlib with the colours of a
-theme (:mod:`mpiio_ext.analytics.report.theme`). Many panels stand in one figure, so that what costs time is spared:
-boxes are drawn as lines by one collection a panel, and no layout is measured.
+"""Charts of histories of jobs: UMAMI, distributions over months, moving averages, correlations.
 
 ``data`` of each kind:
 
@@ -17,77 +13,34 @@ boxes are drawn as lines by one collection a panel, and no layout is measured.
 
 from __future__ import annotations
 
-import io
-import re
+import datetime
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from mpiio_ext.analytics.report.theme import LIGHT, Theme, dark_style
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.plots import Axis, Bars, Boxes, Line, Look, Mark, Panel, Rule, Segments, Spans, Text
+from mpiio_ext.common.units import number_words
 
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Chart
+__all__ = ["KINDS"]
 
-__all__ = ["KINDS", "draw_panels", "number_words", "png", "svg_file"]
-
-_WIDTH = 8.2
 _DAY = 86400.0
 #: Jobs that get a mark each; more are a line alone, since marks are most of the bytes of a figure.
 _MARKED = 120
 
 
-def number_words(value: float, quantity: str = "") -> str:
-    """Return a value with its unit, in few characters."""
-    if value == 0:
-        return "0"
-    if quantity in ("B", "B/s"):
-        return size_text(value) + quantity[1:]
-    size = abs(value)
-    if size >= 1e5 and not quantity:
-        return size_text(value).removesuffix("B").replace(" ", "\u202f")
-    text = f"{value:,.0f}" if size >= 1000 or value == round(value) else f"{value:.3g}"
-    return f"{text} {quantity}".strip()
-
-
-def _style(theme: Theme) -> Any:
-    return {
-        "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 8.5, "axes.spines.top": False,
-        "axes.spines.right": False, "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink,
-        "xtick.color": theme.soft, "ytick.color": theme.soft, "text.color": theme.ink, "axes.facecolor": theme.page,
-        "figure.facecolor": theme.page, "savefig.facecolor": theme.page, "axes.titlesize": 8.5,
-        "axes.titlelocation": "left", "axes.grid": False, "grid.color": theme.line, "grid.linewidth": 0.5,
-        "axes.axisbelow": True, "text.parse_math": False, "xtick.labelsize": 8, "ytick.labelsize": 7.5,
-    }  # fmt: skip
-
-
-def _figure(height: float, theme: Theme) -> Any:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(_WIDTH, height), facecolor=theme.page)
-
-
-def _box(figure: Any, left: float, top: float, width: float, height: float) -> Any:
-    """Return axes at a place in points from the upper left corner."""
-    wide, tall = 72 * figure.get_figwidth(), 72 * figure.get_figheight()
-    return figure.add_axes((left / wide, 1 - (top + height) / tall, width / wide, height / tall))
-
-
-def _dates(axes: Any, times: Sequence[float], *, shown: bool = True) -> None:
-    """Put marks on an axis of seconds at starts of months, or of days where it is short."""
-    import datetime
-
+def _date_axis(times: Sequence[float], *, shown: bool = True) -> Axis:
+    """Return an axis of seconds with marks at starts of months, or of days where it is short."""
     zone = datetime.timezone.utc
     first, last = (datetime.datetime.fromtimestamp(end, zone) for end in (min(times), max(times)))
     days = (last - first).total_seconds() / _DAY
-    marks: list[float] = []
-    names: list[str] = []
+    marks: list[tuple[float, str]] = []
     if days > 62:
         step = max(1, round(days / 30.4 / 7))
         at = datetime.datetime(first.year, first.month, 1, tzinfo=zone)
         while at <= last:
             if at >= first:
-                marks.append(at.timestamp())
-                names.append(at.strftime("%b %Y") if at.month <= step or not names else at.strftime("%b"))
+                year = at.month <= step or not marks
+                marks.append((at.timestamp(), at.strftime("%b %Y" if year else "%b")))
             ahead = at.month - 1 + step
             at = at.replace(year=at.year + ahead // 12, month=ahead % 12 + 1)
     else:
@@ -95,12 +48,18 @@ def _dates(axes: Any, times: Sequence[float], *, shown: bool = True) -> None:
         at = datetime.datetime(first.year, first.month, first.day, tzinfo=zone)
         while at <= last + datetime.timedelta(days=1):
             if at >= first:
-                marks.append(at.timestamp())
-                names.append(at.strftime("%d %b"))
+                marks.append((at.timestamp(), at.strftime("%d %b")))
             at += datetime.timedelta(days=step)
-    axes.set_xticks(marks, names if shown else [""] * len(marks))
     room = max((max(times) - min(times)) * 0.02, 3600.0)
-    axes.set_xlim(min(times) - room, max(times) + room)
+    return Axis(ticks=[(place, words if shown else "") for place, words in marks], low=min(times) - room,
+                high=max(times) + room)  # fmt: skip
+
+
+def _told(times: Sequence[float], values: Sequence[float], unit: str) -> list[str]:
+    """Return what the known points of a line are, to point at."""
+    zone = datetime.timezone.utc
+    return [f"{datetime.datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}\n{number_words(value, unit)}"
+            for at, value in zip(times, values, strict=True) if value == value]  # fmt: skip
 
 
 def _broken(times: Sequence[float], values: Sequence[float], apart: float | None) -> tuple[list[float], list[float]]:
@@ -126,8 +85,8 @@ def _alone(values: Sequence[float]) -> list[int]:
 # ---- UMAMI -----------------------------------------------------------------------------------------------------------
 
 
-def _colour(quarter: int | None, theme: Theme, judged: bool = True) -> str:
-    return theme.neutral if quarter is None or not judged else theme.quarters[quarter]
+def _colour(row: Mapping[str, Any]) -> str:
+    return "neutral" if row["quarter"] is None or not row["judged"] else f"quarter{row['quarter']}"
 
 
 def _limits(row: Mapping[str, Any]) -> tuple[float, float]:
@@ -149,221 +108,140 @@ def _limits(row: Mapping[str, Any]) -> tuple[float, float]:
     return low - (0.06 * (high - low) if low == 0 else room), high + room
 
 
-def _umami_line(
-    axes: Any, data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[float, float], theme: Theme
-) -> None:
+def _umami_line(data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[float, float]) -> list[Mark]:
     times, place = data["times"], data["place"]
     values = [float("nan") if value is None else value for value in row["values"]]
     marked = len(times) < _MARKED
     across, up = _broken(times, values, data["apart"])
-    axes.plot(across, up, color=theme.data, linewidth=0.8, marker="." if marked else "", markersize=3)
     single = [] if marked else _alone(up)
-    axes.plot([across[at] for at in single], [up[at] for at in single], linestyle="", marker=".", markersize=3,
-              color=theme.data)  # fmt: skip
-    outside = [(at, 1 if value > limits[1] else 0) for at, value in zip(times, values, strict=True)
-               if value > limits[1] or value < limits[0]]  # fmt: skip
+    dots = Look("data", "", ".")
+    marks: list[Mark] = [
+        Line(x=across, y=up, look=Look("data", "-", "." if marked else ""), width=0.8, size=3,
+             words=_told(across, up, row["quantity"])),
+        Line(x=[across[at] for at in single], y=[up[at] for at in single], look=dots, size=3)]  # fmt: skip
     for end, mark in ((1, "^"), (0, "v")):
-        axes.plot([at for at, side in outside if side == end], [limits[end]] * sum(side == end for _, side in outside),
-                  linestyle="", marker=mark, markersize=3.5, color=theme.data, clip_on=False)  # fmt: skip
+        beyond = [at for at, value in zip(times, values, strict=True)
+                  if (value > limits[1] if end else value < limits[0])]  # fmt: skip
+        marks.append(Line(x=beyond, y=[limits[end]] * len(beyond), look=Look("data", "", mark), size=3.5, clip=False))
     if row["value"] is not None:
-        colour = _colour(row["quarter"], theme, row["judged"])
+        colour = _colour(row)
         before = [at for at in range(place) if row["values"][at] is not None][-1:]
         if before and (data["apart"] is None or times[place] - times[before[0]] <= data["apart"]):
-            axes.plot([times[before[0]], times[place]], [values[before[0]], row["value"]], color=colour, linewidth=1.6)
-        axes.plot([times[place]], [row["value"]], marker="*", color=colour, markersize=12, clip_on=False, zorder=5,
-                  markeredgecolor=theme.page, markeredgewidth=0.6)  # fmt: skip
+            marks.append(Line(x=[times[before[0]], times[place]], y=[values[before[0]], row["value"]],
+                              look=Look(colour), width=1.6))  # fmt: skip
+        marks.append(Line(x=[times[place]], y=[row["value"]], look=Look(colour, "", "*"), size=12, clip=False,
+                          edge="page", layer=5, words=_told([times[place]], [row["value"]], row["quantity"])))
+    return marks
 
 
-def _umami_box(axes: Any, row: Mapping[str, Any], theme: Theme) -> None:
+def _umami_box(row: Mapping[str, Any]) -> list[Mark]:
+    marks: list[Mark] = []
+    colour = _colour(row)
     if row["box"] is not None:
-        low, first, median, third, high = row["box"]
-        axes.vlines([0.5, 0.5], [low, third], [first, high], color=theme.soft, linewidth=1)
-        axes.hlines([low, high], 0.38, 0.62, color=theme.soft, linewidth=1)
-        axes.bar([0.5], [third - first], width=0.5, bottom=[first], facecolor=theme.line, edgecolor=theme.soft,
-                 linewidth=1)  # fmt: skip
-        axes.hlines([median], 0.25, 0.75, color=theme.ink, linewidth=1.4)
+        marks.append(Boxes(at=[0.5], numbers=[row["box"]], width=0.5, look=Look("ink")))
     if row["value"] is not None:
-        axes.hlines([row["value"]], 0, 1, color=_colour(row["quarter"], theme, row["judged"]), linewidth=1.8,
-                    linestyle=(0, (4, 2)), zorder=4)  # fmt: skip
-    axes.set_xlim(0, 1)
-    axes.set_xticks([])
+        marks.append(Segments(lines=[[(0, row["value"]), (1, row["value"])]], look=Look(colour, (0, (4, 2))), width=1.8,
+                              layer=4))  # fmt: skip
+    return [*marks, *(Text(x=1, y=0.5, text=text, inside="axes", shift=(6, below), size=size, colour=colour,
+                           bold=size > 9, align=("left", "center"))
+                      for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)))]  # fmt: skip
 
 
-def _umami(data: Mapping[str, Any], theme: Theme) -> Any:
-    """Draw a row per metric: time line, box (4:1), value; the name on the left."""
+def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row per metric: time line, box (4:1), value; the name on the left."""
     rows = data["rows"]
     each = 64.0 if len(rows) > 3 else 92.0
-    gap, left, right, top, bottom = 9.0, 142.0, 92.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
-    height = top + bottom + len(rows) * (each + gap)
-    figure = _figure(height / 72, theme)
-    if data.get("heading"):
-        figure.text(10 / 72 / _WIDTH, 1 - 12 / height, data["heading"], fontsize=9.5, va="center")
-    free = 72 * _WIDTH - left - right - 8
+    gap, above, below = 9.0, 16.0 + 20.0 * bool(data.get("heading")), 24.0
+    panels = []
     for number, row in enumerate(rows):
-        above = top + number * (each + gap)
-        line = _box(figure, left, above, free * 0.8, each)
-        beside = _box(figure, left + free * 0.8 + 8, above, free * 0.2, each)
-        limits = _limits(row)
-        _umami_line(line, data, row, limits, theme)
-        _umami_box(beside, row, theme)
-        for axes in (line, beside):
-            axes.set_ylim(*limits)
-            axes.yaxis.set_major_locator(_few(3 if each < 80 else 5))
-            axes.grid(True, axis="y")
-        line.yaxis.set_major_formatter(lambda value, _, unit=row["quantity"]: number_words(value, unit))
-        beside.tick_params(axis="y", length=0, labelleft=False)
-        _dates(line, data["times"], shown=number == len(rows) - 1)
-        line.annotate(row["label"], (0, 0.5), xycoords="axes fraction", xytext=(-132, 0), textcoords="offset points",
-                      ha="left", va="center", fontsize=8.5, fontweight="bold")  # fmt: skip
-        colour = _colour(row["quarter"], theme, row["judged"])
-        for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)):
-            beside.annotate(text, (1, 0.5), xycoords="axes fraction", xytext=(6, below), textcoords="offset points",
-                            ha="left", va="center", fontsize=size, color=colour,
-                            fontweight="bold" if size > 9 else "normal")  # fmt: skip
-    return figure
-
-
-def _few(most: int = 3) -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10])
+        low, high = limits = _limits(row)
+        label = Text(x=0, y=0.5, text=row["label"], inside="axes", shift=(-132, 0), size=8.5, colour="ink", bold=True,
+                     align=("left", "center"))  # fmt: skip
+        few = 3 if each < 80 else 5
+        line = Panel(marks=[*_umami_line(data, row, limits), label],
+                     x=_date_axis(data["times"], shown=number == len(rows) - 1),
+                     y=Axis(low=low, high=high, most=few, grid=True,
+                            form=partial(number_words, quantity=row["quantity"])))  # fmt: skip
+        box = Panel(marks=_umami_box(row), x=Axis(low=0, high=1, ticks=()),
+                    y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""))  # fmt: skip
+        panels.append([line, box])
+    return {"panels": panels, "widths": (4, 1), "gaps": (8, gap), "margins": (142, 92, above, below),
+            "height": (above + below + len(rows) * (each + gap) - gap) / 72,
+            "heading": data.get("heading", "")}  # fmt: skip
 
 
 # ---- climate ---------------------------------------------------------------------------------------------------------
 
 
-def _grid(panels: int, each: float, theme: Theme, top: float = 18.0) -> tuple[Any, list[Any]]:
-    """Return a figure with so many panels in two columns, under each other."""
-    columns = 1 if panels == 1 else 2
-    rows = -(-panels // columns)
-    left, gap, below = 46.0, 32.0, 22.0
-    figure = _figure((top + rows * (each + below + 14)) / 72, theme)
-    width = (72 * _WIDTH - left - 8 - (columns - 1) * (gap + 12)) / columns
-    return figure, [_box(figure, left + (number % columns) * (width + gap + 12),
-                         top + (number // columns) * (each + below + 14), width, each)
-                    for number in range(panels)]  # fmt: skip
+def _grid(panels: Sequence[Panel], above: float = 18.0) -> dict[str, Any]:
+    """Return panels in two columns, under each other."""
+    columns = 1 if len(panels) == 1 else 2
+    rows = [list(panels[at : at + columns]) for at in range(0, len(panels), columns)]
+    return {"panels": rows, "margins": (46, 8, above, 36), "gaps": (44, 36),
+            "height": (above + len(rows) * 120.0) / 72}  # fmt: skip
 
 
-def _months(data: Mapping[str, Any], theme: Theme) -> Any:
-    figure, every = _grid(len(data["panels"]), 84.0, theme)
-    for axes, panel in zip(every, data["panels"], strict=True):
-        places = [box[0] for box in panel["boxes"]]
-        low, first, median, third, high = ([box[at] for box in panel["boxes"]] for at in range(1, 6))
-        axes.vlines(places, low, high, color=theme.soft, linewidth=0.9)
-        axes.bar(places, [b - a for a, b in zip(first, third, strict=True)], width=0.62, bottom=first,
-                 facecolor=theme.line, edgecolor=theme.soft, linewidth=0.7)  # fmt: skip
-        axes.hlines(median, [place - 0.31 for place in places], [place + 0.31 for place in places], color=theme.data,
-                    linewidth=1.6)  # fmt: skip
+def _amount(unit: str, high: float | None = None) -> Axis:
+    return Axis(low=0, high=high, most=3, grid=True, form=partial(number_words, quantity=unit))
+
+
+def _months(data: Mapping[str, Any]) -> dict[str, Any]:
+    names, panels = data["months"], []
+    step = max(1, -(-len(names) // 7))
+    for panel in data["panels"]:
+        boxes = panel["boxes"]
+        marks: list[Mark] = [Boxes(at=[box[0] for box in boxes], numbers=[box[1:6] for box in boxes], width=0.62,
+                                   look=Look("data"))]  # fmt: skip
         for place, kind in panel["changes"]:
-            axes.axvline(place, color=theme.changed, linewidth=1.1, linestyle=(0, (3, 2)))
-            axes.annotate(kind, (place, 1), xycoords=("data", "axes fraction"), xytext=(0, 2), fontsize=7,
-                          textcoords="offset points", ha="center", va="top", color=theme.changed)  # fmt: skip
-        names = data["months"]
-        step = max(1, -(-len(names) // 7))
-        axes.set_xticks(range(0, len(names), step), [names[at] for at in range(0, len(names), step)])
-        axes.set_xlim(-0.6, len(names) - 0.4)
-        axes.set_ylim(0, 1.12 * max(high, default=1.0) or 1.0)
-        axes.grid(True, axis="y")
-        axes.yaxis.set_major_locator(_few())
-        axes.yaxis.set_major_formatter(lambda value, _, unit=data["quantity"]: number_words(value, unit))
-        axes.set_title(panel["title"], y=1.0)  # of its own accord it would measure all that is above the axes
-    return figure
+            marks += [Rule(at=place, look=Look("changed", (0, (3, 2))), width=1.1),
+                      Text(x=place, y=1, text=kind, inside="x", shift=(0, 2), size=7, colour="changed",
+                           align=("center", "top"))]  # fmt: skip
+        panels.append(Panel(
+            marks=marks, title=panel["title"],
+            x=Axis(low=-0.6, high=len(names) - 0.4, ticks=[(at, names[at]) for at in range(0, len(names), step)]),
+            y=_amount(data["quantity"], 1.12 * max((box[5] for box in boxes), default=1.0) or 1.0)))  # fmt: skip
+    return _grid(panels)
 
 
-def _averages(data: Mapping[str, Any], theme: Theme) -> Any:
-    figure, every = _grid(len(data["panels"]), 84.0, theme, top=34.0)
-    for axes, panel in zip(every, data["panels"], strict=True):
+def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
+    panels = []
+    for panel in data["panels"]:
         times, values, apart = panel["times"], panel["values"], panel["apart"]
-        for start, end, kind in panel["spans"]:
-            axes.axvspan(start, end, facecolor=theme.low if kind == "low" else theme.high, linewidth=0, zorder=0)
-        axes.plot(*_broken(times, values, apart), linewidth=0.5, color=theme.neutral, label="jobs")  # marks are bytes
-        axes.plot(*_broken(times, panel["long"], apart), color=theme.average, linewidth=1.3, linestyle="--",
-                  label=f"mean over {data['long_days']:g} days")  # fmt: skip
-        axes.plot(*_broken(times, panel["short"], apart), color=theme.data, linewidth=1.2,
-                  label=f"over {data['short_days']:g} days")  # fmt: skip
-        axes.plot([times[at] for at in panel["outliers"]], [values[at] for at in panel["outliers"]], linestyle="",
-                  marker="x", markersize=4, color=theme.changed, label="transient")  # fmt: skip
-        axes.set_ylim(bottom=0)
-        axes.grid(True, axis="y")
-        axes.yaxis.set_major_locator(_few())
-        axes.yaxis.set_major_formatter(lambda value, _, unit=data["quantity"]: number_words(value, unit))
-        _dates(axes, times)
-        axes.set_title(panel["title"], y=1.0)  # of its own accord it would measure all that is above the axes
-    handles, names = every[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="upper left", ncols=4, frameon=False, borderaxespad=0.2, fontsize=8)
-    return figure
+        marks: list[Mark] = [Spans(spans=[(start, end)], colour="low" if kind == "low" else "high")
+                             for start, end, kind in panel["spans"]]  # fmt: skip
+        for name, numbers, shape, width in (
+            ("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
+            (f"mean over {data['long_days']:g} days", panel["long"], Look("average", "--"), 1.3),
+            (f"over {data['short_days']:g} days", panel["short"], Look("data"), 1.2),
+        ):
+            x, y = _broken(times, numbers, apart)
+            marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
+        marks.append(Line(x=[times[at] for at in panel["outliers"]], y=[values[at] for at in panel["outliers"]],
+                          look=Look("changed", "", "x"), size=4, name="transient"))  # fmt: skip
+        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times), y=_amount(data["quantity"])))
+    return _grid(panels, above=34.0) | {"legend": "above"}
 
 
-def _correlations(data: Mapping[str, Any], theme: Theme) -> Any:
-    """Draw a cell per coefficient: a bar from the middle, its number, bold where it is sure."""
+def _correlations(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cell per coefficient: a bar from the middle, its number, bold where it is sure."""
     rows, columns = data["rows"], data["columns"]
-    left, top, each = 176.0, 34.0, 17.0
-    figure = _figure((top + each * len(rows) + 8) / 72, theme)
-    axes = _box(figure, left, top, 72 * _WIDTH - left - 10, each * len(rows))
-    for at in range(len(columns)):
-        axes.vlines([at], -0.5, len(rows) - 0.5, color=theme.line, linewidth=0.8)
+    marks: list[Mark] = [Segments(lines=[[(at, -0.5), (at, len(rows) - 0.5)] for at in range(len(columns))],
+                                  look=Look("line"), width=0.8, layer=1)]  # fmt: skip
     for row, values in enumerate(data["values"]):
         for at, value in enumerate(values):
             if value is None:
                 continue
             sure = data["sure"][row][at]
-            colour = theme.quarters[3] if value >= 0 else theme.quarters[0]
-            axes.barh([row], [value * 0.3], left=at, height=0.62, facecolor=colour if sure else theme.line, linewidth=0)
-            axes.annotate(f"{round(value, 2) + 0.0:+.2f}", (at + 0.48, row), ha="right", va="center", fontsize=7.5,
-                          color=theme.ink if sure else theme.soft, fontweight="bold" if sure else "normal")  # fmt: skip
-    axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_xticks(range(len(columns)), columns)
-    axes.xaxis.tick_top()
-    axes.tick_params(length=0)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_visible(False)
-    return figure
+            colour = ("quarter3" if value >= 0 else "quarter0") if sure else "line"
+            marks += [Bars(at=[row], values=[value * 0.3], foot=at, width=0.62, across=True, look=Look(colour)),
+                      Text(x=at + 0.48, y=row, text=f"{round(value, 2) + 0.0:+.2f}", align=("right", "center"),
+                           size=7.5, colour="ink" if sure else "soft", bold=sure)]  # fmt: skip
+    panel = Panel(marks=marks,
+                  x=Axis(low=-0.5, high=len(columns) - 0.5, ticks=list(enumerate(columns)), above=True, line=False),
+                  y=Axis(low=len(rows) - 0.5, high=-0.5, ticks=list(enumerate(rows)), line=False))  # fmt: skip
+    return {"panels": [[panel]], "height": (42 + 17.0 * len(rows)) / 72, "margins": (176, 10, 34, 8)}
 
 
-KINDS: dict[str, Callable[[Mapping[str, Any], Theme], Any]] = {
+KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "umami": _umami, "months": _months, "averages": _averages, "correlations": _correlations,
 }  # fmt: skip
-
-# ---- output ----------------------------------------------------------------------------------------------------------
-
-
-def draw_panels(chart: Chart) -> str:
-    """Return the SVG of a chart as Matplotlib writes it, in the light colours.
-
-    Raises
-    ------
-    KeyError
-        There is no such kind of chart.
-    """
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    with matplotlib.rc_context({**_style(LIGHT), "svg.hashsalt": chart.name}):
-        figure = KINDS[chart.kind](chart.data, LIGHT)
-        out = io.StringIO()
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return out.getvalue()
-
-
-def svg_file(element: str) -> str:
-    """Return an SVG element as a file that is dark where the reader prefers that."""
-    style = f"<style>\n{dark_style('.themed')}\n</style>"
-    head, _, rest = element.partition(">")
-    return re.sub(r"^<svg ", '<svg class="themed" ', head) + f">\n{style}{rest}\n"
-
-
-def png(chart: Chart, theme: Theme, *, dots_per_inch: int = 144) -> bytes:
-    """Return a chart as PNG in the colours of a theme."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    with matplotlib.rc_context(_style(theme)):
-        figure = KINDS[chart.kind](chart.data, theme)
-        figure.set_dpi(dots_per_inch)
-        out = io.BytesIO()
-        canvas: Any = FigureCanvasAgg(figure)
-        canvas.print_png(out, metadata={"Software": None})
-    return out.getvalue()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
 from mpiio_ext.analytics.report.coverage import coverage
-from mpiio_ext.analytics.report.page import Figure, Section, grid
+from mpiio_ext.analytics.report.drawing import drawings
+from mpiio_ext.analytics.report.grids import grid
+from mpiio_ext.common.page import Figure, Section
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
-    from mpiio_ext.analytics.report.pen import Pen
 
 __all__ = ["overview", "result_section", "results", "sections"]
 
@@ -75,9 +76,10 @@ def results(
         yield analysis(name)(source, origin=origin, **named.get(name, {}))
 
 
-def result_section(result: Result, drawings: Mapping[str, str]) -> Section:
+def result_section(result: Result, *, interactive: bool = False) -> Section:
     """Return an analysis as a part of the page; its caption stands below its last figure."""
-    figures = [Figure(title=chart.title if len(result.charts) > 1 else "", drawing=drawings[chart.name])
+    drawn = drawings(result.charts, interactive=interactive)
+    figures = [Figure(title=chart.title if len(result.charts) > 1 else "", drawing=drawn[chart.name])
                for chart in result.charts]  # fmt: skip
     return Section(anchor=result.name, title=result.title, sentences=[result.caption], figures=figures,
                    grids=[grid(result.table if result.shown is None else result.shown)])  # fmt: skip
@@ -85,26 +87,15 @@ def result_section(result: Result, drawings: Mapping[str, str]) -> Section:
 
 def sections(
     source: Source,
-    pen: Pen | None,
     *,
     anonymous: bool = False,
     areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
+    interactive: bool = False,
 ) -> list[Section]:
-    """Return the whole page; `pen` draws, or Plotly where it is None."""  # fmt: skip
+    """Return the whole page; `interactive`: with figures to point at."""  # fmt: skip
     source = Remembered(source)
-    first = overview(source, anonymous=anonymous or areas is not None, origin=origin)
-    found = []
-    for one in results(source, anonymous=anonymous or areas is not None, areas=areas, origin=origin):
-        if pen is not None:
-            for chart in one.charts:
-                pen.take(chart)
-        found.append(one)
-    drawings = pen.drawings() if pen else _interactive(found)
-    return [first, *(result_section(one, drawings) for one in found)]
-
-
-def _interactive(found: Sequence[Result]) -> dict[str, str]:
-    from mpiio_ext.analytics.report.interactive import interactive
-
-    return {chart.name: interactive(chart) for one in found for chart in one.charts}
+    hide = anonymous or areas is not None
+    every = results(source, anonymous=hide, areas=areas, origin=origin)
+    return [overview(source, anonymous=hide, origin=origin),
+            *(result_section(one, interactive=interactive) for one in every)]  # fmt: skip

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.analytics.sources.base import Head
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 
 __all__ = ["MOST_BYTES", "csv_values", "database", "first_lines", "head_of", "lines_of", "members_of", "read_bytes",
@@ -221,8 +222,8 @@ def _members(data: bytes) -> tuple[str, ...]:
     return tuple(names)
 
 
-def head_of(path: Path) -> tuple[bytes, frozenset[str], tuple[str, ...]]:
-    """Return the beginning of a file (unpacked), the tables of a database, and the first files of an archive.
+def head_of(path: Path) -> Head:
+    """Return the beginning of a file, unpacked, with the tables of a database and the first files of an archive.
 
     Raises
     ------
@@ -230,7 +231,7 @@ def head_of(path: Path) -> tuple[bytes, frozenset[str], tuple[str, ...]]:
         It cannot be read, or is empty.
     """
     if path.is_dir():
-        return b"", frozenset(), ()
+        return Head(path, b"")
     try:
         with path.open("rb") as file:
             data = file.read(_HEAD_BYTES)
@@ -241,7 +242,7 @@ def head_of(path: Path) -> tuple[bytes, frozenset[str], tuple[str, ...]]:
     if data.startswith(_GZIP):
         data = _unpacked(data, _HEAD_BYTES)[0]
     members = _members(data) if data[257:262] == b"ustar" else ()
-    return data, _tables(path) if data.startswith(_SQLITE) else frozenset(), members
+    return Head(path, data, _tables(path) if data.startswith(_SQLITE) else frozenset(), members)
 
 
 def first_lines(text: str, most: int = 20) -> Sequence[str]:

@@ -29,7 +29,7 @@ from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places"]
+__all__ = ["DAMAGE", "Hdf5Problems", "column_names", "matrix_values", "read_hdf5", "step_places", "tokio_columns"]
 
 #: A matrix of a year of 5-s steps has fewer times; a damaged shape more.
 _MOST_TIMES, _MOST_COLUMNS = 10_000_000, 65_536
@@ -182,6 +182,17 @@ def _h5lmt(file: h5py.File, problems: Hdf5Problems) -> list[Steps]:
     return [part for part in parts if part.name]
 
 
+def tokio_columns(
+    group: h5py.Group, name: str, odd: Flags, problems: Hdf5Problems, scale: float = 1.0
+) -> tuple[list[str], Numbers]:
+    """Return the names and values of a dataset of TOKIO's HDF5: (time, column), NaN where a value is lost."""
+    names = column_names(group[name], "columns", problems)
+    values = matrix_values(group[name], (len(odd), _width(group[name], names)), problems) * scale
+    values[odd] = np.nan
+    values[(values == 0) & np.signbit(values)] = np.nan  # how TOKIO marks what was lost
+    return names, values
+
+
 def _matrix(group: h5py.Group, direction: str) -> tuple[str, float] | None:
     for name, scale in ((f"{direction}bytes", 1.0), (f"{direction}rates", float(STEP_S))):
         if name in group:
@@ -204,14 +215,9 @@ def _tokio(file: h5py.File, problems: Hdf5Problems) -> list[Steps]:
         if named is None:
             continue
         try:
-            columns = column_names(group[named[0]], "columns", problems)
-            data = matrix_values(group[named[0]], (len(places), _width(group[named[0]], columns)), problems) * named[1]
+            found[direction] = tokio_columns(group, named[0], odd, problems, named[1])
         except DAMAGE as error:
             problems.add(f"{named[0]} cannot be read: {str(error)[:120]}")
-            continue
-        data[odd] = np.nan
-        data[(data == 0) & np.signbit(data)] = np.nan  # how TOKIO marks what was lost
-        found[direction] = columns, data
     if not found:
         raise LmtError(str(problems) or "HDF5 without readbytes, readrates, writebytes or writerates of data targets")
     nothing = np.full(len(places), np.nan)

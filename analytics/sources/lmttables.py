@@ -24,7 +24,14 @@ import pyarrow as pa
 
 from mpiio_ext.analytics.sources.lmtbases import open_bases, steps_of_counters, utc_of_stamps
 from mpiio_ext.analytics.sources.lmtcut import cut
-from mpiio_ext.analytics.sources.lmthdf5 import DAMAGE, Hdf5Problems, column_names, matrix_values, step_places
+from mpiio_ext.analytics.sources.lmthdf5 import (
+    DAMAGE,
+    Hdf5Problems,
+    column_names,
+    matrix_values,
+    step_places,
+    tokio_columns,
+)
 from mpiio_ext.analytics.sources.lmtsteps import STEP_S, LmtError
 from mpiio_ext.analytics.sources.records import Problems
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -194,13 +201,6 @@ def _database(base: sqlite3.Connection, zone: zoneinfo.ZoneInfo, out: _Tables, p
 # ---- HDF5 ------------------------------------------------------------------------------------------------------------
 
 
-def _matrix(data: h5py.Dataset, shape: tuple[int, int], problems: Hdf5Problems) -> Numbers:
-    """Return a matrix with NaN where it is lost, -0.0 being how TOKIO marks that."""
-    values = matrix_values(data, shape, problems)
-    values[(values == 0) & np.signbit(values)] = np.nan
-    return values
-
-
 def _h5lmt(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
     places, odd = step_places(file["FSStepsGroup/FSStepsDataSet"], problems)
     times = places.astype(np.float64) * STEP_S
@@ -233,18 +233,10 @@ def _group(file: h5py.File, name: str, problems: Hdf5Problems) -> tuple[h5py.Gro
     return file[name], places.astype(np.float64) * STEP_S, odd
 
 
-def _columns(
-    group: h5py.Group, name: str, times: Numbers, odd: Flags, problems: Hdf5Problems
-) -> Iterator[tuple[str, Numbers]]:
-    if name not in group:
-        return
-    data = group[name]
-    names = column_names(data, "columns", problems)
-    values = _matrix(data, (len(times), max(len(names), data.shape[-1])), problems)
-    values[odd] = np.nan
-    for at, column in enumerate(names):
-        if column:
-            yield column, values[:, at]
+def _columns(group: h5py.Group, name: str, odd: Flags, problems: Hdf5Problems) -> Iterator[tuple[str, Numbers]]:
+    if name in group:
+        names, values = tokio_columns(group, name, odd, problems)
+        yield from ((column, values[:, at]) for at, column in enumerate(names) if column)
 
 
 def _tokio(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
@@ -252,11 +244,11 @@ def _tokio(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
              ("mdservers", "mds", "cpuload", "cpu"))  # fmt: skip
     for name, kind, dataset, quantity in loads:
         if (found := _group(file, name, problems)) is not None:
-            for server, values in _columns(found[0], dataset, *found[1:], problems):
+            for server, values in _columns(found[0], dataset, found[2], problems):
                 out.servers.add(found[1], {"value": values}, server=server, kind=kind, quantity=quantity)
     if (found := _group(file, "mdtargets", problems)) is not None:
         for dataset in sorted(set(found[0]) - {"timestamps"}):
-            for server, values in _columns(found[0], dataset, *found[1:], problems):
+            for server, values in _columns(found[0], dataset, found[2], problems):
                 out.operations.add(found[1], {"count": values}, server=server, operation=dataset.removesuffix("s"))
     if (found := _group(file, "fullness", problems)) is not None:
         datasets = {
@@ -267,7 +259,7 @@ def _tokio(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
         }
         full: dict[str, dict[str, Numbers]] = {}
         for ours, dataset in datasets.items():
-            for target, values in _columns(found[0], dataset, *found[1:], problems):
+            for target, values in _columns(found[0], dataset, found[2], problems):
                 full.setdefault(target, {})[ours] = values
         for target, columns in full.items():
             out.fullness.add(found[1], columns, target=target, kind="OST")

@@ -126,7 +126,7 @@ def recognize(path: str | Path) -> Source:
         The file cannot be read, or no source knows it.
     """
     path = Path(path)
-    head = Head(path, *head_of(path))
+    head = head_of(path)
     for connector in connectors().values():
         if connector.recognizes(head):
             return connector
@@ -142,7 +142,7 @@ def local_times(path: str | Path, source: str | None = None) -> bool:
         The file cannot be read, or no source knows it.
     """
     connector = recognize(path) if source is None else connector_of(source)
-    return connector.local_times(Head(Path(path), *head_of(Path(path))))
+    return connector.local_times(head_of(Path(path)))
 
 
 def read(

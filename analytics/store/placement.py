@@ -21,7 +21,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +36,7 @@ from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifes
 from mpiio_ext.analytics.store.merge import Source, merged
 from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.children import run
 from mpiio_ext.common.files import TEMPORARY, step
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ __all__ = ["place", "target_of"]
 
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
+#: That ``lfs`` may take for a file.
+_LFS_S = 60.0
 #: A subtable this many rows above twice the mean makes that all is split anew.
 _SLACK_ROWS = 1 << 16
 
@@ -125,11 +127,11 @@ def _striped_on(ost: int) -> Callable[[Path], None]:
 
     def prepare(path: Path) -> None:
         path.unlink(missing_ok=True)
-        done = subprocess.run(
-            [lfs, "setstripe", "-c", "1", "-i", str(ost), str(path)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise AnalyticsError(f"{path.parent}: no file could be made on OST {ost}: {done.stderr.strip()}")
+        done = run([lfs, "setstripe", "-c", "1", "-i", str(ost), str(path)], limit_s=_LFS_S)
+        if done.trouble:
+            raise AnalyticsError(
+                f"{path.parent}: no file could be made on OST {ost}: {done.errors.strip() or done.trouble}"
+            )
 
     return prepare
 

@@ -17,11 +17,12 @@ Source: IOMiner, Section II-D, Algorithm 2. The paper's heap has no key; the far
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpiio_ext._tools import ffi, lib
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["CRITICAL", "NOT_COUNTED", "Sweep", "group_starts", "sweep"]
@@ -48,19 +49,19 @@ class Sweep:
         4 reversed (ends before it starts), 5 endless (infinite). Only 0 and 1 are counted.
     """
 
-    exclusive: Any
-    since: Any
-    state: Any
+    exclusive: Numbers
+    since: Numbers | None
+    state: npt.NDArray[np.int8]
 
     @property
-    def critical(self) -> Any:
+    def critical(self) -> Flags:
         """Return for each interval whether it is critical."""
-        return self.state == CRITICAL
+        return np.asarray(self.state == CRITICAL)
 
     @property
-    def counted(self) -> Any:
+    def counted(self) -> Flags:
         """Return for each interval whether it has a time that counts."""
-        return self.state <= CRITICAL
+        return np.asarray(self.state <= CRITICAL)
 
     def not_counted(self) -> dict[str, int]:
         """Return how many intervals were not counted, by the reason; reasons without any are left out."""
@@ -68,14 +69,14 @@ class Sweep:
         return {name: int(found[state]) for state, name in NOT_COUNTED.items() if found[state]}
 
 
-def group_starts(group: Any) -> Any:
+def group_starts(group: Whole) -> Whole:
     """Return the index of the first element of each run of equal values; empty for no elements."""
     if len(group) == 0:
         return np.zeros(0, dtype=np.int64)
     return np.concatenate([[0], np.flatnonzero(group[1:] != group[:-1]) + 1])
 
 
-def _order(group: Any) -> Any:
+def _order(group: Whole) -> Whole | None:
     """Return the stable order in which equal groups stand side by side, or None where they do."""
     if bool(np.all(group[1:] >= group[:-1])):
         return None
@@ -85,13 +86,13 @@ def _order(group: Any) -> Any:
     return np.argsort(group, kind="stable")
 
 
-def _call(group: Any, start: Any, end: Any, segments: bool) -> Sweep:
+def _call(group: Whole | None, start: Numbers, end: Numbers, segments: bool) -> Sweep:
     """Run the C function on arrays whose groups stand side by side."""
     n = len(start)
     exclusive, state = np.empty(n), np.empty(n, dtype=np.int8)
     since = np.empty(n) if segments else None
 
-    def pointer(array: Any, kind: str) -> Any:
+    def pointer(array: npt.NDArray[np.generic] | None, kind: str) -> ffi.CData:
         return ffi.NULL if array is None else ffi.cast(kind, array.ctypes.data)
 
     code = lib.mpiio_ext_critical_path(
@@ -108,7 +109,9 @@ def _call(group: Any, start: Any, end: Any, segments: bool) -> Sweep:
     return Sweep(exclusive, since, state)
 
 
-def sweep(start: Any, end: Any, group: Any = None, *, segments: bool = False) -> Sweep:
+def sweep(
+    start: npt.ArrayLike, end: npt.ArrayLike, group: npt.ArrayLike | None = None, *, segments: bool = False
+) -> Sweep:
     """Find the critical intervals of one job, or of every group, and their exclusive times.
 
     Parameters

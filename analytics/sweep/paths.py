@@ -17,13 +17,17 @@ from __future__ import annotations
 import concurrent.futures
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from mpiio_ext.analytics.sweep.intervals import group_starts, sweep
-from mpiio_ext.analytics.sweep.ranges import ROWS, job_ranges, opened
+from mpiio_ext.analytics.sweep.ranges import ROWS, Files, Piece, job_ranges, opened
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Direction", "check_direction", "critical_files", "critical_paths", "floats", "mapped"]
 
@@ -37,12 +41,12 @@ def check_direction(direction: str) -> None:
         raise ArgumentError(f"direction is {direction!r}; it is 'read' or 'write'")
 
 
-def floats(column: Any) -> Any:
+def floats(column: pa.ChunkedArray) -> Numbers:
     """Return an Arrow column as float64; NULL becomes NaN."""
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def mapped(function: Callable[[Any], Result], pieces: Iterable[Callable[[], Any]], threads: int) -> Iterator[Result]:
+def mapped(function: Callable[[pa.Table], Result], pieces: Iterable[Piece], threads: int) -> Iterator[Result]:
     """Yield ``function(piece())`` for each piece in order; at most `threads` are under way, and one waits."""
     if threads <= 1:
         for piece in pieces:
@@ -58,13 +62,13 @@ def mapped(function: Callable[[Any], Result], pieces: Iterable[Callable[[], Any]
             yield waiting.popleft().result()
 
 
-def _compose(function: Callable[[Any], Result], piece: Callable[[], Any]) -> Result:
+def _compose(function: Callable[[pa.Table], Result], piece: Piece) -> Result:
     return function(piece())
 
 
 def critical_paths(
-    source: Any, direction: Direction = "write", *, by: str = "job_id", threads: int = 2, rows: int = ROWS
-) -> Any:
+    source: Files, direction: Direction = "write", *, by: str = "job_id", threads: int = 2, rows: int = ROWS
+) -> pa.Table:
     """Return the critical path of every job of a table of files.
 
     Parameters
@@ -101,14 +105,14 @@ def critical_paths(
 
 
 def critical_files(
-    source: Any,
+    source: Files,
     direction: Direction = "write",
     columns: Sequence[str] = ("file_id",),
     *,
     by: str = "job_id",
     threads: int = 2,
     rows: int = ROWS,
-) -> Any:
+) -> pa.Table:
     """Return the critical files of every job, in the order in which they are critical.
 
     Parameters
@@ -133,14 +137,14 @@ def critical_files(
     return pa.concat_tables(found or [_files(opened(source).slice(0, 0).select(wanted))])
 
 
-def _pieces(source: Any, columns: Sequence[str], by: str, rows: int) -> Any:
+def _pieces(source: Files, columns: Sequence[str], by: str, rows: int) -> list[Piece]:
     """Return pieces by job; also where each run is one by itself, because tables are ordered by job."""
     source = opened(source)
     key = "job_id" if by == "log_id" and "job_id" in source.schema.names else by
     return job_ranges(source, columns, by=key, rows=rows)
 
 
-def _paths(piece: Any, columns: Sequence[str]) -> Any:
+def _paths(piece: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     """Return the row of each job of a piece, or None where it has no job."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -162,7 +166,7 @@ def _paths(piece: Any, columns: Sequence[str]) -> Any:
     first = np.minimum.reduceat(np.where(found.counted, start, np.inf), starts)
     last = np.maximum.reduceat(np.where(found.counted, end, -np.inf), starts)
 
-    def known(values: Any) -> Any:
+    def known(values: Numbers) -> pa.Array:
         return pa.array(values, mask=nothing)
 
     return pa.table(
@@ -180,7 +184,7 @@ def _paths(piece: Any, columns: Sequence[str]) -> Any:
     )
 
 
-def _no_paths(by: str) -> Any:
+def _no_paths(by: str) -> pa.Table:
     import pyarrow as pa
 
     counts = {name: pa.array([], pa.int64()) for name in (by, "files", "counted", "critical_files")}
@@ -188,7 +192,7 @@ def _no_paths(by: str) -> Any:
     return pa.table({**counts, **times, "not_counted": pa.array([], pa.int64())})
 
 
-def _files(piece: Any) -> Any:
+def _files(piece: pa.Table) -> pa.Table:
     """Return the critical files of a piece, whose first column is the job and whose last two are the times."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -199,6 +203,7 @@ def _files(piece: Any) -> Any:
     job = piece[by].to_numpy()
     found = sweep(floats(piece[start_name]), floats(piece[end_name]), job, segments=True)
     rows = np.flatnonzero(found.critical)
+    assert found.since is not None, "segments were asked for"
     rows = rows[np.lexsort((found.since[rows], job[rows]))]
     exclusive, since = found.exclusive[rows], found.since[rows]
     starts = group_starts(job[rows])

@@ -13,22 +13,34 @@ come in a piece of their own, the last. Memory: a piece, and on either side of i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.intervals import group_starts
 
-__all__ = ["ROWS", "job_batches", "job_ranges", "opened"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+__all__ = ["ROWS", "Files", "Piece", "job_batches", "job_ranges", "opened"]
 
 #: Rows of a piece unless asked for otherwise; of a dozen columns about 200 MB.
 ROWS = 1 << 20
 
+#: A table of files in memory, a dataset, or paths of Parquet files.
+Files: TypeAlias = "pa.Table | pa.RecordBatch | ds.Dataset | str | Path | Sequence[str | Path]"
+#: Reads one piece of it.
+Piece: TypeAlias = "Callable[[], pa.Table]"
 
-def job_ranges(source: Any, columns: Sequence[str] | None = None, *, by: str = "job_id", rows: int = ROWS) -> Any:
+
+def job_ranges(
+    source: Files, columns: Sequence[str] | None = None, *, by: str = "job_id", rows: int = ROWS
+) -> list[Piece]:
     """Return functions that each read one piece of a table: whole jobs, about `rows` rows.
 
     Parameters
@@ -64,7 +76,7 @@ def job_ranges(source: Any, columns: Sequence[str] | None = None, *, by: str = "
     return list(_filters(source, chosen, by, rows))
 
 
-def opened(source: Any) -> Any:
+def opened(source: Files) -> pa.Table | ds.Dataset:
     """Return a table in memory as it is, a batch as a table, and paths of Parquet files as one dataset."""
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -82,7 +94,7 @@ def opened(source: Any) -> Any:
     return source
 
 
-def _slices(table: Any, by: str, rows: int) -> Iterator[Any]:
+def _slices(table: pa.Table, by: str, rows: int) -> Iterator[Piece]:
     import pyarrow.compute as pc
 
     known = table.filter(pc.is_valid(table[by])) if table[by].null_count else table
@@ -95,16 +107,16 @@ def _slices(table: Any, by: str, rows: int) -> Iterator[Any]:
     while at < len(job):
         after = int(np.searchsorted(starts, at + rows, side="left"))
         end = int(starts[after]) if after < len(starts) else len(job)
-        yield (lambda at=at, end=end: known.slice(at, end - at))
+        yield functools.partial(known.slice, at, end - at)
         at = end
     if table[by].null_count:
         yield (lambda: table.filter(pc.is_null(table[by])))
 
 
-def _filters(source: Any, columns: Sequence[str], by: str, rows: int) -> Iterator[Any]:
+def _filters(source: ds.Dataset, columns: Sequence[str], by: str, rows: int) -> Iterator[Piece]:
     import pyarrow.dataset as ds
 
-    def read(condition: Any) -> Any:
+    def read(condition: ds.Expression) -> Piece:
         return lambda: source.to_table(columns=list(columns), filter=condition, use_threads=False)
 
     groups = _row_groups(source, by)
@@ -126,7 +138,7 @@ def _filters(source: Any, columns: Sequence[str], by: str, rows: int) -> Iterato
     yield read(field.is_null())
 
 
-def _row_groups(source: Any, by: str) -> list[tuple[int, int]]:
+def _row_groups(source: ds.Dataset, by: str) -> list[tuple[int, int]]:
     """Return (lowest job, rows) of each row group, ascending; of a file without statistics, of all of it by reading."""
     found: list[tuple[int, int]] = []
     for fragment in source.get_fragments():
@@ -141,7 +153,7 @@ def _row_groups(source: Any, by: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def job_batches(batches: Iterable[Any], by: str, rows: int = ROWS) -> Iterator[Any]:
+def job_batches(batches: Iterable[pa.RecordBatch], by: str, rows: int = ROWS) -> Iterator[pa.Table]:
     """Yield tables of whole jobs from record batches that are ordered by job, about `rows` rows each.
 
     Raises
@@ -151,7 +163,7 @@ def job_batches(batches: Iterable[Any], by: str, rows: int = ROWS) -> Iterator[A
     """
     import pyarrow as pa
 
-    waiting: list[Any] = []
+    waiting: list[pa.RecordBatch] = []
     count, last = 0, None
     for batch in batches:
         if batch.num_rows == 0:
@@ -171,6 +183,6 @@ def job_batches(batches: Iterable[Any], by: str, rows: int = ROWS) -> Iterator[A
         yield pa.Table.from_batches(waiting)
 
 
-def _last(batches: Sequence[Any], by: str) -> Any:
+def _last(batches: Sequence[pa.RecordBatch], by: str) -> int:
     column = batches[-1].column(batches[-1].schema.get_field_index(by))
-    return column[len(column) - 1].as_py()
+    return int(column[len(column) - 1].as_py())

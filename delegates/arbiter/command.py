@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup
-from mpiio_ext.delegates.arbitration.ranges import PolicyType
+from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.common.commands import HELP
-from mpiio_ext.delegates.arbitration.ranges import CountsType, PolicyType
+from mpiio_ext.common.options import Counts
+from mpiio_ext.delegates.arbitration.policytype import PolicyType
 
 if TYPE_CHECKING:
+    from mpiio_ext.common.plots import Chart
     from mpiio_ext.delegates.arbitration.curves import Curve
     from mpiio_ext.delegates.arbitration.jobs import Job
     from mpiio_ext.delegates.arbitration.store import Store
@@ -54,10 +56,10 @@ class _SystemNodes(_ParamType):
 
 
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,
-            figures: Sequence[tuple[str, str, str]]) -> None:
+            figures: Sequence[tuple[str, str, Chart]]) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
+    from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
-    from mpiio_ext.delegates.arbitration.page import page
 
     if output is not None:
         try:
@@ -65,10 +67,11 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         except OSError as error:
             raise click.ClickException(f"{output}: cannot be made: {error.strerror}") from error
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
-        for name, _, figure in figures:
-            write_whole(output / f"{name}.svg", figure)
-        shown = [(caption, figure) for _, caption, figure in figures]
-        write_whole(output / "index.html", page(title, lines, shown))
+        for name, _, chart in figures:
+            plots.save(chart, output / f"{name}.svg")
+        shown = [page.Figure(caption=caption, drawing=plots.svg(chart)) for _, caption, chart in figures]
+        section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
+        write_whole(output / "index.html", page.document(title, [section]))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
         click.echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:
@@ -93,7 +96,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the results 
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=CountsType(), default="0..128", show_default=True,
+@click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
               help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
 @click.option("--compute-nodes", type=_SystemNodes(),
               help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
@@ -162,7 +165,7 @@ _OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_c
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @click.option("--policy", "name", type=PolicyType(), default="mckp", show_default=True)
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
-@click.option("--counts", type=CountsType(), help="Numbers that may be given; between measured ones by interpolation.")
+@click.option("--counts", type=Counts(), help="Numbers that may be given; between measured ones by interpolation.")
 @click.option("--divisible/--no-divisible", default=True, show_default=True,
               help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.")
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")

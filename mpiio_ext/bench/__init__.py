@@ -13,6 +13,7 @@ Layers, each of which imports only those above it (``scripts/check_imports.py``)
 `suites`            parameter files, one suite at a time, archive
 `options`           the command line; `arguments`, the kinds of its values
 `work`, `record`    what runs, decided before anything runs, and how it is recorded; `preview`, printed
+`place`             where things go: folders that are tried before anything runs
 `bench`             all of it, from options to files; `environment`, where it ran
 `compare`           commands ``compare`` and ``scaling``, which launch a micro-benchmark in C and are no MPI programs
 `slurm`             command ``slurm``: a batch script that runs a suite
@@ -20,5 +21,47 @@ Layers, each of which imports only those above it (``scripts/check_imports.py``)
 
 A new pattern, kernel or interface is one module and one line in the ``__init__`` of its folder.
 
-Importing this package imports neither MPI nor h5py.
+Importing this package imports neither MPI nor h5py. `run` measures from Python.
 """
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mpiio_ext.common.called import Option, call, words_of
+
+if TYPE_CHECKING:
+    from mpiio_ext.report.found import Found
+
+__all__ = ["run"]
+
+
+def run(
+    path: str | Path = ".", *, launcher: Sequence[str] = ("mpirun", "-n", "4"), output: str | Path | None = None,
+    **options: Option,
+) -> Found:  # fmt: skip
+    """Measure a file system under each method, and return what was measured.
+
+    Parameters
+    ----------
+    path : existing folder on the file system to measure.
+    launcher : what starts the ranks; not inside of an MPI program.
+    output : folder that keeps the results; None: they are returned only.
+    **options : those of the command, by name: ``quick=True``, ``method="native,auto"``.
+
+    Raises
+    ------
+    CommandError
+        A run has failed, or data were wrong.
+    """
+    from mpiio_ext.report.found import Found
+    from mpiio_ext.report.load import load_all
+
+    with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
+        target = Path(output) if output is not None else Path(folder) / "results"
+        words = ["--path", str(path), "--output", str(target), *words_of(options)]
+        call(words, launcher=launcher, module="mpiio_ext.bench")
+        return Found(load_all([target])[0][0])

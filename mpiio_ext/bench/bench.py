@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +16,7 @@ from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.interrupted import on_interrupt
+from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
@@ -35,9 +33,6 @@ from mpiio_ext.bench.work import Work, needed_bytes, plan
 from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 
 __all__ = ["SetupError", "run_bench"]
-
-#: At most so much measuring is lost when the job is killed.
-_KEEP_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +57,6 @@ def _planned(comm: Any, options: Options) -> Work:
     return work
 
 
-def _make_folder(options: Options, work: Work) -> Path:
-    """Make the temporary folder of the bench files after checks that would otherwise fail in the middle; rank 0."""
-    path = options.path
-    if not path.is_dir():
-        raise SetupError(f"--path {path}: {'not a folder' if path.exists() else 'no such folder'}")
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="mpiio-bench-", dir=path.resolve()))
-        folder.chmod(0o755)
-    except OSError as error:
-        raise SetupError(f"--path {path}: cannot write there ({error.strerror})") from error
-    needed = needed_bytes(work, keep_files=options.keep_files)
-    space = os.statvfs(folder)
-    free = space.f_bavail * space.f_frsize
-    if free < needed:
-        folder.rmdir()
-        raise SetupError(f"--path {path}: {needed / 1e6:,.1f} MB needed, {free / 1e6:,.1f} MB free")
-    return folder
-
-
 def _make_output(options: Options, folder: Path) -> Path:
     """Make the folder of the results, or take the bench files' folder away again; rank 0."""
     try:
@@ -93,22 +69,18 @@ def _make_output(options: Options, folder: Path) -> Path:
 def _new_output(options: Options) -> Path:
     output = options.output
     now = datetime.datetime.now().astimezone()
-    try:
-        if output is None and options.suite is not None:
+    if output is None and options.suite is not None:
+        try:
             return folder_of(options.archive, options.suite.name, now)
-        if output is None:
-            base = Path("bench-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
-            output, count = base, 1
-            while output.exists():
-                count += 1
-                output = base.with_name(f"{base.name}-{count}")
-        output.mkdir(parents=True, exist_ok=True)
-        if not os.access(output, os.W_OK):
-            raise SetupError(f"--output {output}: cannot write there")
-    except OSError as error:
-        what = f"--output {output}" if output is not None else f"--archive {options.archive}"
-        raise SetupError(f"{what}: cannot write there ({error.strerror})") from error
-    return output
+        except OSError as error:
+            raise SetupError(f"--archive {options.archive}: cannot write there ({error.strerror})") from error
+    if output is None:
+        base = Path("bench-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
+        output, count = base, 1
+        while output.exists():
+            count += 1
+            output = base.with_name(f"{base.name}-{count}")
+    return make_output(output)
 
 
 @contextlib.contextmanager
@@ -127,12 +99,6 @@ def _enter(stack: contextlib.ExitStack, options: Options) -> None:
         stack.enter_context(hold(options.archive, options.suite.name))
     except OSError as error:
         raise SetupError(f"--archive {options.archive}: cannot write there ({error.strerror})") from error
-
-
-def _check_shared(comm: Any, folder: Path) -> None:
-    """Every rank must see the folder that rank 0 made."""
-    unseen = None if folder.is_dir() else SetupError(f"--path {folder.parent}: not the same folder on every host")
-    agree(comm, unseen, "preparing")
 
 
 def _with_delegates(comm: Any, options: Options, work: Work, folder: Path) -> Work:
@@ -181,21 +147,6 @@ def _runner(comm: Any, options: Options, work: Work, folder: Path, advance: Call
                   keep_files=options.keep_files, advance=advance)
 
 
-def _keeping(advance: Callable[[str], None], write: Callable[[], None]) -> Callable[[str], None]:
-    """Return `advance` that also has the results so far written now and then: a killed job shall not lose them all."""
-    last = time.monotonic()
-
-    def advance_and_keep(text: str) -> None:
-        nonlocal last
-        advance(text)
-        if time.monotonic() - last > _KEEP_EVERY_S:
-            with contextlib.suppress(OSError):  # said when the bench ends
-                write()
-            last = time.monotonic()
-
-    return advance_and_keep
-
-
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     """Remove the bench files unless they were asked for, or hold the wrong data that the message speaks of; rank 0."""
     if options.keep_files or isinstance(failure, VerificationError):
@@ -234,11 +185,12 @@ def run_bench(comm: Any, options: Options) -> Path:
     """
     work = _planned(comm, options)
     with _one_suite(comm, options):
-        folder: Path = on_rank_0(comm, lambda: _make_folder(options, work))
+        folder: Path = on_rank_0(comm, lambda: make_folder(
+            options.path, "bench", needed_bytes(work, keep_files=options.keep_files)))
         output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
         if comm.rank == 0:
             on_interrupt(lambda: _clean(folder, options, None))
-        _check_shared(comm, folder)
+        check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
         _run(comm, options, work, _Place(folder=folder, output=output))
     return output
@@ -259,7 +211,7 @@ def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
                            failure="the bench had not ended when this was written")
 
     with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as advance:
-        runner = _runner(comm, options, work, place.folder, _keeping(advance, keep))
+        runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
         if comm.rank == 0:
             on_interrupt(lambda: _interrupted(place.output, rows, keep))

@@ -122,7 +122,7 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
     """
     try:
         path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # its folder is told below
         pass
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error
@@ -130,10 +130,10 @@ def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
         wrong = errno.EISDIR, f"is a folder; name a file, for example -o {path / 'report.html'}"
     elif path.exists() and not path.is_file():
         wrong = errno.EINVAL, "is not a regular file, so nothing can be put in its place"
-    elif path.resolve() in {item.resolve() for item in inputs}:
-        wrong = errno.EINVAL, "is one of the inputs; name another file"
     elif not path.parent.is_dir():
         wrong = errno.ENOENT, f"cannot be written: there is no folder {path.parent}"
+    elif path.resolve() in {item.resolve() for item in inputs}:
+        wrong = errno.EINVAL, "is one of the inputs; name another file"
     elif not os.access(path.parent, os.W_OK | os.X_OK):
         wrong = errno.EACCES, f"cannot be written: the folder {path.parent} is not writable"
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mpiio_ext.common.counts import counts
 from mpiio_ext.common.units import bandwidth, duration, size, size_text
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["Bandwidth", "Duration", "Size"]
+__all__ = ["Bandwidth", "Counts", "Duration", "Size"]
 
 
 class Size(_ParamType):
@@ -66,5 +67,23 @@ class Bandwidth(_ParamType):
         """Return the bytes a second."""
         try:
             return float("inf") if value == "inf" else float(bandwidth(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Counts(_ParamType):
+    """Whole numbers: 12, or 0,8,16, or 0..128:16, or 64,128,...,16384, by the rules of `common.counts`."""
+
+    name = "N|A..B[:STEP]"
+
+    def __init__(self, **bounds: int) -> None:
+        self._bounds = bounds
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the numbers, ascending."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return counts(str(value), **self._bounds)
         except ValueError as error:
             self.fail(str(error), param, ctx)

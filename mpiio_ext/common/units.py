@@ -28,6 +28,7 @@ __all__ = [
     "duration",
     "megabytes",
     "number",
+    "number_words",
     "parse",
     "seconds_text",
     "size",
@@ -179,6 +180,19 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
 def megabytes(size_bytes: float) -> str:
     """Return bytes in 10⁶ bytes, for sizes that stand below each other or beside MB/s: ``1,234.5 MB``."""
     return f"{size_bytes / 1e6:,.1f} MB"
+
+
+def number_words(value: float, quantity: str = "") -> str:
+    """Return a value with its unit (``B``, ``B/s`` or another) in few characters, as at the ticks of an axis."""
+    if value == 0:
+        return "0"
+    if quantity in ("B", "B/s"):
+        return size_text(value) + quantity[1:]
+    size = abs(value)
+    if size >= 1e5 and not quantity:
+        return size_text(value).removesuffix("B").replace(" ", "\u202f")
+    text = f"{value:,.0f}" if size >= 1000 or value == round(value) else f"{value:.3g}"
+    return f"{text} {quantity}".strip()
 
 
 def seconds_text(value: float) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
-from mpiio_ext.report.added import Added
 from mpiio_ext.report.errors import ReportError
 
 __all__ = ["FILE", "sections"]
@@ -23,7 +23,7 @@ FILE = "arbitration.json"
 _FORMAT = 1
 
 
-def sections(paths: Iterable[Path]) -> list[Added]:
+def sections(paths: Iterable[Path]) -> list[Section]:
     """Return a section for each results.json of `paths` that has such a file beside it.
 
     Raises
@@ -35,7 +35,7 @@ def sections(paths: Iterable[Path]) -> list[Added]:
     return [_section(path, number, several=len(found) > 1) for number, path in enumerate(dict.fromkeys(found), 1)]
 
 
-def _section(path: Path, number: int, *, several: bool) -> Added:
+def _section(path: Path, number: int, *, several: bool) -> Section:
     rows: list[tuple[str, ...]]
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -54,11 +54,13 @@ def _section(path: Path, number: int, *, several: bool) -> Added:
         raise ReportError(f"{path}: is no arbitration run that is understood: {type(error).__name__}: {error}; remove "
                           "it, or run python -m mpiio_ext.bench arbitration again") from error
     figure = path.with_suffix(".svg")
-    return Added(
+    caption = "Bandwidth and I/O nodes of each job over time, for each policy."
+    figures = ([Figure(drawing=figure.read_text(encoding="utf-8"), image=True, caption=caption)]
+               if figure.is_file() else [])
+    columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s")
+    return Section(
         anchor=f"arbitration{number}", title="Arbitration" + (f" ({path.parent.name})" if several else ""),
-        sentences=sentences, figure=figure.read_text(encoding="utf-8") if figure.is_file() else "",
-        caption="Bandwidth and I/O nodes of each job over time, for each policy.",
-        columns=("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s"), rows=rows)
+        sentences=sentences, figures=figures, grids=[Grid(columns=columns, rows=rows)] if rows else [])
 
 
 def _rows(policy: str, run: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -13,27 +13,22 @@ ratios of every row are on it always.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup, escape
-
-import mpiio_ext
+from mpiio_ext.common.page import Section, fill
 from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
 from mpiio_ext.common.units import megabytes, seconds_text, size_text
 from mpiio_ext.report import arbitration, charts, verdict, words
-from mpiio_ext.report.added import Added
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
 from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 
-__all__ = ["LIMIT_BYTES", "Added", "Page", "render"]
+__all__ = ["LIMIT_BYTES", "Page", "render"]
 
 LIMIT_BYTES = 1_000_000
 #: What each level leaves out beside what the levels before it do.
@@ -428,36 +423,9 @@ def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
     return [(mark, text) for mark, text in _MARKS.items() if mark in used]
 
 
-def _breakable(text: str) -> Markup:
-    """Return a name in HTML that may be broken behind "_" and before "+"."""
-    return Markup(str(escape(text)).replace("_", "_<wbr>").replace("+", "<wbr>+"))
-
-
-def _image(figure: str) -> str:
-    """Return an SVG as the address of an image: its styles and scripts do not reach the page."""
-    return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["breakable"] = _breakable
-    environment.filters["image"] = _image
-    return environment.get_template("page.html")
-
-
-def _asset(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
 def render(
     sets: Sequence[ResultSet], peers: Sequence[PeerSet], *, title: str, comparison: Comparison | None = None,
-    limit: float | None = None, added: Sequence[Added] = (),
+    limit: float | None = None, added: Sequence[Section] = (),
 ) -> Page:
     """Return the page, with as much detail as fits into `LIMIT_BYTES`; the shortest one if none fits.
 
@@ -471,12 +439,10 @@ def render(
     """
     rows = [row for item in sets for row in item.rows]
     scale = charts.ratio_scale(row.ratio for row in rows)
-    template = _template()
+    template = Path(__file__).with_name("page.html")
+    script = template.with_name("script.js").read_text(encoding="utf-8")
     content = {
         "title": title,
-        "version": mpiio_ext.__version__,
-        "style": _asset("style.css"),
-        "script": _asset("script.js"),
         "tallies": [(item, verdict.sentences(item)) for item in verdict.tally(rows)],
         "ratio_text": words.ratio,
         "peers": [_peer_view(item, k) for k, item in enumerate(peers, 1)],
@@ -489,7 +455,8 @@ def render(
     for level in range(len(_LEFT_OUT)):
         left_out = "; ".join(_LEFT_OUT[1 : level + 1])
         views = [_set_view(item, k, scale, level) for k, item in enumerate(sets, 1)]
-        page = Page(text=template.render(**content, sets=views, left_out=left_out), left_out=left_out)
+        text = fill(template, {**content, "sets": views, "left_out": left_out}, script=script)
+        page = Page(text=text, left_out=left_out)
         if len(page.text.encode("utf-8", "replace")) <= LIMIT_BYTES:
             break
     return page

@@ -18,9 +18,45 @@ targets    whether the results can be written, asked before the first run
 report     what is printed, and the JSON of all runs
 ========== ===========================================================================================
 
-Nothing is imported here: Optuna and SciPy belong to the optional extra `tune`.
+`run` tunes a program from Python. Nothing else is imported here: Optuna and SciPy belong to the extra `tune`.
 """
 
 from __future__ import annotations
 
-__all__: list[str] = []
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.common.called import Option, call, words_of
+
+__all__ = ["run"]
+
+
+def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tuned.hints", **options: Option
+        ) -> dict[str, Any]:
+    """Find hints under which a program is faster, and write them to a file when they are proven.
+
+    Parameters
+    ----------
+    command : the program, with its launcher and arguments.
+    kind : ``"tune"``, or ``"advise"`` to search on one traced run of it.
+    output : the hints file.
+    **options : those of the command, by name: ``budget="5m"``, ``metric_regex="..."``.
+
+    Returns
+    -------
+    dict
+        Every run and the verdict, as ``--json`` writes them.
+
+    Raises
+    ------
+    CommandError
+        The program, or the search, has failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
+        runs = Path(folder) / "runs.json"
+        call([kind, *words_of(options), "--output", str(output), "--json", str(runs), "--", *command])
+        found: dict[str, Any] = json.loads(runs.read_text(encoding="utf-8"))
+    return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpiio_ext.common.files import check_target
+from mpiio_ext.errors import FileSystemError
 from mpiio_ext.tune.errors import TuneError
 
 __all__ = ["EXIT_TARGET", "TargetError", "check_file", "check_targets"]
@@ -36,13 +38,10 @@ def check_file(option: str, path: Path) -> None:
         It is a folder or a device, its folder is missing, or nothing can be written there.
     """
     try:
-        if path.is_dir():
-            raise TargetError(f"{option} {path}: is a folder; name a file, for example {path / 'result'}")
-        if path.exists() and not path.is_file():
-            raise TargetError(f"{option} {path}: is not a regular file, so nothing can be put in its place")
-        if not path.parent.is_dir():
-            raise TargetError(f"{option} {path}: cannot be written: there is no folder {path.parent}")
+        check_target(path)
         _try(path.with_name(f".{path.name}.new"))
+    except FileSystemError as error:
+        raise TargetError(f"{option} {error}") from error
     except OSError as error:  # pathlib raises it for a name that is too long
         raise TargetError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
 

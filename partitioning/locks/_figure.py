@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from mpiio_ext.common.files import replacing
+from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, look, save
+from mpiio_ext.common.plots import Panel as Drawn
 from mpiio_ext.common.units import size_text
-from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["draw"]
 
@@ -25,7 +21,6 @@ _CLASSES: dict[Literal["-", ":"], tuple[str, ...]] = {
     "-": ("factor", "equal", "multiple"),
     ":": ("co-prime", "neither"),
 }
-_SUFFIXES = (".svg", ".png", ".pdf")
 _MIB = 2**20
 #: Widths in points of the first and the last line, sizes of their marks: methods with equal results stay visible, as
 #: the later lines lie on the earlier ones and are narrower.
@@ -63,48 +58,34 @@ def _share_of_fastest(outcomes: Sequence[Outcome]) -> list[float]:
     return [100 * o.bandwidth_bytes_s / (best[o.geometry.aggregators] or 1.0) for o in outcomes]
 
 
-def _draw_panel(axis: Axes, outcomes: Sequence[Outcome], panel: _Panel) -> None:
-    """Draw one quantity: a colour for each variant, a mark for how aggregators match servers."""
+def _panel(outcomes: Sequence[Outcome], panel: _Panel) -> Drawn:
+    """Return one quantity: a colour for each variant, a mark for how aggregators match servers."""
     labels = list(dict.fromkeys(map(_label, outcomes)))
+    marks: list[Mark] = []
     for index, label in enumerate(labels):
         points = [(o, value) for o, value in zip(outcomes, panel.values, strict=True) if _label(o) == label]
         width, size = _between(_WIDTHS, index, len(labels)), _between(_SIZES, index, len(labels))
-        for style, relations in _CLASSES.items():
+        colour = look(index).colour
+        for dash, relations in _CLASSES.items():
             joined = [(o.geometry.aggregators, value) for o, value in points if _related(o) in relations]
-            axis.plot(*zip(*joined, strict=True) if joined else ((), ()), style, color=f"C{index}", linewidth=width)
-        for o, value in points:
-            axis.plot(o.geometry.aggregators, value, _MARKS[_related(o)], markersize=size, markeredgewidth=1,
-                      markerfacecolor="none", color=f"C{index}")  # fmt: skip
-    axis.set_xscale("log", base=2)
-    axis.xaxis.set_major_formatter("{x:,.0f}")  # 16,384 rather than a power
-    axis.tick_params(axis="x", labelsize=8)
-    if panel.counts:
-        axis.set_yscale("symlog", linthresh=1)
-        axis.set_ylim(-0.4, 3 * max(1, *panel.values))
-    else:
-        axis.yaxis.set_major_formatter("{x:,.0f}")
-    axis.set_title(panel.title, fontsize=10)
-    axis.set_xlabel("aggregators")
-    axis.grid(visible=True, linewidth=0.3)
+            marks.append(Line(x=[x for x, _ in joined], y=[y for _, y in joined], look=Look(colour, dash), width=width))
+        marks += [Line(x=[o.geometry.aggregators], y=[value], look=Look(colour, "", _MARKS[_related(o)]), size=size,
+                       hollow=True) for o, value in points]  # fmt: skip
+    y = (Axis(scale="symlog", low=-0.4, high=3 * max(1, *panel.values), grid=True) if panel.counts else
+         Axis(grid=True, form=lambda value: f"{value:,.0f}"))  # fmt: skip
+    x = Axis(label="aggregators", scale="log2", grid=True, form=lambda value: f"{value:,.0f}")  # not a power
+    return Drawn(marks=marks, title=panel.title, x=x, y=y)
 
 
-def _legend(figure: Figure, outcomes: Sequence[Outcome]) -> None:
-    """Say below the panels what colours, marks and lines mean."""
-    from matplotlib.lines import Line2D
-
+def _keys(outcomes: Sequence[Outcome]) -> list[tuple[str, Look, float]]:
+    """Return what colours, marks and lines mean."""
     labels = list(dict.fromkeys(map(_label, outcomes)))
     used = {_related(o) for o in outcomes}
-    entries = [
-        Line2D([], [], color=f"C{index}", linewidth=_between(_WIDTHS, index, len(labels)), label=label)
-        for index, label in enumerate(labels)
-    ]
-    entries += [
-        Line2D([], [], color="grey", marker=mark, markerfacecolor="none", label=f"{name} (aggregators to servers)",
-               linestyle=next(style for style, relations in _CLASSES.items() if name in relations))
-        for name, mark in _MARKS.items()
-        if name in used
-    ]  # fmt: skip
-    figure.legend(handles=entries, loc="outside lower center", ncols=3, fontsize=8)
+    return [*((label, Look(look(index).colour), _between(_WIDTHS, index, len(labels)))
+              for index, label in enumerate(labels)),
+            *((f"{name} (aggregators to servers)",
+               Look("soft", next(dash for dash, relations in _CLASSES.items() if name in relations), mark), 1.5)
+              for name, mark in _MARKS.items() if name in used)]  # fmt: skip
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -124,34 +105,19 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     FileSystemError
         The file cannot be written.
     """
-    if path.suffix not in _SUFFIXES:
-        raise ArgumentError(f"{path}: a picture ends in {', '.join(_SUFFIXES)}")
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     one = outcomes[0]
-    panels = (
+    panels = [_panel(outcomes, panel) for panel in (
         _Panel(title="lock requests", values=[o.total_lock_requests for o in outcomes], counts=True),
         _Panel(title="conflicts", values=[o.total_conflicts for o in outcomes], counts=True),
         _Panel(title="predicted MiB/s", values=[o.bandwidth_bytes_s / _MIB for o in outcomes], counts=False),
         _Panel(title="predicted bandwidth, % of the fastest method with as many aggregators",
                values=_share_of_fastest(outcomes), counts=False),
+    )]  # fmt: skip
+    region, stripe, window = (
+        size_text(count, exact=True) for count in
+        (one.geometry.end_bytes - one.geometry.start_bytes, one.geometry.stripe_size_bytes, one.window_bytes)
     )  # fmt: skip
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mpiio_ext"}):
-        figure = Figure(figsize=(11.5, 9), layout="constrained")
-        FigureCanvasAgg(figure)
-        for axis, panel in zip(figure.subplots(2, 2).flat, panels, strict=True):
-            _draw_panel(axis, outcomes, panel)
-        region_bytes = one.geometry.end_bytes - one.geometry.start_bytes
-        region, stripe, window = (
-            size_text(count, exact=True)
-            for count in (region_bytes, one.geometry.stripe_size_bytes, one.window_bytes)
-        )
-        figure.suptitle(
-            f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
-            f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model", fontsize=11,
-        )  # fmt: skip
-        _legend(figure, outcomes)
-        with replacing(path, ending=path.suffix) as part:
-            figure.savefig(part, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
+    heading = (f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
+               f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model")
+    save(Chart(name="locks", panels=[panels[:2], panels[2:]], width=11.5, height=9, heading=heading, legend="below",
+               columns=3, keys=_keys(outcomes)), path)  # fmt: skip

@@ -17,7 +17,7 @@ from mpiio_ext.partitioning._plan import (
     Plan,
     _check,
     _numbers,
-    methods,
+    check_method,
 )
 from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
 from mpiio_ext.partitioning.locks._systems import PROTOCOLS, FileSystem
@@ -54,9 +54,8 @@ def _geometry_and_method(geometry_or_plan: Geometry | Plan, method: str | None) 
     """Return what is simulated, or raise ArgumentError when there is no such method."""
     if isinstance(geometry_or_plan, Plan):
         return geometry_or_plan.geometry, geometry_or_plan.method if method is None else method
-    names = [m.name for m in methods()]
-    if method not in names:
-        raise ArgumentError(f"unknown partition method {method!r}: choose from {', '.join(names)}")
+    check_method(method)
+    assert method is not None
     return geometry_or_plan, method
 
 

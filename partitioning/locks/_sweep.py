@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpiio_ext.errors import ArgumentError
-from mpiio_ext.partitioning._plan import MAX_PARTIES, Geometry, methods
+from mpiio_ext.partitioning._plan import Geometry, check_method, methods
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
-__all__ = ["Variant", "check_requests", "parse_series", "relation", "requests_about", "sweep", "variants"]
+__all__ = ["Variant", "check_requests", "relation", "requests_about", "sweep", "variants"]
 
-_MOST_TERMS = 1000
 #: Data requests of a sweep that take half an hour with Lustre's locks, two with tokens: more only if asked for.
 _MOST_REQUESTS = 10**10
 #: One core, as docs/locks.md measured it for Lustre; token managers take up to four times as long.
@@ -54,8 +53,7 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
     """
     known = [m.name for m in methods()]
     for name in names:
-        if name not in (*known, "all"):
-            raise ArgumentError(f"unknown partition method {name!r}: choose from {', '.join(known)}, all")
+        check_method(name, behind=("all",))
     chosen = known if "all" in names else [name for name in known if name in names]
     found = []
     for name in chosen:
@@ -63,51 +61,6 @@ def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
             found.append(Variant(method=name, stripe_size_io=False))
         if stripe_size_io in ("yes", "both") or (stripe_size_io == "aligned" and name == "aligned"):
             found.append(Variant(method=name, stripe_size_io=True))
-    return found
-
-
-def _between(first: int, second: int, last: int) -> list[int]:
-    """Return the terms behind `second` up to `last`: by the ratio of the first two, or by their difference."""
-    if first > 0 and second > first and second % first == 0:
-        terms: list[int] = []
-        ratio = second // first
-        while (terms[-1] if terms else second) < last:
-            terms.append((terms[-1] if terms else second) * ratio)
-        if terms and terms[-1] == last:
-            return terms
-    step = second - first
-    if step > 0 and last > second and (last - second) % step == 0 and (last - second) // step <= _MOST_TERMS:
-        return list(range(second + step, last + 1, step))
-    raise ArgumentError(f"{first},{second},...,{last} is no series: {last} is not reached by a ratio or a difference")
-
-
-def parse_series(text: str) -> list[int]:
-    """Return the numbers of a list such as ``5,64,128,...,16384``, ascending, each once.
-
-    ``a,b,...,z`` goes on from ``b`` by the ratio b / a where that is whole and reaches z, otherwise by the difference
-    b - a.
-
-    Raises
-    ------
-    ArgumentError
-        No such list, a number is not from 1 to `MAX_PARTIES`, or there are more than 1,000.
-    """
-    numbers: list[int] = []
-    words = [word.strip() for word in text.split(",")]
-    for at, word in enumerate(words):
-        if word in ("...", "…"):
-            if at < 2 or at + 1 >= len(words) or not words[at + 1].isdecimal() or words[at - 2] in ("...", "…"):
-                raise ArgumentError(f"{text!r}: ... stands between two numbers before it and one behind it")
-            numbers += _between(numbers[-2], numbers[-1], int(words[at + 1]))
-        elif not word.isascii() or not word.isdecimal():
-            raise ArgumentError(f"{text!r}: {word!r} is not a number: write 64,128,...,16384")
-        elif not 1 <= int(word) <= MAX_PARTIES:
-            raise ArgumentError(f"{text!r}: {word} is not from 1 to {MAX_PARTIES}")
-        else:
-            numbers.append(int(word))
-    found = sorted(set(numbers))
-    if len(found) > _MOST_TERMS:
-        raise ArgumentError(f"{text!r}: {len(found)} numbers are more than {_MOST_TERMS}")
     return found
 
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.options import Bandwidth, Duration, Size
+from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.units import size_text
-from mpiio_ext.errors import ArgumentError, FileSystemError, MpiioExtError
+from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import (
     Variant,
     check_requests,
-    parse_series,
     relation,
     requests_about,
     sweep,
@@ -37,20 +36,10 @@ __all__ = ["locks"]
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
 _INTERRUPTED = 130
+_AGGREGATORS = Counts(least=1, most=MAX_PARTIES, terms=1000)
 _SIZE, _TIME = Size(most=MAX_OFFSET_BYTES), Duration(zero=True)
 #: Columns that a narrow terminal does without.
 _LESS = ("used", "shared\nunits")
-class _Series(click.ParamType[list[int]]):
-    """Numbers of aggregators: 60,64,128,...,16384."""
-
-    name = "series"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """Return the numbers that the text says."""
-        try:
-            return value if isinstance(value, list) else parse_series(str(value))
-        except ArgumentError as error:
-            self.fail(str(error), param, ctx)
 
 
 def _system(name: str, cache: bool | None, without_locks: bool, options: dict[str, float | None]) -> FileSystem:
@@ -66,9 +55,8 @@ def _system(name: str, cache: bool | None, without_locks: bool, options: dict[st
 def _as_json(outcomes: Sequence[Outcome], per_server: bool) -> dict[str, Any]:
     """Return a sweep as plain data; units are in the names. per_server: rows have every count by server too."""
     one = outcomes[0]
-    fields = one.file_system.__dataclass_fields__
     return {
-        "file_system": {name: getattr(one.file_system, name) for name in fields},
+        "file_system": asdict(one.file_system),
         "region_bytes": one.geometry.end_bytes - one.geometry.start_bytes,
         "stripe_size_bytes": one.geometry.stripe_size_bytes,
         "servers": one.geometry.servers,
@@ -188,7 +176,7 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
-@click.option("--aggregators", type=_Series(), required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
+@click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
 @click.option("--region", type=_SIZE, required=True, help="Bytes of one collective.")
 @click.option("--start", type=_SIZE, default=0, help="First byte of the region.")
 @click.option("--stripe", type=_SIZE, default="1M", help="Bytes of a stripe.")
@@ -236,7 +224,7 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
-    fs: str, servers: int, aggregators: list[int], region: int, start: int, stripe: int, window: int,
+    fs: str, servers: int, aggregators: tuple[int, ...], region: int, start: int, stripe: int, window: int,
     names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, cache: bool | None,
     without_locks: bool, force: bool, json_path: str | None, per_server: bool, plot: Path | None,
     **of_system: float | None,

@@ -1,39 +1,63 @@
 """A comparison as files: one self-contained HTML page, the JSON document, and the figures as SVG.
 
-The page has the style of ``bench report`` in it, needs nothing else and no script. Every figure is also in the JSON
-document as numbers. A file is there whole or not at all.
+Every figure is also in the JSON document as numbers. A file is there whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import jinja2
 import numpy as np
+from numpy.typing import NDArray
 
-import mpiio_ext
-import mpiio_ext.report
+from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.pioneer.compare.charts import Series, chart, cumulative, standalone, steps
+from mpiio_ext.common.page import Cell, Figure, Finding, Grid, Section, document
+from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, corners, cumulative
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
 
 __all__ = ["render", "save_all", "save_html", "save_json"]
 
 _NAMES = ("original", "synthetic")
+_LOOKS = (Look("series0"), Look("series1", "--"))
 _GROUPS = ("total", "counts", "span", "holes", "duplicates", "order", "slack", "slack_us", "arrival", "makespan")
+_FOOT = ("The figures and metrics are those of He, Du and Narasimhamurthy, PIONEER: A Solution To Parallel I/O "
+         "Workload Characterization And Generation, section VI.")  # fmt: skip
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
-def _over_time(comparison: Comparison) -> list[dict[str, Any]]:
+def _chart(
+    name: str, lines: Sequence[tuple[Sequence[float], Sequence[float | None]]], x_label: str, y_label: str,
+    most: float | None = None,
+) -> Chart:
+    """Return a line of each workload; both axes begin at 0."""
+    marks = [Line(x=x, y=y, name=one, look=look, width=1.7, clip=False)
+             for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)]  # fmt: skip
+    panel = Panel(marks=marks[::-1], x=Axis(label=x_label, low=0, form=_label),
+                  y=Axis(label=y_label, low=0, high=most, grid=True, form=_label))
+    return Chart(name=name, title=f"{y_label} against {x_label}", panels=[[panel]], height=2.9, legend="above",
+                 margins=(70, 18, 24, 36), keys=[(one, look, 1.7) for one, look in zip(_NAMES, _LOOKS, strict=True)])
+
+
+def _label(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}"
+
+
+def _known(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _figures(comparison: Comparison) -> list[tuple[str, str, Chart]]:
+    """Return (title, caption, chart) of each figure."""
     figures = comparison.figures
     bins = figures.throughput[0].size
-    edges = np.linspace(0, bins * figures.bin_ns / 1e9, bins + 1, dtype=np.float64)
-    drawn = (
+    edges = np.linspace(0, bins * figures.bin_ns / 1e9, bins + 1, dtype=np.float64).tolist()
+    over_time = (
         ("throughput", "Throughput (Figure 5 of the paper)", "MB/s", None, 1e-6, figures.throughput,
          "10⁶ bytes read and written per second, by all processes; 1,000 MB/s are the paper's 1 MB/ms."),
         ("data-ratio", "File-data operation ratio (Figure 6)", "share", 1.0, 1.0, figures.data_ratio,
@@ -41,27 +65,16 @@ def _over_time(comparison: Comparison) -> list[dict[str, Any]]:
         ("data-operations", "File-data operations (Figure 6, right axis)", "operations per bin", None, 1.0,
          figures.data_operations, "Reads and writes of file data that begin in a bin."),
     )  # fmt: skip
-    found = []
-    for file, title, unit, most, factor, values, caption in drawn:
-        lines: list[Series] = []
-        for name, one in zip(_NAMES, values, strict=True):
-            lines.append(steps(name, edges, factor * one))
-        drawing = chart(lines, x_label="time since the first operation [s]", y_label=unit, y_most=most)
-        found.append({"file": file, "title": title, "caption": caption, "drawing": drawing})
-    return found
-
-
-def _figures(comparison: Comparison) -> list[dict[str, Any]]:
-    figures = comparison.figures
-    lines = [cumulative(name, one) for name, one in zip(_NAMES, figures.arrivals, strict=True)]
+    found = [(title, caption, _chart(name, [corners(edges, _known(factor * one)) for one in values],
+                                     "time since the first operation [s]", label, most))
+             for name, title, label, most, factor, values, caption in over_time]  # fmt: skip
     unit = f"{figures.unit_ns / 1e9:.4g} s"
     caption = (f"Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most so many "
                f"operations begin, of all processes. Largest distance: {figures.arrival_distance:.4f}. The metric "
                f"“arrival” is of the root alone.")  # fmt: skip
-    drawing = chart(lines, x_label=f"operations in {unit}", y_label="share of time units", y_most=1.0)
-    last = {"file": "arrival-rate", "title": "Arrival rate, cumulative (Figure 7)", "caption": caption,
-            "drawing": drawing}  # fmt: skip
-    return [*_over_time(comparison), last]
+    arrivals = [cumulative(one.tolist()) for one in figures.arrivals]
+    last = _chart("arrival-rate", arrivals, f"operations in {unit}", "share of time units", 1.0)
+    return [*found, ("Arrival rate, cumulative (Figure 7)", caption, last)]
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -91,35 +104,48 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
     return [(name, first, second) for name, (first, second) in rows.items()]
 
 
-def _verdict(metric: Metric) -> dict[str, str]:
+def _verdict(metric: Metric) -> Cell:
     if not metric.judged:
-        return {"word": "not judged", "style": "no", "symbol": "·"}
-    return {"word": "passed", "style": "up", "symbol": "✔"} if metric.passed else {
-        "word": "FAILED", "style": "dn", "symbol": "✖"}  # fmt: skip
+        return Cell("· not judged", "no")
+    return Cell("✔ passed", "up") if metric.passed else Cell("✖ FAILED", "dn")
 
 
-def _metrics(comparison: Comparison) -> list[dict[str, Any]]:
-    rows = [{"name": metric.name, "meaning": metric.meaning, "value": metric.text,
-             "limit": f"{metric.limit:g}", **_verdict(metric)} for metric in comparison.metrics]  # fmt: skip
-    return sorted(rows, key=lambda row: row["name"] not in _GROUPS)
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    return environment.get_template("comparison.html")
+def _notices(comparison: Comparison) -> list[Finding]:
+    """Return whether the limits hold, and why some were not judged."""
+    judged = sum(metric.judged for metric in comparison.metrics)
+    note = [f"Metrics of time are not judged: {comparison.note}."] if comparison.note else []
+    if comparison.passed:
+        return [Finding(title=f"✔ All limits hold ({judged} metrics).", evidence=note, weight="good")]
+    failed = [f"{metric.name} {metric.value:.4f} (limit {metric.limit:g})" for metric in comparison.failed]
+    return [Finding(title=f"✖ {len(failed)} of {judged} metrics are beyond their limits:", evidence=[*failed, *note],
+                    weight="warning")]  # fmt: skip
 
 
 def render(comparison: Comparison) -> str:
     """Return the page."""
-    folder = Path(mpiio_ext.report.__file__).parent / "templates"
-    return _template().render(
-        style=(folder / "style.css").read_text(encoding="utf-8"), version=mpiio_ext.__version__, comparison=comparison,
-        facts=_facts(comparison), metrics=_metrics(comparison), operations=operation_rows(comparison),
-        figures=_figures(comparison), choices=choices(comparison),
-    )  # fmt: skip
+    metrics = sorted(comparison.metrics, key=lambda metric: metric.name not in _GROUPS)
+    counts = [(row["layer"], row["operation"], f"{row['original']:,}", f"{row['synthetic']:,}",
+               f"{row['difference']:.4f}") for row in operation_rows(comparison)]  # fmt: skip
+    sections = [
+        Section(anchor="figures", title="Figures",
+                figures=[Figure(title=title, caption=caption, drawing=plots.svg(chart))
+                         for title, caption, chart in _figures(comparison)]),
+        Section(anchor="metrics", title="Metrics",
+                sentences=["0 is no difference. KS: Kolmogorov–Smirnov distance of two distributions, 0 to 1."],
+                grids=[Grid(columns=("metric", "value", "limit", "", "what it is"), numbers=(False, True, True),
+                            rows=[(metric.name, metric.text, f"{metric.limit:g}", _verdict(metric), metric.meaning)
+                                  for metric in metrics])]),
+        Section(anchor="operations", title="Operations of the workload paths",
+                grids=[Grid(columns=("layer", "operation", *_NAMES, "relative difference"), rows=counts,
+                            numbers=(False, False, True, True, True))]),
+        Section(anchor="workloads", title="Workloads",
+                grids=[Grid(columns=("", *_NAMES), rows=_facts(comparison))]),
+        Section(anchor="choices", title="How it was counted",
+                facts=[(name.replace("_", " "), text) for name, text in choices(comparison).items()]),
+    ]  # fmt: skip
+    names = comparison.original.name, comparison.synthetic.name
+    return document("PIONEER: original and synthetic workload", sections, head=f"{names[0]} against {names[1]}",
+                    notices=_notices(comparison), foot=_FOOT)  # fmt: skip
 
 
 def save_html(comparison: Comparison, path: Path) -> None:
@@ -147,11 +173,11 @@ def save_all(comparison: Comparison, folder: Path) -> list[Path]:
         The folder cannot be made, or a file not be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    page, document = folder / "comparison.html", folder / "comparison.json"
+    page, document_of = folder / "comparison.html", folder / "comparison.json"
     save_html(comparison, page)
-    save_json(comparison, document)
+    save_json(comparison, document_of)
     drawn = []
-    for figure in _figures(comparison):
-        drawn.append(folder / f"{figure['file']}.svg")
-        write_whole(drawn[-1], standalone(figure["drawing"], _NAMES))
-    return [page, document, *drawn]
+    for _, _, chart in _figures(comparison):
+        drawn.append(folder / f"{chart.name}.svg")
+        plots.save(chart, drawn[-1])
+    return [page, document_of, *drawn]

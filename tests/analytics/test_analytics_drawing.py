@@ -9,10 +9,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.report.drawing import draw, pieces
-from mpiio_ext.analytics.report.interactive import interactive
-from mpiio_ext.analytics.report.pen import Pen
 
 CHARTS = {
     "ranking": {"panels": [{"title": "most read", "labels": ["a<b>", "c"], "values": [3e12, 1e9], "axis": "bytes read",
@@ -57,21 +54,26 @@ def test_drawings_do_not_share_identifiers_and_refer_to_their_own() -> None:
         assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(group)
 
 
-def test_interactive_parallel_coordinates_have_an_axis_each_with_its_ends() -> None:
-    pytest.importorskip("plotly", reason="needs Plotly")
-    text = interactive(_chart("parallel"))
-    call = r'Plotly.newPlot\(\s*"chart-fig-parallel",\s*(\[.*?\]),\s*(\{.*?\}),\s*\{"displaylogo"'
-    found = re.search(call, text, re.DOTALL)
-    assert found is not None, text
-    traces, layout = json.loads(found[1]), json.loads(found[2])
-    lines = [tuple(line[end] for end in ("x0", "x1", "y0", "y1")) for line in layout["shapes"]]
-    assert lines == [(0, 0, 0, 1), (1, 1, 0, 1)]
-    ends = {(one["x"], one["y"]): one["text"] for one in layout["annotations"]}
-    assert ends == {(0, 0): "0 %", (0, 1): "100 %", (1, 0): "1", (1, 1): "8"}
-    assert layout["xaxis"]["ticktext"] == ["small", "OSTs"]
-    assert [(one["name"], one["x"], one["y"]) for one in traces] == [
-        ("A", [0, 1, None, 0, 1, None], [0.1, 0.9, None, 0.2, 0.5, None]), ("B", [1, None], [0.9, None])]  # fmt: skip
-    assert traces[0]["text"] == ["10 %", "7", "", "20 %", "4", ""]
+def _marks(text: str) -> list[tuple[float, float, int, str]]:
+    return [tuple(mark) for mark in json.loads(ET.fromstring(text).get("data-marks", ""))]
+
+
+def test_interactive_parallel_coordinates_tell_each_known_value() -> None:
+    marks = _marks(draw(_chart("parallel"), interactive=True))
+    words = [(series, words.split("\n")[1]) for _, _, series, words in marks if series >= 0]
+    assert words == [(0, "10 %"), (0, "7"), (0, "20 %"), (0, "4"), (1, "7")]
+    places = {words: (x, y) for x, y, _, words in marks}
+    assert places["A\n10 %"][0] == places["A\n20 %"][0] < places["A\n7"][0]  # an axis each
+    assert places["A\n7"][1] < places["A\n4"][1] < places["A\n20 %"][1] < places["A\n10 %"][1]
+
+
+@pytest.mark.parametrize("kind, words", [
+    ("bars", ["p", "One"]), ("lines", ["reads", "jobs [%]: 50", "sequential [%]: 40"]), ("ranking", ["3 TB", "a<b>"]),
+    ("steps", ["writes", "1 GB/s"]), ("files", ["on the critical path", "File1"]),
+])  # fmt: skip
+def test_interactive_charts_tell_their_values_with_units(kind: str, words: list[str]) -> None:
+    told = [text for *_, text in _marks(draw(_chart(kind), interactive=True))]
+    assert any(all(word in text for word in words) for text in told), told
 
 
 def test_a_line_of_parallel_coordinates_is_broken_where_nothing_is_known() -> None:
@@ -83,39 +85,12 @@ def test_a_line_of_parallel_coordinates_is_broken_where_nothing_is_known() -> No
     chart = Chart(kind="parallel", name="p", title="", data={"axes": axes, "groups": ["A"], "lines": lines})
     text = draw(chart)
     assert "stroke-dasharray: 1.1" in text and ">128<" in text
-    page = interactive(chart)
-    assert '"dash":"dot"' in page and "128" in page
-
-
-def test_series_of_plotly_differ_by_more_than_their_colour() -> None:
-    for kind, words in (("bars", '"shape":"\\u002f"'), ("lines", '"dash":"solid"'), ("parallel", '"symbol":"square"'),
-                        ("steps", '"ticksuffix":"B\\u002fs"'), ("ranking", '"ticksuffix":"B"')):  # fmt: skip
-        data = CHARTS[kind]
-        for line in data.get("lines", ()):
-            line.setdefault("words", ["", ""])
-        assert words in interactive(_chart(kind)), kind
-    assert '"textposition":"outside"' in interactive(_chart("ranking"))
 
 
 def test_a_drawing_is_the_same_every_time() -> None:
     assert draw(_chart("ranking")) == draw(_chart("ranking"))
 
 
-def test_the_pen_draws_what_it_is_given_in_another_process() -> None:
-    with Pen() as pen:
-        for kind in CHARTS:
-            pen.take(_chart(kind))
-        found = pen.drawings()
-    assert found == {f"fig-{kind}": draw(_chart(kind)) for kind in CHARTS}
-
-
-def test_the_pen_names_what_it_cannot_draw() -> None:
-    with Pen() as pen, pytest.raises(AnalyticsError, match=r"figure odd: cannot be drawn: KeyError: 'nosuch'"):
-        pen.take(Chart(kind="nosuch", name="odd", title="", data={}))
-        pen.drawings()
-
-
-def test_the_pen_says_when_its_process_died() -> None:
-    with Pen() as pen, pytest.raises(AnalyticsError, match="draws the figures ended with an error"):
-        pen._process.kill()
-        pen.drawings()
+def test_a_kind_that_nobody_draws_is_named() -> None:
+    with pytest.raises(KeyError, match="nosuch"):
+        draw(Chart(kind="nosuch", name="odd", title="", data={}))

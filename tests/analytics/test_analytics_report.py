@@ -13,10 +13,9 @@ from mpiio_ext.analytics.analyses.source import Tables
 from mpiio_ext.analytics.anonymous import anonymous_tables, without_secrets
 from mpiio_ext.analytics.cli_output import show_table
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.grids import cell_words, grid
 from mpiio_ext.analytics.report.job import charts, document, facts, job_tables, store_osts
 from mpiio_ext.analytics.report.output import job_page, job_text, store_page
-from mpiio_ext.analytics.report.page import cell_words, grid
-from mpiio_ext.analytics.report.pen import Pen
 from tests.support.analytics_jobs import many, source
 from tests.support.html_page import Page
 
@@ -124,8 +123,7 @@ def test_the_job_s_share_of_the_traffic_of_its_osts() -> None:
 
 
 def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
-    with Pen() as pen:
-        text = job_page(job_tables(_store(), 77), pen)
+    text = job_page(job_tables(_store(), 77))
     page = Page(text)
     assert page.problems == [] and len(text) < 1_000_000
     for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
@@ -169,15 +167,13 @@ def test_the_page_of_a_store_loads_each_table_once_and_asks_for_few_columns() ->
             return self.tables.load(table)
 
     source = Counting()
-    with Pen() as pen:
-        store_page(source, pen, title="x")
+    store_page(source, title="x")
     assert len(source.loads) == len(set(source.loads)) >= 2
     assert list(jobs_of(source, "darshan", ["app"]).columns) == ["app", "source"]
 
 
 def test_the_page_of_a_store_of_many_jobs() -> None:
-    with Pen() as pen:
-        text = store_page(many(3000), pen, title="Many")
+    text = store_page(many(3000), title="Many")
     page = Page(text)
     assert page.problems == [] and len(text) < 1_000_000
     for title in ("Sequential I/O", "Read ratio", "File-sharing patterns", "Customised striping", "Low bandwidth"):

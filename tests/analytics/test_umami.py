@@ -21,10 +21,12 @@ from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
 from mpiio_ext.analytics.jobs.umami import find, show, umami
 from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
-from mpiio_ext.analytics.report.drawing import draw
-from mpiio_ext.analytics.report.panels import number_words, png, svg_file
-from mpiio_ext.analytics.report.theme import DARK, LIGHT, dark_style
+from mpiio_ext.analytics.report.drawing import chart_of, draw
 from mpiio_ext.cli import main
+from mpiio_ext.common.plots import DARK, LIGHT, png, svg_file
+from mpiio_ext.common.plots.draw import figure as drawn
+from mpiio_ext.common.plots.theme import dark_style
+from mpiio_ext.common.units import number_words
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
 
@@ -247,9 +249,7 @@ def test_a_figure_holds_its_texts_and_one_row_per_metric(metrics: tuple[str, ...
 
 
 def test_time_line_and_box_are_four_to_one() -> None:
-    from mpiio_ext.analytics.report.panels import KINDS
-
-    figure = KINDS["umami"](show.chart(umami(_rich(), 39, TWELVE)).data, LIGHT)
+    figure = drawn(chart_of(show.chart(umami(_rich(), 39, TWELVE))))
     widths = [axes.get_position().width for axes in figure.axes]
     assert len(widths) == 24
     for line, beside in zip(widths[::2], widths[1::2], strict=True):
@@ -257,14 +257,14 @@ def test_time_line_and_box_are_four_to_one() -> None:
 
 
 def test_an_svg_file_is_dark_where_the_reader_prefers_that() -> None:
-    text = svg_file(draw(show.chart(umami(_rich(), 39, TWELVE))))
+    text = svg_file(chart_of(show.chart(umami(_rich(), 39, TWELVE))))
     ET.fromstring(text)
-    assert 'class="themed"' in text.split(">")[0] and "prefers-color-scheme: dark" in text
+    assert 'class="drawing"' in text.split(">")[0] and "prefers-color-scheme: dark" in text
     drawn = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.partition("</style>")[2]))
     assert drawn and drawn <= set(LIGHT.colours())  # every colour has a dark one
     assert len(set(LIGHT.colours())) == len(LIGHT.colours()) == len(DARK.colours())
     for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True):
-        assert f'"fill: {light}"] {{ fill: {dark} !important }}' in dark_style(".x")
+        assert f'"fill: {light}"], [fill="{light}"]) {{ fill: {dark} !important }}' in dark_style(".x")
 
 
 def _luminance(colour: str) -> float:
@@ -276,13 +276,13 @@ def _luminance(colour: str) -> float:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_words_in_the_colours_can_be_read_on_the_ground(theme: Any) -> None:
     ground = _luminance(theme.page)
-    for colour in (theme.ink, theme.soft, theme.neutral, theme.changed, *theme.quarters):
+    for colour in (theme.ink, theme.soft, theme.neutral, theme.changed, *theme.quarter):
         high, low = sorted((_luminance(colour), ground), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 3.0, colour
 
 
 def test_a_png_is_in_the_colours_of_its_theme() -> None:
-    chart = show.chart(umami(_rich(), 39, [PERFORMANCE]))
+    chart = chart_of(show.chart(umami(_rich(), 39, [PERFORMANCE])))
     light, dark = png(chart, LIGHT), png(chart, DARK)
     assert light != dark
     for picture in (light, dark):
@@ -295,9 +295,7 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
     values = steps([(60, 1.0)], noise=0.1)
     values[20] = 4000.0
     table = select(history(steps([(60, 5000.0)]), {"fs_tot_openclose_ops": values}))[0]
-    from mpiio_ext.analytics.report.panels import KINDS
-
-    figure = KINDS["umami"](show.chart(umami(table, 59, ["fs_tot_openclose_ops"])).data, LIGHT)
+    figure = drawn(chart_of(show.chart(umami(table, 59, ["fs_tot_openclose_ops"]))))
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
@@ -306,17 +304,16 @@ def test_no_line_is_drawn_through_a_gap() -> None:
     from mpiio_ext.analytics.jobs import histories
     from mpiio_ext.analytics.jobs.climate.charts import averages_chart
     from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
-    from mpiio_ext.analytics.report.panels import KINDS
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
     table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
-    figure = KINDS["umami"](show.chart(umami(table, 160, [PERFORMANCE])).data, LIGHT)
+    figure = drawn(chart_of(show.chart(umami(table, 160, [PERFORMANCE]))))
     line, single, *_ = figure.axes[0].lines
     assert np.isnan(line.get_ydata()).sum() == 3
     assert list(single.get_xdata()) == [starts[100], starts[160]]  # between holes
     assert not [one for one in figure.axes[0].lines if one.get_linewidth() == 1.6]  # none leads to the star
     chart = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
-    for one in KINDS["averages"](chart.data, LIGHT).axes[0].lines[:3]:
+    for one in drawn(chart_of(chart)).axes[0].lines[:3]:
         assert np.isnan(one.get_ydata()).sum() == 3
 
 

@@ -356,11 +356,11 @@ KILLED = """
 import mpiio_ext
 import os, pathlib, signal, sys
 from mpi4py import MPI
-from mpiio_ext.bench import __main__, bench
+from mpiio_ext.bench import __main__, place
 from mpiio_ext.bench.run.player import Player
 
 phase = Player.phase
-bench._KEEP_EVERY_S = 0
+place.KEEP_EVERY_S = 0
 
 def die(player, what):
     if MPI.COMM_WORLD.rank == 1 and what.operation == "read" and any(pathlib.Path("kept").rglob("results.json")):

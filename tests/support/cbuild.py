@@ -131,8 +131,14 @@ def threads_program(source: str, *modules: str) -> pathlib.Path:
     return program(source, *modules, flags=THREADS)
 
 
-def fuzz(source: str, *modules: str, folder: pathlib.Path, runs: int, options: Sequence[str]) -> None:
-    """Run tests/c/SOURCE on input that libFuzzer makes, guided by coverage; what fails stays in `folder`."""
+def fuzz(
+    source: str, *modules: str, folder: pathlib.Path, runs: int, most: int, options: Sequence[str] = (),
+    files: Sequence[pathlib.Path] = (), corpus: Sequence[bytes] = ()
+) -> None:
+    """Run tests/c/SOURCE on input of `most` bytes that libFuzzer makes, guided by coverage, from `corpus` on.
+
+    It is linked with modules of csrc, or with single `files`. What fails stays in `folder`.
+    """
     clang = shutil.which("clang")
     if clang is None:
         pytest.skip("no clang: libFuzzer is not available")
@@ -142,13 +148,18 @@ def fuzz(source: str, *modules: str, folder: pathlib.Path, runs: int, options: S
     if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
         pytest.skip("clang has no libFuzzer")
     flags = [*FLAGS, "-DFUZZ", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    files = [str(C_TESTS / source), *objects(FUZZER, *modules, cc=clang)]
-    path = compile_c([clang, *flags, *includes(), f"-I{C_TESTS}", *files, "-lm"], pathlib.Path(source).stem)
+    parts = [*map(str, files), *(objects(FUZZER, *modules, cc=clang) if modules else ())]
+    folders = [*includes(), *{f"-I{file.parent}": None for file in files}, f"-I{C_TESTS}"]
+    command = [clang, *flags, *folders, str(C_TESTS / source), *parts, "-lm"]
+    path = compile_c(command, pathlib.Path(source).stem)
     (folder / "corpus").mkdir()
-    more = [f"-runs={examples(runs)}", f"-seed={seed()}", *options]
+    for number, content in enumerate(corpus):
+        (folder / "corpus" / f"{number:03}").write_bytes(content)
+    more = [f"-runs={examples(runs)}", f"-max_len={most}", f"-seed={seed()}", *options]
     command = [str(path), *more, f"-artifact_prefix={folder}/", str(folder / "corpus")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
+    assert f"Done {examples(runs)} runs" in done.stderr, done.stderr[-4000:]
 
 
 @cache

@@ -23,7 +23,7 @@ class Job:
     Attributes
     ----------
     marker : what all its processes have in their environment.
-    log : where its output goes.
+    log : where its standard output goes; its messages go beside it, for launchers mix the two within a line.
     """
 
     process: subprocess.Popen[bytes]
@@ -32,8 +32,8 @@ class Job:
     killed: list[int] = field(default_factory=list)
 
     def text(self) -> str:
-        """Return what it has printed so far."""
-        return self.log.read_text("utf-8", errors="replace")
+        """Return what it has printed so far, then its messages."""
+        return "\n".join(path.read_text("utf-8", errors="replace") for path in (self.log, messages_of(self.log)))
 
     def status(self, limit_s: float) -> int | None:
         """Wait for its end; its status, None when it goes on."""
@@ -66,17 +66,22 @@ class Job:
         return sorted({parent(pid) for pid in self.delegates() if is_delegate(parent(pid))})
 
 
+def messages_of(log: pathlib.Path) -> pathlib.Path:
+    """Return where the messages of a job go whose standard output goes to `log`."""
+    return log.with_name(f"{log.name}.messages")
+
+
 @contextlib.contextmanager
 def job(command: Sequence[str], log: pathlib.Path, env: Mapping[str, str] | None = None) -> Iterator[Job]:
     """Start a command; nothing of it is alive afterwards."""
     marker = uuid.uuid4().hex
-    with log.open("wb") as output:
+    with log.open("wb") as output, messages_of(log).open("wb") as messages:
         process = subprocess.Popen(
             [os.fspath(word) for word in command],
             env={**base_environment(), **(env or {}), MARKER: marker},
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=subprocess.STDOUT,
+            stderr=messages,
             start_new_session=True,
         )
     try:

@@ -50,9 +50,10 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
     assert sections([tmp_path / "results.json"]) == []
     results.write(tmp_path, found())
     (section,) = sections([tmp_path / "results.json"])
-    assert section.figure.startswith("<svg") and len(section.rows) == 4
-    assert section.rows[2][:4] == ("MCKP", "small", "shared,4KiB", "4 → 1")
-    assert section.rows[3][3] == "3 → 4"
+    (figure,), (grid,) = section.figures, section.grids
+    assert figure.drawing.startswith("<svg") and figure.image and len(grid.rows) == 4
+    assert grid.rows[2][:4] == ("MCKP", "small", "shared,4KiB", "4 → 1")
+    assert grid.rows[3][3] == "3 → 4"
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"what": "arbitration run", "format": 1}',

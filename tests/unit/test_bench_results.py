@@ -382,7 +382,7 @@ def test_picture_only_when_there_is_something_to_compare(tmp_path):
     assert plot_ratios(measure(with_ratios([row("native", "write", 0, 1.0)])), tmp_path) == []
     paths = plot_ratios(measure(rows()), tmp_path)
     assert [path.name for path in paths] == ["ratios.svg", "ratios.png"]
-    assert paths[0].read_text().lstrip().startswith("<?xml")
+    assert paths[0].read_text().startswith("<svg")
     assert paths[1].read_bytes().startswith(b"\x89PNG")
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.bench.compare import compare, launches, scaling
-from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output, spread
+from mpiio_ext.bench.compare.launches import Case, Outcome, on_nodes, parse_output
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, with_delegates
 from mpiio_ext.bench.compare.scaling import (
     CLAIM_BYTES,
@@ -22,6 +22,7 @@ from mpiio_ext.bench.compare.scaling import (
 )
 from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
 from mpiio_ext.bench.run.agreement import span_of
+from mpiio_ext.common.results import Spread
 
 INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
                             library=Path("libmpiio_ext.so"), romio="romio321")
@@ -136,7 +137,7 @@ def test_pretended_nodes_are_for_ours():
 
 
 def test_spread():
-    assert spread([3.0, 1.0, 2.0]) == [1.0, 3.0]
+    assert Spread.of([3.0, 1.0, 2.0]) == Spread(2.0, 1.0, 3.0, 3)
 
 
 # ---- scaling ----
@@ -232,7 +233,7 @@ def test_picture(tmp_path):
     plot_scaling(results, titles, tmp_path / "a.svg")
     plot_scaling(results, titles, tmp_path / "b.svg")
     text = (tmp_path / "a.svg").read_text()
-    assert text.startswith("<?xml")
+    assert text.startswith("<svg") and "collective buffers + 2 MiB" in text
     assert text == (tmp_path / "b.svg").read_text(), "the same results give the same file"
     plot_scaling([row for row in results if row["series"] == "pieces_inter"], titles, tmp_path / "c.png")
 

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import pathlib
-import shutil
 import string
 import subprocess
 import sys
@@ -446,10 +445,6 @@ def test_precedence(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> 
 
 def test_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from texts as people write them."""
-    if shutil.which("clang") is None:
-        pytest.skip("no clang: libFuzzer is not available")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
     texts = (
         "# c\ncb_nodes 4\ncb_nodes 8\nromio_ds_write\tdisable\r\nstriping_unit = 1M\n",
         "*:cb_config_list=#*:2#:cb_nodes=32,\\*[a-c]?:direct_io=true",
@@ -457,20 +452,6 @@ def test_fuzzed(tmp_path: pathlib.Path) -> None:
         "# c\nbtl = ^openib\nio_ompio_num_aggregators=4\nio = ^ompio,x\nfcoll = individual\n",
         '[*.h5]\ncb_nodes = 8 # c\n; d\ncb_config_list = "*:*"\n',
     )
-    for number, text in enumerate(texts):
-        (corpus / str(number)).write_text(text, encoding="utf-8")
-    binary = tmp_path / "fuzz"
-    sources = [str(CSRC_HINTS / f"mpiox_hints_{name}.c") for name in ("text", "romio", "mca")]
-    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
-    harness = cbuild.ROOT / "tests" / "c" / "hints" / "fuzz_hints.c"
-    command += ["-D_GNU_SOURCE", *cbuild.includes(), f"-I{CSRC_HINTS}", str(harness)]
-    built = subprocess.run([*command, *sources, "-o", str(binary)], capture_output=True, text=True, timeout=120)
-    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
-        pytest.skip("clang without libFuzzer")
-    assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        [str(binary), "-runs=100000", "-seed=1", "-max_len=6000", f"-artifact_prefix={tmp_path}/", str(corpus)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "Done 100000 runs" in done.stderr
+    files = [CSRC_HINTS / f"mpiox_hints_{name}.c" for name in ("text", "romio", "mca")]
+    cbuild.fuzz("hints/fuzz_hints.c", folder=tmp_path, runs=100_000, most=6000, files=files,
+                corpus=[text.encode() for text in texts])  # fmt: skip

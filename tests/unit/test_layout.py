@@ -404,27 +404,9 @@ def test_lov_damaged_values_never_yield_nonsense(value: bytes, damage: list[tupl
 
 def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from every value above, a fixed number of runs."""
-    if shutil.which("clang") is None:
-        pytest.skip("no clang: libFuzzer is not available")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for number, value in enumerate([v for v, _ in GOOD.values()] + list(BAD.values())):
-        (corpus / f"{number:03}").write_bytes(value)
-    harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_lustre.c"
-    parser = cbuild.CSRC / "core" / "layout" / "mpiox_layout_lustre.c"
-    binary = tmp_path / "fuzz"
-    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
-    command += ["-D_GNU_SOURCE", *cbuild.includes(), str(harness), str(parser), "-o", str(binary)]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
-        pytest.skip("clang without libFuzzer")
-    assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        [str(binary), "-runs=200000", "-seed=1", "-max_len=4096", f"-artifact_prefix={tmp_path}/", str(corpus)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "Done 200000 runs" in done.stderr
+    cbuild.fuzz("layout/fuzz_layout_lustre.c", folder=tmp_path, runs=200_000, most=4096,
+                files=[cbuild.folder("layout") / "mpiox_layout_lustre.c"],
+                corpus=[value for value, _ in GOOD.values()] + list(BAD.values()))  # fmt: skip
 
 
 # ---- file systems ----------------------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
-import shutil
-import subprocess
 
 import pytest
 
@@ -294,26 +292,7 @@ def test_mountstats(lib: ctypes.CDLL) -> None:
 
 def test_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from the texts above, a fixed number of runs."""
-    if shutil.which("clang") is None:
-        pytest.skip("no clang: libFuzzer is not available")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    texts = [*CEPH, *NOT_CEPH, *PATHINFO, VOLUME, MOUNTINFO, MOUNTSTATS, b"mnt_id:\t27\n"]
-    for number, text in enumerate(texts):
-        (corpus / f"{number:03}").write_bytes(text)
     names = ("ceph", "gluster", "mounts", "span")
-    sources = [str(cbuild.folder("layout") / f"mpiox_layout_{name}.c") for name in names]
-    binary = tmp_path / "fuzz"
-    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
-    harness = cbuild.ROOT / "tests" / "c" / "layout" / "fuzz_layout_texts.c"
-    command += ["-D_GNU_SOURCE", *cbuild.includes(), str(harness)]
-    built = subprocess.run([*command, *sources, "-o", str(binary)], capture_output=True, text=True, timeout=120)
-    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
-        pytest.skip("clang without libFuzzer")
-    assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        [str(binary), "-runs=100000", "-seed=1", "-max_len=4096", f"-artifact_prefix={tmp_path}/", str(corpus)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "Done 100000 runs" in done.stderr
+    cbuild.fuzz("layout/fuzz_layout_texts.c", folder=tmp_path, runs=100_000, most=4096,
+                files=[cbuild.folder("layout") / f"mpiox_layout_{name}.c" for name in names],
+                corpus=[*CEPH, *NOT_CEPH, *PATHINFO, VOLUME, MOUNTINFO, MOUNTSTATS, b"mnt_id:\t27\n"])  # fmt: skip

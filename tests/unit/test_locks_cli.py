@@ -21,11 +21,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.plots import Line
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
 from mpiio_ext.partitioning.locks._outcome import COUNTERS
-from mpiio_ext.partitioning.locks._sweep import parse_series, relation, requests_about, variants
+from mpiio_ext.partitioning.locks._sweep import relation, requests_about, variants
 
 MIB = 2**20
 SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
@@ -33,32 +34,6 @@ SMALL = ("--servers", "6", "--region", "96M", "--window", "4M")
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["locks", *arguments], catch_exceptions=False)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("7", [7]),
-        ("64,128,...,1024", [64, 128, 256, 512, 1024]),
-        ("5, 64,128,…,512, 60", [5, 60, 64, 128, 256, 512]),
-        ("3,9,...,81,100", [3, 9, 27, 81, 100]),
-        ("1,2,...,6", [1, 2, 3, 4, 5, 6]),  # no power of two: by the difference
-        ("10,20,...,50", [10, 20, 30, 40, 50]),
-        ("156,64,64", [64, 156]),
-    ],
-)
-def test_series(text: str, numbers: list[int]) -> None:
-    assert parse_series(text) == numbers
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "0", "-4", "64,", "64,...,128", "...,4", "1,2,...", "1,2,...,...,9", "1,3,...,8", "8,4,...,2", "4,4,...,8",
-     "1,2,...,x", "2e3", "٣", "16777217", "1,3,...,9999", "1,...,3,...,9"],
-)  # fmt: skip
-def test_what_is_no_series_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentError):
-        parse_series(text)
 
 
 def test_relation_of_aggregators_and_servers() -> None:
@@ -274,30 +249,27 @@ def read(terminal: int) -> bytes:
 
 def test_picture_joins_like_with_like_and_hides_nothing() -> None:
     """A line has aggregators that divide or are divided by the servers, or others; equal results differ in width."""
-    import matplotlib.axes
-    from matplotlib.figure import Figure
-
     outcomes = [
         simulate(Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(),
                  window_bytes=4 * MIB)
         for number in (2, 3, 4, 5, 6, 7, 12) for method in ("even", "aligned", "static_cyclic")
     ]  # fmt: skip
     values = [o.total_conflicts for o in outcomes]
-    axis: matplotlib.axes.Axes = Figure().subplots()
-    _figure._draw_panel(axis, outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
-    joined = [line for line in axis.lines if line.get_linestyle() != "None"]
-    assert [list(line.get_xdata()) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
+    panel = _figure._panel(outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
+    lines = [mark for mark in panel.marks if isinstance(mark, Line)]
+    joined = [line for line in lines if line.look.dash]
+    assert [list(line.x) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
     for at, line in enumerate(joined):
         method = ("even", "aligned", "static_cyclic")[at // 2]
         mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == method]
         by_number = dict(zip((2, 3, 4, 5, 6, 7, 12), mine, strict=True))
-        assert list(line.get_ydata()) == [by_number[number] for number in line.get_xdata()]
-    widths = [line.get_linewidth() for line in joined[::2]]
+        assert list(line.y) == [by_number[number] for number in line.x]
+    widths = [line.width for line in joined[::2]]
     assert widths[0] > 1.5 * widths[1] > 2 * widths[2]
-    assert [line.get_color() for line in joined[::2]] == ["C0", "C1", "C2"]
-    marks = [line for line in axis.lines if line.get_linestyle() == "None"]
-    assert len(marks) == len(outcomes) and all(line.get_markerfacecolor() == "none" for line in marks)
-    assert {line.get_marker() for line in marks if line.get_xdata()[0] == 5} == {"o"}
+    assert [line.look.colour for line in joined[::2]] == ["series0", "series1", "series2"]
+    marks = [line for line in lines if not line.look.dash]
+    assert len(marks) == len(outcomes) and all(line.hollow for line in marks)
+    assert {line.look.marker for line in marks if line.x[0] == 5} == {"o"}
 
 
 def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:

@@ -102,7 +102,7 @@ def test_svg_labels_every_stripe(tmp_path: pathlib.Path) -> None:
     assert result.output == f"wrote {path}\n"
     labels = texts(path)
     assert [labels.count(f"P{a}") for a in range(7)] == [6, 6, 6, 6, 6, 6, 0]
-    for expected in ("S0", "S1", "S2", "stripe row", "file order", "sub-region 0", "sub-region 1", "group-cyclic"):
+    for expected in ("S0", "S1", "S2", "stripe row", "file order →", "sub-region 0", "sub-region 1", "group-cyclic"):
         assert labels.count(expected) == 1
     assert "6 aggregators; changes of owner on a server: 1" in labels
     assert {str(s) for s in range(36)} <= set(labels)

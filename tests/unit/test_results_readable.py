@@ -1,4 +1,4 @@
-"""Results that an earlier version of schema 2 wrote are read as it read them, to the digit."""
+"""Results that an earlier version of schema 2 wrote are read as it read them, to the digit; their schema is one."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from rich.console import Console
 
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.common.results import Absent, Row, measure, with_ratios
+from support.cbuild import ROOT
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "results-2"
 DOCUMENT = json.loads((SAMPLE / "results.json").read_text(encoding="utf-8"))
@@ -41,3 +43,17 @@ def test_ratios_and_table_are_the_same():
     console = Console(file=io.StringIO(), width=150)
     print_table(console, measure(rows()))
     assert console.file.getvalue() == (SAMPLE / "table.txt").read_text(encoding="utf-8")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("text", "places"), [
+    ("bandwidth_total_mb_per_s: float", ["mpiio_ext/common/results.py"]),
+    ("class Spread", ["mpiio_ext/common/results.py"]),
+    ("start_new_session=True", ["mpiio_ext/bench/run/last_words.py", "mpiio_ext/common/children.py"]),
+    ("from rich.progress", ["mpiio_ext/common/progress.py", "pioneer/cli_all.py"]),
+])  # fmt: skip
+def test_one_place_has_the_schema_the_children_and_the_bar(text, places):
+    """A helper that outlives its process, and the steps of a pipeline beside each other, are other ideas."""
+    found = [path.relative_to(ROOT).as_posix()
+             for folder in ("analytics", "delegates", "mpiio_ext", "partitioning", "pioneer")
+             for path in sorted((ROOT / folder).rglob("*.py")) if text in path.read_text(encoding="utf-8")]
+    assert found == places

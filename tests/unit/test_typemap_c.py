@@ -21,4 +21,4 @@ def test_random_input_under_sanitizers(name: str, cases: int) -> None:
 
 @pytest.mark.parametrize(("name", "runs"), [("fuzz_blob", 20000), ("random_operations", 1500), ("runs", 20000)])
 def test_coverage_guided_fuzzing(name: str, runs: int, tmp_path: pathlib.Path) -> None:
-    cbuild.fuzz(f"typemap/{name}.c", "typemap", folder=tmp_path, runs=runs, options=["-max_len=4096"])
+    cbuild.fuzz(f"typemap/{name}.c", "typemap", folder=tmp_path, runs=runs, most=4096)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, months_chart
@@ -19,17 +19,18 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
-from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
-from mpiio_ext.analytics.report.panels import number_words
+from mpiio_ext.analytics.report.drawing import drawings
 from mpiio_ext.analytics.report.plain import aligned
+from mpiio_ext.common import page as pages
+from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.boxes import Box
     from mpiio_ext.analytics.jobs.filters import Step
-    from mpiio_ext.analytics.report.pen import Pen
 
-__all__ = ["hand_over", "hand_over_correlations", "page", "text"]
+__all__ = ["charts_of", "page", "text"]
 
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
@@ -206,8 +207,8 @@ def _panels(made: Study, system: str) -> list[int]:
     return sorted(mine[:_MOST_PANELS])
 
 
-def hand_over(made: Study, pen: Pen, zone: datetime.tzinfo) -> list[Chart]:
-    """Give the figures of file systems to the process that draws, and return them."""
+def charts_of(made: Study, zone: datetime.tzinfo) -> list[Chart]:
+    """Return the figures: of each file system, and of the correlations last."""
     charts: list[Chart] = []
     for number, system in enumerate(_systems(made)):
         places = _panels(made, system)
@@ -219,16 +220,8 @@ def hand_over(made: Study, pen: Pen, zone: datetime.tzinfo) -> list[Chart]:
         if made.partitions:
             parts = [made.partitions[at] for at in places]
             charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
-    for chart in charts:
-        pen.take(chart)
-    return charts
-
-
-def hand_over_correlations(made: Study, pen: Pen) -> None:
-    """Give the figure of the correlations, which are known last, to the process that draws."""
-    drawn = correlation_chart(made.correlations, made.options.level)
-    if drawn is not None:
-        pen.take(drawn)
+    last = correlation_chart(made.correlations, made.options.level)
+    return [*charts, *([last] if last is not None else [])]
 
 
 def _grid(
@@ -242,11 +235,11 @@ def _grid(
 
 def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     target = made.options.target
-    findings: list[dict[str, Any]] = []
+    findings: list[Finding] = []
     for one in made.regressions:
         assert one.regression is not None
-        findings.append({"weight": "warning", "title": _headline(one, one.regression, target, zone),
-                         "evidence": _moved_words(one.regression, zone), "advice": []})  # fmt: skip
+        findings.append(Finding(weight="warning", title=_headline(one, one.regression, target, zone),
+                                evidence=_moved_words(one.regression, zone)))  # fmt: skip
     shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
     rows = [(one.motif, one.system, "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
              _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
@@ -306,11 +299,11 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _correlation_section(made: Study, drawings: dict[str, str]) -> Section:
+def _correlation_section(made: Study, drawn: Mapping[str, str]) -> Section:
     rows = _correlation_rows(made.correlations)
-    figures = [Figure(title="Spearman's coefficient with performance", drawing=drawings["correlations"], themed=True,
+    figures = [Figure(title="Spearman's coefficient with performance", drawing=drawn["correlations"],
                       caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
-               ] if "correlations" in drawings else []  # fmt: skip
+               ] if "correlations" in drawn else []  # fmt: skip
     columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within motifs")
     return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
         "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
@@ -351,7 +344,7 @@ def _rows_section(made: Study) -> Section:
                           _grid(("file system", "rows"), systems, 1)])  # fmt: skip
 
 
-def page(made: Study, charts: Sequence[Chart], drawings: dict[str, str], title: str, zone: datetime.tzinfo) -> str:
+def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
     """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
     captions = {
         "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th "
@@ -359,18 +352,20 @@ def page(made: Study, charts: Sequence[Chart], drawings: dict[str, str], title: 
         "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
     }  # fmt: skip
     figures: dict[str, list[Figure]] = {"months": [], "averages": []}
+    charts = charts_of(made, zone)
+    drawn = drawings(charts)
     for chart in charts:
         if chart.kind in figures:
-            figures[chart.kind].append(Figure(title=chart.title, drawing=drawings[chart.name],
-                                              caption=captions[chart.kind], themed=True))  # fmt: skip
+            figures[chart.kind].append(Figure(title=chart.title, drawing=drawn[chart.name],
+                                              caption=captions[chart.kind]))  # fmt: skip
     sections = [
         _changes(made, zone),
         Section(anchor="climate", title="Climate", figures=figures["months"]),
         _coverage_section(made),
-        _correlation_section(made, drawings),
+        _correlation_section(made, drawn),
         _regimes_section(made, figures["averages"]),
         _rows_section(made),
     ]  # fmt: skip
     head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
             "same application, file system and motif.")  # fmt: skip
-    return render(title, head, sections)
+    return pages.document(title, sections, head=head)

@@ -6,7 +6,7 @@ One study is made of a table and options, and then shown as text, as JSON or as 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mpiio_ext.analytics.jobs.boxes import Box, box
@@ -76,7 +76,6 @@ def study(
     rules: Rules,
     *,
     whole: bool = True,
-    seen: Callable[[Study], None] | None = None,
 ) -> Study:
     """Make the study of a table.
 
@@ -92,8 +91,6 @@ def study(
         Of the regimes.
     whole : bool
         Also correlations and regimes, which the watch alone does not need.
-    seen : callable, optional
-        Is called with the study before its correlations and differences are known: what draws the rest can begin.
     """  # fmt: skip
     every = histories(table)
     watched = watch(every, options)
@@ -101,8 +98,6 @@ def study(
     partitions = [partition(history, rules) for history in every] if whole else []
     made = Study(table=table, steps=steps, every=every, watched=watched, partitions=partitions, correlations=[],
                  differences=[], options=options, rules=rules)  # fmt: skip
-    if seen is not None:
-        seen(made)
     if not whole:
         return made
     return dataclasses.replace(made, correlations=correlation_table(table, options.metrics, target=target),

@@ -17,9 +17,10 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.table import ID, LOG, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.umami.rows import Umami
     from mpiio_ext.analytics.tables.arrays import Flags
 
-__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "with_log"]
+__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "of_job", "with_log"]
 
 #: The job that began last.
 LAST = "last"
@@ -179,3 +180,28 @@ def history_of(
         rows &= np.arange(len(table)) <= place
     places = np.flatnonzero(rows)
     return table.take(places), int(np.flatnonzero(places == place)[0])
+
+
+def of_job(
+    history: str | Path, job: str = LAST, *, motif: str | None = None, system: str | None = None,
+    metrics: Sequence[str] | None = None,
+) -> Umami:  # fmt: skip
+    """Return a job of a table against the jobs like it that began before.
+
+    Parameters
+    ----------
+    history : table of jobs, as ``mpiio-ext analyze summarize-job`` makes it.
+    job, motif, system : of `find`.
+    metrics : columns; None: those of the paper.
+
+    Raises
+    ------
+    HistoryError
+        The table cannot be used, or there is no such job.
+    """
+    from mpiio_ext.analytics.jobs import read, select
+    from mpiio_ext.analytics.jobs.umami.rows import umami
+
+    table, _ = select(read(history, slices=False))
+    before, place = history_of(table, find(table, job, motif=motif, system=system))
+    return umami(before, place, metrics)

@@ -12,9 +12,10 @@ from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.history import name_of
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.umami.rows import LEAST, Row, Umami
-from mpiio_ext.analytics.report.page import Figure, Grid, Section, render
-from mpiio_ext.analytics.report.panels import number_words
 from mpiio_ext.analytics.report.plain import aligned
+from mpiio_ext.common import page as pages
+from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
@@ -131,13 +132,13 @@ def _unused(found: Umami) -> list[str]:
 
 def page(found: Umami, drawing: str) -> str:
     """Return one page: the UMAMI, and the weather as a table; it fetches nothing."""
-    grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found), folded=False)
+    grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
         Section(anchor="umami", title="UMAMI", sentences=[summary(found), *_unused(found), *missing],
-                figures=[Figure(title=_heading(found), drawing=drawing, caption=_CAPTION, themed=True)]),
+                figures=[Figure(title=_heading(found), drawing=drawing, caption=_CAPTION)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),
     ]  # fmt: skip
     head = "One job against the history of its application, file system and motif."
-    return render(f"Job {found.job}", head, sections)
+    return pages.document(f"Job {found.job}", sections, head=head)

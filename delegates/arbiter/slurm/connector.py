@@ -15,13 +15,13 @@ Guarantees. A list that could not be had, or is none, changes nothing. A job tha
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mpiio_ext.common.children import run
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.delegates.arbiter.announcements import now_ns
 from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.errors import MpiioExtError
@@ -58,15 +58,6 @@ def query(command: Sequence[str]) -> str:
     return done.output
 
 
-def _now(folder: Path) -> float:
-    """Return the time of the file system's clock, s."""
-    probe = folder / scheduled.FOLDER / f".now.{os.getpid()}"
-    probe.write_bytes(b"")
-    now = probe.stat().st_mtime
-    probe.unlink()
-    return now
-
-
 def _age_s(folder: Path, job: SlurmJob, now: float) -> float:
     with contextlib.suppress(FileNotFoundError):
         return now - (folder / scheduled.FOLDER / job.id).stat().st_mtime
@@ -87,7 +78,7 @@ def _set_missing(folder: Path, jobs: set[str]) -> None:
 
 def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> list[str]:
     """Deal with the jobs that the folder has and a list does not; returns lines about what has changed."""
-    now, changed = _now(folder), []
+    now, changed = now_ns(folder / scheduled.FOLDER) / 1e9, []
     before = _missing(folder) if whole else set()
     for job in known.values():
         age_s = _age_s(folder, job, now)

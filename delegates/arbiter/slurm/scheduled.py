@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.files import read_plain, write_whole
 from mpiio_ext.common.slurm import SlurmError, count_nodes
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
@@ -75,23 +75,19 @@ def read_all(folder: Path) -> tuple[list[SlurmJob], list[str]]:
     found, others = [], []
     for entry in _entries(folder / FOLDER):
         try:
-            with open(entry.path, "rb", opener=_opener) as file:
-                text = file.read(_MOST_BYTES).decode("utf-8", errors="replace")
+            content = read_plain(Path(entry.path), _MOST_BYTES)
         except FileNotFoundError:
             continue
-        except OSError:  # no plain file, or one that is not ours to read
-            others.append(entry.name)
-            continue
-        job = _parse(entry.name, text) if _ID.fullmatch(entry.name) else None
+        except OSError:  # not ours to read
+            content = None
+        job = None
+        if content is not None and _ID.fullmatch(entry.name):
+            job = _parse(entry.name, content.decode("utf-8", errors="replace"))
         if job is None:
             others.append(entry.name)
         else:
             found.append(job)
     return sorted(found, key=lambda job: int(job.id)), sorted(others)
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:

@@ -39,7 +39,7 @@ class Policy(ABC):
     reallocates : running jobs may get another number when others come or go
     asks_curves : without the curve of a job it gets a default
     asks_system : the compute nodes of the whole machine matter
-    colour, marker, line : in figures, as Matplotlib names them
+    colour, marker, line : in figures, as `mpiio_ext.common.plots.Look` has them
     order : place in tables and figures
     """
 
@@ -49,7 +49,7 @@ class Policy(ABC):
     reallocates: ClassVar[bool] = True
     asks_curves: ClassVar[bool] = False
     asks_system: ClassVar[bool] = False
-    colour: ClassVar[str] = "#009E73"
+    colour: ClassVar[str] = "series2"
     marker: ClassVar[str] = "x"
     line: ClassVar[str] = "-"
     order: ClassVar[int] = 100

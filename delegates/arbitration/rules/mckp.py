@@ -70,7 +70,7 @@ class Mckp(Policy):
     name, order = "MCKP", 6
     rule = "the largest sum of bandwidths within the pool"
     asks_curves = True
-    colour, marker = "#0072B2", "^"
+    colour, marker = "series0", "^"
 
     def __post_init__(self) -> None:
         if self.confidence is not None and not 0.5 <= self.confidence < 1:

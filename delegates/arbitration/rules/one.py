@@ -16,7 +16,7 @@ class One(Formula):
     rule, exceeds = "1", "yes"
     reallocates = False
     limited = False
-    colour, marker = "#CC79A7", "v"
+    colour, marker = "series3", "v"
 
     def wanted(self, sizes: Sizes) -> Ints:
         """Return 1."""

@@ -20,7 +20,7 @@ class Oracle(Policy):
     name, order = "ORACLE", 5
     rule, exceeds = "the best number, whatever the pool: an upper bound", "yes"
     asks_curves = True
-    colour, marker, line = "#222222", "", "--"
+    colour, marker, line = "ink", "", "--"
 
     def allocate(self, jobs: Sequence[Job], machine: Machine) -> Allocation:
         """Decide; see :class:`Policy`."""

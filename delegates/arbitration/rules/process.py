@@ -13,7 +13,7 @@ class Process(Formula):
 
     name, order = "PROCESS", 4
     rule, exceeds = "the pool × share of processes, rounded", "by rounding"
-    colour, marker = "#999999", "P"
+    colour, marker = "series6", "P"
 
     def wanted(self, sizes: Sizes) -> Ints:
         """Return the share of the pool."""

@@ -19,7 +19,7 @@ class Size(Formula):
 
     name, order = "SIZE", 3
     rule, exceeds = "the pool × share of compute nodes, rounded", "by rounding"
-    colour, marker = "#E69F00", "D"
+    colour, marker = "series5", "D"
 
     def wanted(self, sizes: Sizes) -> Ints:
         """Return the share of the pool."""

@@ -16,7 +16,7 @@ class Static(Formula):
     exceeds = "by rounding up"
     reallocates = False
     asks_system = True
-    colour, marker = "#D55E00", "s"
+    colour, marker = "series1", "s"
 
     def wanted(self, sizes: Sizes) -> Ints:
         """Return the share of the system."""

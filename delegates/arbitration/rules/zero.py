@@ -15,7 +15,7 @@ class Zero(Formula):
     name, order = "ZERO", 0
     rule = "0"
     reallocates = False
-    colour, marker = "#56B4E9", "o"
+    colour, marker = "series4", "o"
 
     def wanted(self, sizes: Sizes) -> Ints:
         """Return 0."""

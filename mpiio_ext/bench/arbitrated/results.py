@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.plots import SERIES, Axis, Chart, Line, Look, Mark, Panel, corners, look, svg_file
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
 
@@ -18,7 +18,6 @@ __all__ = ["FORMAT", "document", "draw", "lines", "write"]
 FORMAT = 1
 #: Slots that make a point of the figure.
 _SMOOTH = 3
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 
 
 def document(runs: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve], configuration: Mapping[str, Any],
@@ -72,52 +71,32 @@ def _points(job: Mapping[str, Any]) -> tuple[list[float], list[float]]:
     return times, values
 
 
-def _steps_of(run: Mapping[str, Any], name: str, end: float) -> tuple[list[float], list[float]]:
-    times, values = [], []
-    for step in run["map"]:
-        times.append(float(step["time_s"]))
-        values.append(float(step["io_nodes"].get(name, 0)))
-    return [*times, max(end, *times)], [*values, values[-1]]
+def _steps_of(run: Mapping[str, Any], name: str, end: float) -> tuple[list[float], list[float | None]]:
+    times = [float(step["time_s"]) for step in run["map"]]
+    return corners([*times, max(end, *times)], [float(step["io_nodes"].get(name, 0)) for step in run["map"]])
 
 
-def draw(found: Mapping[str, Any]) -> str:
-    """Return an SVG: for each policy the bandwidth of each job over time, and its I/O nodes below."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    policies = found["policies"]
-    with mpl.rc_context({"svg.hashsalt": "mpiio_ext", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(4.2 * len(policies), 4.2), layout="constrained")
-        FigureCanvasSVG(figure)
-        axes: Any = figure.subplots(2, len(policies), squeeze=False, sharex=True, sharey="row",
-                                    gridspec_kw={"height_ratios": (3, 1)})
-        for column, (policy, run) in enumerate(policies.items()):
-            _paint(axes[0][column], axes[1][column], run)
-            axes[0][column].set_title(policy.upper(), fontsize=9)
-            axes[1][column].set_xlabel("time (s)")
-        axes[0][0].set_ylabel("bandwidth (MB/s)")
-        axes[1][0].set_ylabel("I/O nodes")
-        axes[0][0].set_xlim(left=0)
-        axes[0][0].set_ylim(bottom=0)
-        axes[1][0].set_yticks(range(int(found["configuration"]["io_nodes"]) + 1))
-        figure.legend(*axes[0][0].get_legend_handles_labels(), fontsize=8, loc="outside upper left", frameon=False,
-                      ncols=len(_COLOURS))
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    text = out.getvalue()
-    return text[text.index("<svg"):]
-
-
-def _paint(bandwidth: Any, nodes: Any, run: Mapping[str, Any]) -> None:
-    end = max(job["end_s"] for job in run["jobs"].values())
-    for index, (name, job) in enumerate(run["jobs"].items()):
-        colour, style = _COLOURS[index % len(_COLOURS)], ("-", "--", ":", "-.")[index % 4]
-        bandwidth.plot(*_points(job), color=colour, linestyle=style, label=name)
-        nodes.step(*_steps_of(run, name, end), where="post", color=colour, linestyle=style)
-    for axis in (bandwidth, nodes):
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="y", linewidth=0.4, alpha=0.6)
+def draw(found: Mapping[str, Any]) -> Chart:
+    """Return the bandwidth of each job over time for each policy, and its I/O nodes below."""
+    policies, nodes = found["policies"], int(found["configuration"]["io_nodes"])
+    above: list[Panel] = []
+    below: list[Panel] = []
+    for policy, run in policies.items():
+        end = max(job["end_s"] for job in run["jobs"].values())
+        lines: list[Mark] = []
+        counts: list[Mark] = []
+        for index, (name, job) in enumerate(run["jobs"].items()):
+            own = Look(look(index).colour, look(index).dash)
+            for marks, (x, y) in ((lines, _points(job)), (counts, _steps_of(run, name, end))):
+                marks.append(Line(x=x, y=y, look=own, name=name))
+        first = not above
+        above.append(Panel(marks=lines, title=policy.upper(), x=Axis(low=0),
+                           y=Axis(label="bandwidth (MB/s)" if first else "", low=0, grid=True)))
+        below.append(Panel(marks=counts, x=Axis(label="time (s)", low=0),
+                           y=Axis(label="I/O nodes" if first else "", low=0, grid=True,
+                                  ticks=[(n, str(n)) for n in range(nodes + 1)])))
+    return Chart(name="arbitration", panels=[above, below], width=4.2 * len(policies), height=4.2, heights=(3, 1),
+                 legend="above", columns=SERIES, share=True)
 
 
 def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
@@ -129,7 +108,8 @@ def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
         The file system fails.
     """
     paths = []
-    for name, text in (("arbitration.svg", draw(found)), ("arbitration.json", json.dumps(found, indent=1) + "\n")):
+    for name, text in (("arbitration.svg", svg_file(draw(found))),
+                       ("arbitration.json", json.dumps(found, indent=1) + "\n")):
         write_whole(folder / name, text)
         paths.append(folder / name)
     return paths

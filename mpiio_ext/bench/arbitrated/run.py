@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -23,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.bench.compare.peers import launcher_of, own_environment
 from mpiio_ext.bench.errors import BenchError, SetupError
 from mpiio_ext.common.children import launched
 from mpiio_ext.delegates.arbiter import announcements, mapfile
@@ -69,19 +68,14 @@ class Setting:
 
 
 def _launcher() -> str:
-    beside = Path(sys.executable).parent / "mpirun"
-    found = str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
+    found = launcher_of(Path(sys.executable))
     if found is None:
         raise SetupError("mpirun is not to be found: jobs cannot be started")
     return found
 
 
 def _environment(hints: str) -> dict[str, str]:
-    """Return the environment of a launch; hints and settings of the caller's do not reach it."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
-    own.pop("LD_PRELOAD", None)
-    return own | {name: value for name, value in _ENVIRONMENT.items() if name not in own} | (
-        {"MPIOX_HINTS": hints} if hints else {})
+    return _ENVIRONMENT | own_environment() | ({"MPIOX_HINTS": hints} if hints else {})
 
 
 @contextlib.contextmanager

@@ -37,13 +37,13 @@ from mpiio_ext.bench.compare.launches import (
     on_nodes,
     run_benchmark,
     scratch_file,
-    spread,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.progress import progress
+from mpiio_ext.common.results import Spread
 
 __all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
 
@@ -201,11 +201,9 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
     results = []
     for pattern in patterns:
         for operation in OPERATIONS:
-            speed = {}
-            for peer in peers:
-                figures = found[pattern, peer.name].figures(operation)
-                if figures:
-                    speed[peer.name] = statistics.median(figures)
+            spreads = {peer.name: Spread.of(figures) for peer in peers
+                       if (figures := found[pattern, peer.name].figures(operation))}
+            speed = {name: spread.median for name, spread in spreads.items()}
             native = {peer.name: speed[peer.name] for peer in peers if peer.native and peer.name in speed}
             best = max(native, key=lambda name: native[name], default=None)
             mine = speed.get(ours)
@@ -214,8 +212,7 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
                 "op": operation,
                 "present": list(speed),
                 "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {peer.name: spread(f) for peer in peers
-                                        if (f := found[pattern, peer.name].figures(operation))},
+                "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
                 "ours": ours,
                 "best_native": best,
                 "ratio_native": mine / native[best] if mine and best else None,
@@ -311,31 +308,22 @@ def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[
 
 
 def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) -> None:
-    import matplotlib as mpl
+    from mpiio_ext.common.plots import Axis, Bars, Chart, Look, Panel, look, save
 
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
-    colours = ("#999999", "#BBBBBB", "#E69F00", "#F0E442", "#CC79A7", "#56B4E9", "#0072B2", "#009E73", "#000000",
-               "#D55E00")
-    figure, all_axes = plt.subplots(3, 1, figsize=(10, 10), sharex=True)
-    for axes, operation in zip(all_axes, OPERATIONS, strict=True):
+    width, panels = 0.85 / len(peers), []
+    for operation in OPERATIONS:
         rows = [result for result in results if result["op"] == operation]
-        width = 0.85 / len(peers)
+        marks = []
         for k, peer in enumerate(peers):
-            places = [x - 0.42 + (k + 0.5) * width for x, row in enumerate(rows) if peer.name in row["mbytes_per_s"]]
-            heights = [row["mbytes_per_s"][peer.name] for row in rows if peer.name in row["mbytes_per_s"]]
-            axes.bar(places, heights, width, label=peer.title, color=colours[k % len(colours)], edgecolor="black",
-                     linewidth=0.3, hatch="//" if peer.ours else "")
-        axes.set_yscale("log")
-        axes.set_ylabel(f"{operation}, MB/s")
-        axes.grid(axis="y", linewidth=0.4, alpha=0.6)
-        axes.set_axisbelow(True)
-        axes.set_xticks(range(len(rows)), [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows])
-    all_axes[0].legend(ncols=4, fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.32))
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    plt.close(figure)
+            there = [(x, row["mbytes_per_s"][peer.name]) for x, row in enumerate(rows)
+                     if peer.name in row["mbytes_per_s"]]
+            marks.append(Bars(at=[x - 0.42 + (k + 0.5) * width for x, _ in there], width=width, edge="ink", thin=0.3,
+                              values=[value for _, value in there], name=peer.title,
+                              look=Look(look(k).colour, hatch="//" if peer.ours else "")))
+        names = [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows]
+        panels.append([Panel(marks=marks, x=Axis(ticks=list(enumerate(names))),
+                             y=Axis(label=f"{operation}, MB/s", scale="log", grid=True))])
+    save(Chart(name="compare", panels=panels, width=10, height=10, legend="above"), path)
 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import sys
 import uuid
@@ -23,7 +24,7 @@ from mpiio_ext.bench.errors import BenchError
 
 __all__ = ["HostsError", "Place", "hosts"]
 
-_SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+_CLUSTER = Path(__file__).resolve().parents[3] / "scripts" / "cluster"
 _GRACE_S = 5.0  # that processes get to end after their launcher
 
 
@@ -32,10 +33,14 @@ class HostsError(BenchError):
 
 
 def _module(name: str) -> Any:
-    if not (_SCRIPTS / "cluster" / "client.py").exists():
-        raise HostsError("--hosts: the cluster of namespaces is part of the source checkout, which this is not")
-    if str(_SCRIPTS) not in sys.path:
-        sys.path.append(str(_SCRIPTS))
+    """Return a module of the cluster, which is loaded from its files: the path of imports stays as it is."""
+    if "cluster" not in sys.modules:
+        spec = importlib.util.spec_from_file_location("cluster", _CLUSTER / "__init__.py",
+                                                      submodule_search_locations=[str(_CLUSTER)])
+        if spec is None or spec.loader is None or not (_CLUSTER / "client.py").exists():
+            raise HostsError("--hosts: the cluster of namespaces is part of the source checkout, which this is not")
+        sys.modules["cluster"] = package = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(package)
     return importlib.import_module(f"cluster.{name}")
 
 

@@ -34,7 +34,6 @@ __all__ = [
     "parse_output",
     "run_benchmark",
     "scratch_file",
-    "spread",
 ]
 
 #: How the micro-benchmark accesses the file: the values of its --access.
@@ -173,11 +172,6 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 
 
 # ---- the rest --------------------------------------------------------------------------------------------------------
-
-
-def spread(figures: Sequence[float]) -> list[float]:
-    """Return [smallest, largest]."""
-    return [min(figures), max(figures)]
 
 
 def describe_environment(installations: Sequence[Installation], folder: Path, name: str,

@@ -18,7 +18,10 @@ from pathlib import Path
 
 from mpiio_ext.common.children import run
 
-__all__ = ["PROGRAM", "Installation", "Peer", "find_installations", "peers_of", "with_delegates"]
+__all__ = [
+    "PROGRAM", "Installation", "Peer", "find_installations", "launcher_of", "own_environment", "peers_of",
+    "with_delegates",
+]
 
 #: The micro-benchmark.
 PROGRAM = "mpiio_bandwidth"
@@ -106,11 +109,23 @@ class Peer:
 
     def variables(self) -> dict[str, str]:
         """Return the environment of one launch; hints of the caller's environment do not reach it."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
-        own.pop("LD_PRELOAD", None)
+        own = own_environment()
         if self.under:
             own["LD_PRELOAD"] = ":".join(self.under)
         return own | _ENVIRONMENT | self.environment
+
+
+def own_environment() -> dict[str, str]:
+    """Return this process's environment; hints, settings and what is preloaded do not reach a launch."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
+    own.pop("LD_PRELOAD", None)
+    return own
+
+
+def launcher_of(python: Path) -> str | None:
+    """Return the launcher of a Python's MPI: the one beside it, else one on PATH; None: there is none."""
+    beside = python.parent / "mpirun"
+    return str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
 
 
 def _ask(python: Path) -> Installation | None:
@@ -119,8 +134,7 @@ def _ask(python: Path) -> Installation | None:
     if answer.trouble:
         return None
     found = json.loads(answer.output)
-    beside = python.parent / "mpirun"
-    launcher = str(beside) if beside.exists() else shutil.which("mpirun")
+    launcher = launcher_of(python)
     program = Path(found["programs"]) / PROGRAM
     if launcher is None or not program.exists():
         return None

@@ -27,12 +27,12 @@ from mpiio_ext.bench.compare.launches import (
     describe_environment,
     run_benchmark,
     scratch_file,
-    spread,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.progress import progress
+from mpiio_ext.common.results import Spread
 
 __all__ = ["SERIES", "UNITS", "Options", "Point", "Samples", "command", "plan", "run_scaling", "summarize"]
 
@@ -260,7 +260,7 @@ def _ratios(samples: dict[str, Samples], speed: dict[str, float], peers: Sequenc
         "best_native": best,
         "ratio_native": by_peer.get(next((peer.name for peer in peers if peer.ours), "")),
         "ratio_native_by_peer": by_peer,
-        "spread_ratio_native": {name: spread(values) for name, values in within.items() if values},
+        "spread_ratio_native": {name: [min(values), max(values)] for name, values in within.items() if values},
     }
 
 
@@ -284,8 +284,8 @@ def summarize(found: Found, points: Sequence[Point], peers: Callable[[int], list
         there = peers(point.ranks)
         samples = {peer.name: found[point, peer.name] for peer in there}
         for operation in ("write", "read"):
-            figures = {name: s.mbytes_per_s(operation) for name, s in samples.items() if s.rounds}
-            speed = {name: statistics.median(values) for name, values in figures.items()}
+            spreads = {name: Spread.of(s.mbytes_per_s(operation)) for name, s in samples.items() if s.rounds}
+            speed = {name: spread.median for name, spread in spreads.items()}
             results.append({
                 "series": point.series,
                 "pattern": point.pattern,
@@ -296,7 +296,7 @@ def summarize(found: Found, points: Sequence[Point], peers: Callable[[int], list
                 "op": operation,
                 "seconds": {name: statistics.median(samples[name].seconds(operation)) for name in speed},
                 "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {name: spread(values) for name, values in figures.items()},
+                "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
                 **_ratios(samples, speed, there, operation, rounds),
                 **_memory(samples, there, point.pattern),
                 "absent": {name: s.reason for name, s in samples.items() if s.reason},

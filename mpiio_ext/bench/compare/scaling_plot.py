@@ -1,8 +1,6 @@
 """The picture of ``scaling``: a column per series; bandwidth, ratio to native and memory, logarithmic axes.
 
-Colours are those of M. Okabe and K. Ito ("Color Universal Design", 2008); markers and dashes tell the lines apart
-without colour. This library is drawn solid, native dashed, and of each native MPI-IO only the better of default and
-tuned hints.
+This library is drawn solid, native dashed, and of each native MPI-IO only the better of default and tuned hints.
 """
 
 from __future__ import annotations
@@ -11,11 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.plots import Area, Axis, Chart, Line, Look, Mark, Panel, Rule, save
+
 __all__ = ["families", "plot_scaling"]
 
-_COLOURS = {"ours_openmpi": "#0072B2", "ours_mpich": "#56B4E9", "ompio": "#E69F00", "ompi_romio": "#D55E00",
-            "mpich_romio": "#CC79A7"}
-_MARKERS = {"ours_openmpi": "o", "ours_mpich": "s", "ompio": "^", "ompi_romio": "v", "mpich_romio": "D"}
+_LOOKS = {"ours_openmpi": Look("series0", "-", "o"), "ours_mpich": Look("series4", "-", "s"),
+          "ompio": Look("series5", "--", "^"), "ompi_romio": Look("series1", "--", "v"),
+          "mpich_romio": Look("series3", "--", "D")}  # fmt: skip
+_OTHER = Look("ink", "--", "x")
 _TUNED = "_tuned"
 _HEADINGS = {
     "ranks_inter64": "64 B interleaved", "ranks_inter4096": "4 KiB interleaved",
@@ -33,94 +34,79 @@ def families(values: dict[str, float], *, largest: bool = True) -> dict[str, flo
     return found
 
 
-def _draw(axes: Any, xs: Sequence[int], values: Sequence[dict[str, float]], titles: dict[str, str]) -> None:
-    """Draw a line per name of `values`, which has one dictionary per place."""
-    for name in titles:
-        places = [x for x, of_row in zip(xs, values, strict=True) if name in of_row]
-        if not places:
-            continue
-        heights = [of_row[name] for of_row in values if name in of_row]
-        ours = name.startswith("ours")
-        axes.plot(places, heights, label=titles[name], color=_COLOURS.get(name, "#000000"),
-                  marker=_MARKERS.get(name, "x"), markersize=4.5, linestyle="-" if ours else "--",
-                  linewidth=1.8 if ours else 1.1)
+def _lines(xs: Sequence[int], values: Sequence[dict[str, float]], titles: dict[str, str]) -> list[Mark]:
+    """Return a line per name of `values`, which has one dictionary per place."""
+    marks: list[Mark] = []
+    for name, title in titles.items():
+        there = [(x, of_row[name]) for x, of_row in zip(xs, values, strict=True) if name in of_row]
+        if there:
+            marks.append(Line(x=[x for x, _ in there], y=[y for _, y in there], name=title,
+                              look=_LOOKS.get(name, _OTHER), width=1.8 if name.startswith("ours") else 1.1))
+    return marks
 
 
-def _bandwidth(axes: Any, rows: Sequence[dict[str, Any]], xs: Sequence[int], titles: dict[str, str]) -> None:
-    _draw(axes, xs, [families(row["mbytes_per_s"]) for row in rows], titles)
-
-
-def _ratio(axes: Any, results: Sequence[dict[str, Any]], axis: str, titles: dict[str, str]) -> None:
-    for operation, style in (("write", "-"), ("read", ":")):
+def _ratio(results: Sequence[dict[str, Any]], axis: str, titles: dict[str, str]) -> list[Mark]:
+    marks: list[Mark] = []
+    for operation, dash in (("write", "-"), ("read", ":")):
         rows = [row for row in results if row["op"] == operation]
         for name in titles:
             there = [row for row in rows if name in row["ratio_native_by_peer"]]
             if not there:
                 continue
-            xs = [row[axis] for row in there]
-            axes.plot(xs, [row["ratio_native_by_peer"][name] for row in there], linestyle=style,
-                      color=_COLOURS.get(name, "#000000"), marker=_MARKERS.get(name, "x"), markersize=4,
-                      linewidth=1.5, markerfacecolor=None if operation == "write" else "white")
-            spreads = [row["spread_ratio_native"].get(name) for row in there]
-            if all(spreads):
-                axes.fill_between(xs, [s[0] for s in spreads if s], [s[1] for s in spreads if s], alpha=0.15,
-                                  color=_COLOURS.get(name, "#000000"), linewidth=0)
-    axes.axhline(1, color="black", linewidth=0.9)
+            xs, own = [row[axis] for row in there], _LOOKS.get(name, _OTHER)
+            marks.append(Line(x=xs, y=[row["ratio_native_by_peer"][name] for row in there], size=4,
+                              look=Look(own.colour, dash, own.marker), hollow=operation == "read"))
+            spreads = [spread for row in there if (spread := row["spread_ratio_native"].get(name))]
+            if len(spreads) == len(there):
+                marks.append(Area(x=xs, low=[s[0] for s in spreads], high=[s[1] for s in spreads], alpha=0.15,
+                                  look=Look(own.colour)))  # fmt: skip
+    return [*marks, Rule(at=1, across=True)]
 
 
-def _memory(axes: Any, rows: Sequence[dict[str, Any]], titles: dict[str, str]) -> None:
+def _memory(rows: Sequence[dict[str, Any]], titles: dict[str, str]) -> tuple[list[Mark], str]:
+    """Return the lines, and the title that says what the one in black is."""
     xs = [row["pieces"] for row in rows]
     values = [families({name: value / 2**20 for name, value in row["memory_growth_bytes"].items() if value},
                        largest=False) for row in rows]
-    _draw(axes, xs, values, titles)
+    marks = _lines(xs, values, titles)
     claims = [max(row["memory_claim_bytes"].values(), default=0) / 2**20 for row in rows]
-    if any(claims):
-        axes.plot(xs, claims, color="black", linewidth=1, linestyle="-.", label="collective buffers + 2 MiB")
-        axes.legend(handles=axes.lines[-1:], fontsize=8, frameon=False)
+    if not any(claims):
+        return marks, ""
+    return [*marks, Line(x=xs, y=claims, look=Look("ink", "-."), width=1)], "black: collective buffers + 2 MiB"
 
 
-def _format_axes(axes: Any, axis: str, rows: Sequence[dict[str, Any]]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
-
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    low, high = min(row[axis] for row in rows), max(row[axis] for row in rows)
-    axes.set_xlim(low / 1.3, high * 1.3)  # of all panels of the column alike
-    if axis == "ranks":
-        ticks = sorted({row["ranks"] for row in rows})
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    low, high = axes.get_ylim()
-    if high < 50 * low:  # less than two decades: more ticks than the powers of ten
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.grid(which="major", linewidth=0.4, alpha=0.6)
-    axes.set_axisbelow(True)
-
-
-def _column(axes: Sequence[Any], series: str, results: Sequence[dict[str, Any]], titles: dict[str, str]) -> None:
-    """Draw one series into four axes from top to bottom; the last is for memory, and only for pieces."""
+def _column(
+    series: str, results: Sequence[dict[str, Any]], titles: dict[str, str], *, first: bool
+) -> list[Panel | None]:
+    """Return one series as four panels from top to bottom; the last is for memory, and only for pieces."""
     rows = [row for row in results if row["series"] == series]
     axis = "pieces" if series.startswith("pieces") else "ranks"
-    for place, operation in enumerate(("write", "read")):
-        of_operation = [row for row in rows if row["op"] == operation]
-        _bandwidth(axes[place], of_operation, [row[axis] for row in of_operation], titles)
-    _ratio(axes[2], rows, axis, {name: title for name, title in titles.items() if name.startswith("ours")})
-    if axis == "pieces":
-        _memory(axes[3], [row for row in rows if row["op"] == "write"], titles)
-        axes[3].set_ylabel("memory beyond the\nuser's buffers, MiB a rank")
-    for one in axes[: 4 if axis == "pieces" else 3]:
-        _format_axes(one, axis, rows)
-        one.set_xlabel("pieces in the file" if axis == "pieces" else "ranks")
-    size = rows[0]["file_bytes"] / 1e6
     extra = f", {rows[0]['ranks']} ranks" if axis == "pieces" else ""
-    axes[0].set_title(f"{_HEADINGS.get(series, series)}\n{size:,.0f} MB{extra}", fontsize=9.5)
+    ticks = [(tick, str(tick)) for tick in sorted({row["ranks"] for row in rows})] if axis == "ranks" else None
+    across = Axis(label="pieces in the file" if axis == "pieces" else "ranks", scale="log", ticks=ticks, grid=True,
+                  low=min(row[axis] for row in rows) / 1.3, high=max(row[axis] for row in rows) * 1.3)
+
+    def panel(marks: list[Mark], label: str, title: str = "") -> Panel:
+        return Panel(marks=marks, title=title, x=across, y=Axis(label=label, scale="log", grid=True,
+                                                               form=lambda value: f"{value:,g}"))  # fmt: skip
+
+    title = f"{_HEADINGS.get(series, series)}\n{rows[0]['file_bytes'] / 1e6:,.0f} MB{extra}"
+    panels: list[Panel | None] = []
+    for operation in ("write", "read"):
+        mine = [row for row in rows if row["op"] == operation]
+        marks = _lines([row[axis] for row in mine], [families(row["mbytes_per_s"]) for row in mine], titles)
+        panels.append(panel(marks, f"{operation}, MB/s" if first else "", title if operation == "write" else ""))
+    ours = {name: title for name, title in titles.items() if name.startswith("ours")}
+    label = "bandwidth ÷ best native\n(write solid, read dotted)" if first else ""
+    panels.append(panel(_ratio(rows, axis, ours), label))
+    if axis != "pieces":
+        return [*panels, None]
+    marks, note = _memory([row for row in rows if row["op"] == "write"], titles)
+    return [*panels, panel(marks, "memory beyond the\nuser's buffers, MiB a rank", note)]
 
 
 def plot_scaling(results: Sequence[dict[str, Any]], titles: dict[str, str], path: Path) -> None:
-    """Draw the results into `path` (.svg or .png).
+    """Draw the results into `path` (.svg, .png or .pdf).
 
     Parameters
     ----------
@@ -128,28 +114,8 @@ def plot_scaling(results: Sequence[dict[str, Any]], titles: dict[str, str], path
     titles : {peer: words for people}
     path : file to write
     """
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
     shown = {name: title for name, title in titles.items() if not name.endswith(_TUNED)}
     series = list(dict.fromkeys(row["series"] for row in results))
-    with mpl.rc_context({"font.size": 9, "svg.hashsalt": "mpiio_ext"}):
-        figure, grid = plt.subplots(4, len(series), figsize=(1 + 3.3 * len(series), 11.5), squeeze=False)
-        for column, name in enumerate(series):
-            _column(list(grid[:, column]), name, results, shown)
-            if not name.startswith("pieces"):
-                grid[3, column].set_axis_off()
-        for row, label in enumerate(("write, MB/s", "read, MB/s",
-                                     "bandwidth ÷ best native\n(write solid, read dotted)")):
-            grid[row, 0].set_ylabel(label)
-        labelled = [pair for axes in grid.flat for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-        entries = {text: line for line, text in labelled if text in shown.values()}
-        columns = max(1, min(5, 3 * len(series) // 2))
-        if entries:
-            figure.legend(list(entries.values()), list(entries), loc="upper center", frameon=False,
-                          ncols=columns)
-        figure.tight_layout(rect=(0, 0, 1, 0.985 - 0.018 * -(-len(entries) // columns)))
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
-        plt.close(figure)
+    columns = [_column(name, results, shown, first=at == 0) for at, name in enumerate(series)]
+    save(Chart(name="scaling", panels=list(zip(*columns, strict=True)), width=1 + 3.3 * len(series), height=11.5,
+               legend="above", columns=max(1, min(5, 3 * len(series) // 2))), path)  # fmt: skip

@@ -12,9 +12,8 @@ from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
-from mpiio_ext.common.options import Duration, Size
+from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
-from mpiio_ext.delegates.arbitration.ranges import CountsType
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["command"]
@@ -44,10 +43,10 @@ Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
 def _counts(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
     if value is None:
         return ()
-    found: tuple[int, ...] = CountsType().convert(value, param, ctx)
+    found = Counts().convert(value, param, ctx)
     if max(found) > MOST_NODES:
         raise click.BadParameter(f"{max(found)}: a job has {MOST_NODES} delegates at most", ctx, param)
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 class _Asked:

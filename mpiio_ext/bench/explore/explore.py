@@ -11,12 +11,9 @@ Guarantees. What was asked for is measured, or the run ends with a line that say
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +26,7 @@ from mpiio_ext.bench.explore import results
 from mpiio_ext.bench.explore.measure import Place, measure, prepare
 from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import Spec
+from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
 from mpiio_ext.bench.run.agreement import agree, on_rank_0
 from mpiio_ext.bench.run.delegation import start_delegates
 from mpiio_ext.bench.terminal import progress_of_rank_0
@@ -37,7 +35,6 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 __all__ = ["Options", "explore"]
 
-_KEEP_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,38 +128,19 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
 
 
 def _needed_bytes(options: Options) -> int:
-    """Return what lies on the file system at most: files of reads stay, one pattern writes at a time."""
+    """Return what lies on the file system at most: files of reads stay, one pattern writes at a time.
+
+    Where every pattern has a stonewall it is a limit that may never be met: 0.
+    """
+    if all(spec.stonewall_s for spec in options.specs):
+        return 0
     reads = sum(spec.total_bytes for spec in options.specs if spec.operation == "read")
     return reads + max((spec.total_bytes for spec in options.specs if spec.operation == "write"), default=0)
 
 
-def _make_folder(options: Options) -> Path:
-    if not options.path.is_dir():
-        raise SetupError(f"--path {options.path}: {'not a folder' if options.path.exists() else 'no such folder'}")
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="mpiio-explore-", dir=options.path.resolve()))
-        folder.chmod(0o755)
-    except OSError as error:
-        raise SetupError(f"--path {options.path}: cannot write there ({error.strerror})") from error
-    space = os.statvfs(folder)
-    needed, free = _needed_bytes(options), space.f_bavail * space.f_frsize
-    stops = all(spec.stonewall_s for spec in options.specs)  # then it is a limit that may never be met
-    if free < needed and not stops:
-        folder.rmdir()
-        raise SetupError(f"--path {options.path}: {needed / 1e6:,.1f} MB needed, {free / 1e6:,.1f} MB free")
-    return folder
-
-
 def _make_output(options: Options) -> Path:
     now = datetime.datetime.now().astimezone().strftime("%Y-%m-%dT%H-%M-%S")
-    output = options.output or Path("bench-results") / f"explore-{now}-{os.getpid()}"
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        if not os.access(output, os.W_OK):
-            raise SetupError(f"--output {output}: cannot write there")
-    except OSError as error:
-        raise SetupError(f"--output {output}: cannot write there ({error.strerror})") from error
-    return output
+    return make_output(options.output or Path("bench-results") / f"explore-{now}-{os.getpid()}")
 
 
 def _start(comm: Any, options: Options, folder: Path) -> str:
@@ -225,7 +203,7 @@ class _Explorer:
             if spec.operation == "read":
                 prepare(self.comm, self._place(_Step(pattern, spec, 0, 0), index))
 
-    def run(self, advance: Callable[[str], None], keep: Callable[[], None]) -> None:
+    def run(self, advance: Callable[[str], None]) -> None:
         """Carry all out.
 
         Raises
@@ -235,7 +213,6 @@ class _Explorer:
         """
         self._prepare()
         order = list(self.patterns)
-        last = time.monotonic()
         for step in _steps(self.options, self.patterns):
             self._number += 1
             run = order.index(step.pattern) if step.spec.operation == "read" else len(order) + self._number
@@ -243,10 +220,6 @@ class _Explorer:
             self.runs.append(Run(spec=step.spec, pattern=step.pattern, io_nodes=step.count,
                                  repetition=step.repetition, measured=measured))
             advance(f"{step.pattern.name}, {step.count}: {measured.bandwidth_mb_per_s:,.0f} MB/s")
-            if time.monotonic() - last > _KEEP_EVERY_S:
-                with contextlib.suppress(OSError):  # said at the end
-                    keep()
-                last = time.monotonic()
 
 
 def _configuration(options: Options, text: str) -> dict[str, Any]:
@@ -304,7 +277,7 @@ def explore(comm: Any, options: Options) -> Path:
     except SetupError as caught:
         error = caught
     agree(comm, error, "preparing")
-    folder: Path = on_rank_0(comm, lambda: _make_folder(options))
+    folder: Path = on_rank_0(comm, lambda: make_folder(options.path, "explore", _needed_bytes(options)))
     failure: BenchError | None = None
     try:
         return _run(comm, options, folder, patterns)
@@ -317,8 +290,7 @@ def explore(comm: Any, options: Options) -> Path:
 
 
 def _run(comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec]) -> Path:
-    unseen = None if folder.is_dir() else SetupError(f"--path {folder.parent}: not the same folder on every host")
-    agree(comm, unseen, "preparing")
+    check_shared(comm, folder)
     output: Path = on_rank_0(comm, lambda: _make_output(options))
     text = _start(comm, options, folder)
     environment = describe(comm, folder.parent, {})
@@ -336,7 +308,7 @@ def _run(comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec
     steps = sum(len(options.counts(spec)) * options.times(spec) for spec in patterns.values())
     with progress_of_rank_0(comm, options.progress, steps) as advance:
         try:
-            explorer.run(advance, keep)
+            explorer.run(keeping(advance, keep))
         except BenchError as caught:
             failure = caught
     on_rank_0(comm, lambda: _finish(options, output, found(None if failure is None else str(failure)), explorer.runs))

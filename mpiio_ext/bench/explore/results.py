@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from mpiio_ext.bench.explore.measure import Measured
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.results import Spread
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 
@@ -92,10 +92,10 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
         groups.setdefault((run.pattern.name, run.io_nodes), []).append(run)
     out = []
     for (name, count), group in groups.items():
-        values = [run.measured.bandwidth_mb_per_s for run in group]
-        out.append({"pattern": name, "io_nodes": count, "repetitions": len(values),
-                    "median_mb_per_s": statistics.median(values), "smallest_mb_per_s": min(values),
-                    "largest_mb_per_s": max(values), "data_bytes": max(run.measured.data_bytes for run in group),
+        spread = Spread.of([run.measured.bandwidth_mb_per_s for run in group])
+        out.append({"pattern": name, "io_nodes": count, "repetitions": spread.count,
+                    "median_mb_per_s": spread.median, "smallest_mb_per_s": spread.low,
+                    "largest_mb_per_s": spread.high, "data_bytes": max(run.measured.data_bytes for run in group),
                     "stopped_ranks": max(run.measured.stopped_ranks for run in group),
                     "serving_delegates": max(run.measured.serving_delegates or 0 for run in group),
                     "delegated_part": _part(group)})
@@ -169,14 +169,16 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
     """
     texts = {"results.json": json.dumps(found, indent=1) + "\n", "curves.csv": table(runs)}
     if page and runs:
+        from mpiio_ext.common import page as pages
+        from mpiio_ext.common import plots
         from mpiio_ext.delegates.arbitration import draw
-        from mpiio_ext.delegates.arbitration.page import page as render
 
-        figure = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
-        texts["curves.svg"] = figure
-        texts["index.html"] = render("Exploration: bandwidth by number of delegates", lines(found["summary"]),
-                                     [("Bandwidth by number of delegates, with the standard deviation of a "
-                                       f"repetition; {_caches(runs)}.", figure)])
+        chart = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
+        texts["curves.svg"] = plots.svg_file(chart)
+        figure = pages.Figure(drawing=plots.svg(chart), caption="Bandwidth by number of delegates, with the standard "
+                              f"deviation of a repetition; {_caches(runs)}.")
+        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]), figures=[figure])
+        texts["index.html"] = pages.document("Exploration: bandwidth by number of delegates", [section])
     paths = []
     for name, text in texts.items():
         write_whole(folder / name, text)

@@ -1,74 +1,18 @@
-"""The HTML of a report: sections of sentences, figures and tables in one file that fetches nothing.
-
-The style is that of ``bench report``. The page needs no script, but for ``--interactive``, which puts Plotly into
-it once. Text from logs is escaped by the template engine; drawings come from this package.
-"""
+"""Tables of Arrow as words: counts with separators, shares in percent, times as dates, units behind the names."""
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import functools
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import share_words
-from mpiio_ext.analytics.report.theme import dark_style
+from mpiio_ext.common.page import Grid
 
-__all__ = ["Figure", "Grid", "Section", "cell_words", "grid", "render"]
+__all__ = ["cell_words", "grid"]
 
 #: Rows of a table on a page; the whole table comes from the command line.
 MOST_ROWS = 25
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A drawing, as SVG or as HTML of Plotly, and what is seen in it; `themed`: it has dark colours, too."""
-
-    title: str
-    drawing: str
-    caption: str = ""
-    themed: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """A table of words; `numbers` tells which columns are aligned to the right."""
-
-    columns: Sequence[str]
-    numbers: Sequence[bool]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-    folded: bool = True
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    anchor : str
-        Name within the page.
-    title : str
-    facts : sequence of (str, str)
-        Names and values.
-    sentences : sequence of str
-        Paragraphs.
-    findings : sequence of mapping
-        Of a diagnosis: ``weight`` (warning or note), ``title``, ``evidence`` and ``advice``.
-    figures : sequence of Figure
-    grids : sequence of Grid
-    """
-
-    anchor: str
-    title: str
-    facts: Sequence[tuple[str, str]] = ()
-    sentences: Sequence[str] = ()
-    findings: Sequence[dict[str, Any]] = ()
-    figures: Sequence[Figure] = ()
-    grids: Sequence[Grid] = ()
 
 
 def cell_words(value: Any) -> str:
@@ -162,32 +106,3 @@ def grid(table: Any, *, most: int = MOST_ROWS, folded: bool = True) -> Grid:
              for field, form, number in zip(table.schema, forms, numbers, strict=True)]  # fmt: skip
     return Grid(columns=names, numbers=numbers, rows=rows,
                 note=f"{left:,} more rows are not shown." if left > 0 else "", folded=folded)  # fmt: skip
-
-
-def render(title: str, head: str, sections: Sequence[Section], *, script: str = "") -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    title, head : str
-        Heading, and the line below it.
-    sections : sequence of Section
-    script : str
-        Plotly's source, for interactive figures.
-    """
-    import jinja2
-
-    import mpiio_ext
-    import mpiio_ext.report
-
-    shared = Path(mpiio_ext.report.__file__).parent / "templates"  # head, foot and style of every page
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([Path(__file__).parent / "templates", shared]), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    style = (shared / "style.css").read_text(encoding="utf-8")
-    if any(figure.themed for section in sections for figure in section.figures):
-        style += dark_style(".themed") + "\n"
-    return environment.get_template("analytics.html").render(
-        title=title, head=head, sections=sections, style=style, script=script, version=mpiio_ext.__version__
-    )

@@ -1,0 +1,90 @@
+"""Where a command of the bench puts things: a temporary folder of what it measures, and a folder of its results.
+
+What would fail in the middle is tried before anything runs. At most `KEEP_EVERY_S` of measuring is lost when the job is
+killed: `keeping` has the results so far written now and then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mpiio_ext.bench.errors import SetupError
+from mpiio_ext.bench.run.agreement import agree
+from mpiio_ext.common.progress import Advance
+
+__all__ = ["KEEP_EVERY_S", "check_shared", "keeping", "make_folder", "make_output"]
+
+KEEP_EVERY_S = 10.0
+
+
+def make_folder(path: Path, name: str, needed_bytes: int) -> Path:
+    """Make a temporary folder on the file system to measure, and return it; on rank 0.
+
+    Parameters
+    ----------
+    path : of --path.
+    name : of the command.
+    needed_bytes : that will lie there at most.
+
+    Raises
+    ------
+    SetupError
+        There is no such folder, it cannot be written, or has no room.
+    """
+    if not path.is_dir():
+        raise SetupError(f"--path {path}: {'not a folder' if path.exists() else 'no such folder'}")
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path.resolve()))
+        folder.chmod(0o755)
+    except OSError as error:
+        raise SetupError(f"--path {path}: cannot write there ({error.strerror})") from error
+    space = os.statvfs(folder)
+    free = space.f_bavail * space.f_frsize
+    if free < needed_bytes:
+        folder.rmdir()
+        raise SetupError(f"--path {path}: {needed_bytes / 1e6:,.1f} MB needed, {free / 1e6:,.1f} MB free")
+    return folder
+
+
+def make_output(output: Path) -> Path:
+    """Make the folder of the results where it is missing, and return it; on rank 0.
+
+    Raises
+    ------
+    SetupError
+        It cannot be written.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if not os.access(output, os.W_OK):
+            raise SetupError(f"--output {output}: cannot write there")
+    except OSError as error:
+        raise SetupError(f"--output {output}: cannot write there ({error.strerror})") from error
+    return output
+
+
+def check_shared(comm: Any, folder: Path) -> None:
+    """Raise SetupError on all ranks unless every rank sees the folder that rank 0 has made; collective."""
+    unseen = None if folder.is_dir() else SetupError(f"--path {folder.parent}: not the same folder on every host")
+    agree(comm, unseen, "preparing")
+
+
+def keeping(advance: Advance, write: Callable[[], None]) -> Callable[[str], None]:
+    """Return `advance` that also has the results so far written now and then."""
+    last = time.monotonic()
+
+    def advance_and_keep(text: str) -> None:
+        nonlocal last
+        advance(text)
+        if time.monotonic() - last > KEEP_EVERY_S:
+            with contextlib.suppress(OSError):  # said at the end
+                write()
+            last = time.monotonic()
+
+    return advance_and_keep

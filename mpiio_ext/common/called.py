@@ -1,0 +1,65 @@
+"""Commands of mpiio-ext, called from Python: a process of their own, options by name, errors as exceptions.
+
+Problem. A tuner sets variables and takes signals, and the bench is an MPI program: neither belongs into the process of
+a notebook. Algorithm: the command runs as a child. Guarantee: a command that fails raises, with the last line that it
+has said.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from mpiio_ext.errors import MpiioExtError
+
+__all__ = ["CommandError", "Option", "call", "words_of"]
+
+#: True is a flag; a sequence is an option that is repeated; None is left out.
+Option = str | int | float | bool | Sequence[str] | None
+
+
+class CommandError(MpiioExtError):
+    """A command has failed.
+
+    Attributes
+    ----------
+    status : its exit status.
+    """
+
+    def __init__(self, status: int, said: str) -> None:
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+        super().__init__(last or f"the command ended with status {status}")
+        self.status = status
+
+
+def words_of(options: Mapping[str, Option]) -> Iterator[str]:
+    """Yield the words of options: ``metric_regex="x"`` is ``--metric-regex x``."""
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            yield flag
+        elif value is not None and value is not False:
+            for each in [value] if isinstance(value, (str, int, float)) else value:
+                yield from (flag, str(each))
+
+
+def call(words: Sequence[str], *, launcher: Sequence[str] = (), module: str = "mpiio_ext") -> str:
+    """Run a command; return what it has printed.
+
+    Parameters
+    ----------
+    words : of the command, without the program.
+    launcher : what starts it, such as ``("mpirun", "-n", "4")``.
+    module : the program.
+
+    Raises
+    ------
+    CommandError
+        Its exit status is not 0.
+    """
+    command = [*launcher, sys.executable, "-m", module, *words]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise CommandError(done.returncode, done.stderr or done.stdout)
+    return done.stdout

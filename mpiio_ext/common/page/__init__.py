@@ -1,0 +1,185 @@
+"""Pages: one self-contained HTML file each, with one style for light, dark, small screens and paper.
+
+Problem. Results of every command are shown on pages that can be sent, opened and printed anywhere.
+
+Algorithm. A page is a title and sections of sentences, facts, findings, figures and tables (`document`). A page with a
+form of its own is a template on the same base, with the same parts (`fill`).
+
+Guarantees. The file holds its style, its drawings and its script, and fetches nothing. It says everything without the
+script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jinja2
+    from markupsafe import Markup
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A drawing and what is seen in it.
+
+    Attributes
+    ----------
+    title, caption : str
+    drawing : str
+        An SVG of :mod:`mpiio_ext.common.plots`.
+    image : bool
+        The SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
+    """
+
+    title: str = ""
+    drawing: str
+    caption: str = ""
+    image: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cell:
+    """Words of a table with a style: ``up`` (good), ``dn`` (bad) or ``no``."""
+
+    text: str
+    style: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A table of words.
+
+    Attributes
+    ----------
+    columns : sequence of str
+    rows : sequence of sequences of str or Cell
+    numbers : sequence of bool
+        Which columns are aligned to the right; those behind the last are not.
+    note : str
+        A line below it.
+    folded : bool
+        The reader opens it.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    numbers: Sequence[bool] = ()
+    note: str = ""
+    folded: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that was found: a title, its evidence, and what to do; a ``warning``, a ``note`` or ``good``."""
+
+    title: str
+    evidence: Sequence[str] = ()
+    advice: Sequence[str] = ()
+    weight: str = "note"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page, in the order of its fields.
+
+    Attributes
+    ----------
+    anchor : str
+        Name within the page; letters, digits and hyphens.
+    title : str
+        Heading, and what the contents at the top say.
+    sentences : sequence of str
+        Paragraphs.
+    facts : sequence of (str, str)
+        Names and values.
+    findings : sequence of Finding
+    figures : sequence of Figure
+    grids : sequence of Grid
+    """
+
+    anchor: str
+    title: str
+    sentences: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    findings: Sequence[Finding] = ()
+    figures: Sequence[Figure] = ()
+    grids: Sequence[Grid] = ()
+
+
+def _breakable(text: str) -> Markup:
+    """Return a name in HTML that may be broken behind "_" and before "+"."""
+    from markupsafe import Markup, escape
+
+    return Markup(str(escape(text)).replace("_", "_<wbr>").replace("+", "<wbr>+"))
+
+
+def _image(figure: str) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
+
+
+@cache
+def _templates(folder: Path) -> jinja2.Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([folder, _FOLDER]), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(breakable=_breakable, image=_image)
+    return environment
+
+
+def fill(template: Path, content: Mapping[str, object], *, script: str = "") -> str:
+    """Return the page that a template makes, which extends ``base.html`` and may import ``parts.html``.
+
+    Parameters
+    ----------
+    template : Path
+    content : mapping
+        What the template shows; ``title`` is among it.
+    script : str
+        JavaScript at the end of the page.
+    """
+    from importlib.metadata import version
+
+    from mpiio_ext.common.plots.theme import dark_style
+
+    style = (_FOLDER / "style.css").read_text(encoding="utf-8") + dark_style(".drawing")
+    found = _templates(template.parent).get_template(template.name)
+    return found.render(content, style=style, script=script, version=version("mpiio_ext"))
+
+
+def document(
+    title: str,
+    sections: Sequence[Section],
+    *,
+    head: str = "",
+    notices: Sequence[Finding] = (),
+    foot: str = "",
+    interactive: bool = False,
+) -> str:
+    """Return a page of sections.
+
+    Parameters
+    ----------
+    title, head : str
+        Heading, and the line below it.
+    sections : sequence of Section
+    notices : sequence of Finding
+        What stands above all sections.
+    foot : str
+        What stands below them, before the version.
+    interactive : bool
+        The figures were drawn to be pointed at: their script is put into the page.
+    """
+    from mpiio_ext.common.plots.files import script
+
+    content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot}
+    return fill(_FOLDER / "document.html", content, script=script() if interactive else "")

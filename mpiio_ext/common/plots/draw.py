@@ -1,0 +1,292 @@
+"""A chart as a figure of Matplotlib: one function for each kind of mark.
+
+This and `files` are the places that import Matplotlib. Marks that are many go into one collection, and layouts with
+margins of their own are not measured, since both are most of the time that a figure takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpiio_ext.common.plots.chart import (
+    Area,
+    Axis,
+    Bars,
+    Boxes,
+    Chart,
+    Line,
+    Mark,
+    Panel,
+    Rule,
+    Segments,
+    Spans,
+    Text,
+    Tiles,
+)
+from mpiio_ext.common.plots.theme import LIGHT, Theme
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["SERIES_ID", "figure", "series", "style"]
+
+#: Name of the SVG group of each series, with its number behind.
+SERIES_ID = "series-"
+
+
+def style(theme: Theme, name: str) -> Any:
+    """Return the settings of Matplotlib that a chart of this name is drawn with."""
+    from matplotlib.rcsetup import cycler
+
+    return {
+        "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
+        "svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif", "font.size": 8.5,
+        "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink, "axes.facecolor": theme.page,
+        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": 8, "ytick.labelsize": 8,
+        "text.color": theme.ink, "figure.facecolor": theme.page, "savefig.facecolor": theme.page,
+        "axes.titlesize": 8.5, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
+        "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5,
+        "legend.frameon": False, "legend.fontsize": 8, "text.parse_math": False,  # names of files may hold dollars
+    }  # fmt: skip
+
+
+def series(chart: Chart) -> list[str]:
+    """Return the names of the series in the order of the legend."""
+    marks = [mark for row in chart.panels for panel in row if panel for mark in panel.marks]
+    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments))
+                              and mark.name))  # fmt: skip
+
+
+# ---- marks -----------------------------------------------------------------------------------------------------------
+
+
+def _numbers(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]
+
+
+def _line(axes: Axes, mark: Line, theme: Theme) -> list[Artist]:
+    colour, y = theme.colour(mark.look.colour), _numbers(mark.y)
+    ground: dict[str, Any] = {"markerfacecolor": "none"} if mark.hollow else {}
+    rim: dict[str, Any] = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
+    return [*axes.plot(mark.x, y, color=colour, linestyle=mark.look.dash or "", linewidth=mark.width,
+                       marker=mark.look.marker, markersize=mark.size, clip_on=mark.clip, zorder=mark.layer,
+                       label=mark.name or None, **ground, **rim)]  # fmt: skip
+
+
+def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
+    draw: Any
+    draw, length, width, foot, spread = ((axes.barh, "width", "height", "left", "xerr") if mark.across else
+                                         (axes.bar, "height", "width", "bottom", "yerr"))  # fmt: skip
+    rest: dict[str, Any] = {} if mark.errors is None else {
+        spread: mark.errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": theme.ink}}  # fmt: skip
+    drawn = draw(mark.at, **{length: mark.values, width: mark.width, foot: mark.foot}, hatch=mark.look.hatch or None,
+                 facecolor=theme.colour(mark.look.colour), edgecolor=theme.colour(mark.edge or "page"),
+                 linewidth=mark.thin, label=mark.name or None, **rest)  # fmt: skip
+    if mark.notes:
+        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft, fontsize=8)
+    return list(drawn)
+
+
+def _area(axes: Axes, mark: Area, theme: Theme) -> list[Artist]:
+    return [axes.fill_between(mark.x, mark.low, mark.high, facecolor=theme.colour(mark.look.colour), linewidth=0,
+                              alpha=mark.alpha, label=mark.name or None)]  # fmt: skip
+
+
+def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
+    from matplotlib.collections import LineCollection
+
+    lines = LineCollection(list(mark.lines), colors=theme.colour(mark.look.colour), linewidths=mark.width,
+                           linestyles=[mark.look.dash], alpha=mark.alpha, label=mark.name,
+                           zorder=mark.layer)  # fmt: skip
+    axes.add_collection(lines)
+    return [lines]
+
+
+def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
+    if not mark.at:
+        return []
+    half = mark.width / 2
+    low, first, median, third, high = zip(*mark.numbers, strict=True)
+    axes.vlines([*mark.at, *mark.at], [*low, *third], [*first, *high], color=theme.soft, linewidth=0.9)
+    for ends in (low, high):
+        axes.hlines(ends, [at - half / 2 for at in mark.at], [at + half / 2 for at in mark.at], color=theme.soft,
+                    linewidth=0.9)  # fmt: skip
+    axes.bar(mark.at, [b - a for a, b in zip(first, third, strict=True)], mark.width, first, facecolor=theme.line,
+             edgecolor=theme.soft, linewidth=0.8)  # fmt: skip
+    axes.hlines(median, [at - half for at in mark.at], [at + half for at in mark.at], linewidth=1.5,
+                color=theme.colour(mark.look.colour))  # fmt: skip
+    return []
+
+
+def _spans(axes: Axes, mark: Spans, theme: Theme) -> list[Artist]:
+    for start, end in mark.spans:
+        axes.axvspan(start, end, facecolor=theme.colour(mark.colour), linewidth=0, zorder=0)
+    return []
+
+
+def _rule(axes: Axes, mark: Rule, theme: Theme) -> list[Artist]:
+    (axes.axhline if mark.across else axes.axvline)(mark.at, color=theme.colour(mark.look.colour),
+                                                    linewidth=mark.width, linestyle=mark.look.dash)
+    return []
+
+
+def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    patches = [Rectangle((left, low), width, height) for left, low, width, height in mark.places]
+    cells = PatchCollection(patches, facecolor=theme.colour(mark.look.colour), linewidth=mark.thin,
+                            edgecolor=theme.colour(mark.edge) if mark.edge else "none",
+                            hatch=mark.look.hatch or None)  # fmt: skip
+    cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
+    axes.add_collection(cells, autolim=False)
+    return []
+
+
+def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:
+    place: Any = {"data": "data", "axes": "axes fraction", "x": ("data", "axes fraction")}[mark.inside]
+    box = {"boxstyle": "round,pad=0.15", "facecolor": theme.page, "edgecolor": "none", "alpha": 0.85}
+    text = axes.annotate(
+        mark.text, (mark.x, mark.y), xycoords=place, xytext=mark.shift, textcoords="offset points",
+        ha=mark.align[0], va=mark.align[1], fontsize=mark.size, color=theme.colour(mark.colour), rotation=mark.turn,
+        fontweight="bold" if mark.bold else "normal", bbox=box if mark.boxed else None, annotation_clip=False)
+    text.set_in_layout(False)
+    return []
+
+
+_MARKS: dict[type, Callable[[Axes, Any, Theme], list[Artist]]] = {
+    Area: _area, Bars: _bars, Boxes: _boxes, Line: _line, Rule: _rule, Segments: _segments, Spans: _spans,
+    Text: _text, Tiles: _tiles,
+}  # fmt: skip
+
+
+def _named(mark: Mark, artists: Sequence[Artist], names: Sequence[str]) -> None:
+    """Give what is drawn of a series the name by which an interactive chart finds it."""
+    name = getattr(mark, "name", "")
+    for artist in artists if name else ():
+        artist.set_gid(f"{SERIES_ID}{names.index(name)}")
+
+
+# ---- axes ------------------------------------------------------------------------------------------------------------
+
+
+def _axis(axes: Axes, which: str, axis: Axis) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+    one = axes.xaxis if which == "x" else axes.yaxis
+    if axis.scale != "linear":
+        rest: dict[str, Any] = {"log": {"base": 10}, "log2": {"base": 2}, "symlog": {"linthresh": 1}}[axis.scale]
+        getattr(axes, f"set_{which}scale")(axis.scale.removesuffix("2"), **rest)
+    limits = getattr(axes, f"set_{which}lim")
+    if axis.low is not None or axis.high is not None:
+        limits(axis.low, axis.high)
+    if axis.scale != "linear":
+        low, high = getattr(axes, f"get_{which}lim")()
+        if axis.scale == "log2":
+            one.set_major_locator(LogLocator(base=2))
+        elif axis.scale == "log" and high < 50 * low:  # less than two decades: more ticks than the powers of ten
+            one.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        one.set_minor_formatter(NullFormatter())
+        one.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
+    elif axis.most or axis.whole:
+        one.set_major_locator(MaxNLocator(nbins=axis.most or "auto", integer=axis.whole,
+                                          steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]))
+    form = axis.form or (None if axis.scale == "linear" else "{:,g}".format)  # not a power, which is a formula
+    if form is not None:
+        one.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+    if axis.ticks is not None:
+        turned: dict[str, Any] = {"rotation": axis.turn, "ha": "right"} if axis.turn else {}
+        one.set_ticks([place for place, _ in axis.ticks], [words for _, words in axis.ticks], **turned)
+    if axis.above:
+        axes.xaxis.tick_top()
+    one.set_label_text(axis.label)
+    if axis.grid:
+        axes.grid(True, axis="x" if which == "x" else "y")
+    if not axis.line:
+        axes.spines["bottom" if which == "x" else "left"].set_visible(False)
+        axes.tick_params(axis="x" if which == "x" else "y", length=0)
+
+
+def _panel(axes: Axes, panel: Panel, theme: Theme, names: Sequence[str]) -> None:
+    for mark in panel.marks:
+        _named(mark, _MARKS[type(mark)](axes, mark, theme), names)
+    if any(isinstance(mark, Segments) for mark in panel.marks):
+        axes.autoscale_view()  # a collection does not do so by itself
+    _axis(axes, "x", panel.x)
+    _axis(axes, "y", panel.y)
+    if panel.title:
+        axes.set_title(panel.title, pad=panel.room, y=1.0)  # else all that is above the axes would be measured
+    if panel.legend:
+        axes.legend()
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def _places(figure: Figure, chart: Chart) -> Any:
+    rows, columns = len(chart.panels), max(map(len, chart.panels))
+    place: dict[str, Any] = {}
+    if chart.margins is not None:
+        wide, tall = 72 * chart.width, 72 * chart.height
+        left, right, above, below = chart.margins
+        across = (wide - left - right - chart.gaps[0] * (columns - 1)) / columns
+        upright = (tall - above - below - chart.gaps[1] * (rows - 1)) / rows
+        place = {"left": left / wide, "right": 1 - right / wide, "top": 1 - above / tall, "bottom": below / tall,
+                 "wspace": chart.gaps[0] / across, "hspace": chart.gaps[1] / upright}  # fmt: skip
+    grid = figure.add_gridspec(rows, columns, width_ratios=chart.widths or None, height_ratios=chart.heights or None,
+                               **place)  # fmt: skip
+    return grid.subplots(squeeze=False, sharex="col" if chart.share else False, sharey="row" if chart.share else False)
+
+
+def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence[str], theme: Theme) -> None:
+    from matplotlib.lines import Line2D
+
+    found: dict[str, Any] = {}
+    for axes in every if not chart.keys else ():
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    dash: Any
+    for name, look, width in chart.keys:
+        dash = look.dash
+        found[name] = Line2D([], [], color=theme.colour(look.colour), linewidth=width, linestyle=dash,
+                             marker=look.marker, markerfacecolor="none")  # fmt: skip
+    if not found:
+        return
+    where: Any = {"above": "upper left", "below": "lower center", "right": "upper right"}[chart.legend]
+    if chart.margins is None:  # room is made for it
+        where = f"outside {where}"
+    legend = figure.legend(list(found.values()), list(found), loc=where,
+                           ncols=1 if chart.legend == "right" else chart.columns, borderaxespad=0.3)  # fmt: skip
+    for number, entry in enumerate(zip(legend.legend_handles, legend.get_texts(), strict=True)):
+        name = list(found)[number]
+        for artist in entry if name in names else ():
+            if artist is not None:
+                artist.set_gid(f"key-{names.index(name)}")
+
+
+def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
+    """Return a chart as a figure of Matplotlib, to be drawn within the settings of `style`."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(chart.width, chart.height), facecolor=theme.page,
+                   layout=None if chart.margins else "constrained")  # fmt: skip
+    names, every = series(chart), []
+    for row, places in zip(chart.panels, _places(drawn, chart), strict=True):
+        for panel, axes in zip([*row, *[None] * (len(places) - len(row))], places, strict=True):
+            if panel is None:
+                axes.remove()
+                continue
+            _panel(axes, panel, theme, names)
+            every.append(axes)
+    if chart.heading:
+        if chart.margins is None:
+            drawn.suptitle(chart.heading, fontsize=10)
+        else:
+            drawn.text(10 / 72 / chart.width, 1 - 12 / 72 / chart.height, chart.heading, fontsize=9.5, va="center")
+    if chart.legend:
+        _legend(drawn, chart, every, names, theme)
+    return drawn

@@ -1,0 +1,144 @@
+"""Charts: every mark, theme and format; and one place that draws, one that makes pages."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from mpiio_ext.common import page, plots
+from mpiio_ext.common.plots import Axis, Chart, Line, Panel, theme
+from mpiio_ext.errors import ArgumentError, FileSystemError
+from support.cbuild import ROOT
+from support.html_page import Page
+
+MARKS: dict[str, plots.Mark] = {
+    "area": plots.Area(x=[0, 1], low=[0, 1], high=[1, 2], name="a"),
+    "bars": plots.Bars(at=[0, 1], values=[2, 3], look=plots.look(1), notes=["two", "three"], errors=([1, 1], [1, 1])),
+    "across": plots.Bars(at=[0], values=[2], foot=[1], across=True, name="a"),
+    "boxes": plots.Boxes(at=[0, 1], numbers=[(0, 1, 2, 3, 4)] * 2),
+    "line": Line(x=[0, 1, 2], y=[1, None, math.nan], name="<a> $b$", look=plots.look(2)),
+    "rule": plots.Rule(at=0.5),
+    "segments": plots.Segments(lines=[[(0, 0), (1, 1)]], name="a", words=[["first", "second"]]),
+    "spans": plots.Spans(spans=[(0, 1)]),
+    "text": plots.Text(x=0, y=0, text="<here>", boxed=True),
+    "tiles": plots.Tiles(places=[(0, 0, 1, 1)], look=plots.Look("series7", hatch="xx"), edge="ink"),
+}
+
+
+def _chart(*marks: plots.Mark, **rest: object) -> Chart:
+    return Chart(name="c", title="A <chart>", panels=[[Panel(marks=marks, x=Axis(label="time [s]", grid=True))]],
+                 legend="above", **rest)  # type: ignore[arg-type]  # fmt: skip
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+@pytest.mark.parametrize("margins", [None, (40, 8, 20, 30)], ids=["measured", "given"])
+def test_every_mark_is_drawn_the_same_each_time(mark: plots.Mark, margins: object) -> None:
+    text = plots.svg(_chart(mark, margins=margins))
+    root = ET.fromstring(text)
+    assert root.get("aria-label") == "A <chart>" and "time [s]" in "".join(root.itertext())
+    assert text == plots.svg(_chart(mark, margins=margins)) and "nan" not in text
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_files_by_their_suffix(tmp_path: pathlib.Path, suffix: str) -> None:
+    for name in "ab":
+        plots.save(_chart(*MARKS.values()), tmp_path / f"{name}{suffix}")
+    data = (tmp_path / f"a{suffix}").read_bytes()
+    assert data.startswith({".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
+    assert data == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_a_file_that_cannot_be_drawn_or_written(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ArgumentError, match=r"x\.jpg: a picture ends in \.svg, \.png, \.pdf"):
+        plots.save(_chart(), tmp_path / "x.jpg")
+    with pytest.raises(FileSystemError):
+        plots.save(_chart(), tmp_path / "none" / "x.svg")
+
+
+def test_series_differ_by_more_than_their_colour() -> None:
+    looks = [plots.look(number) for number in range(plots.SERIES)]
+    for values in zip(*((look.colour, look.dash, look.marker, look.hatch) for look in looks), strict=True):
+        assert len(set(values)) == plots.SERIES
+    colours = plots.LIGHT.colours()
+    assert len(set(colours)) == len(colours) == len(plots.DARK.colours())
+
+
+def test_all_colours_of_a_chart_have_dark_ones() -> None:
+    text = plots.svg_file(_chart(*MARKS.values()))
+    ET.fromstring(text)
+    drawn = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.partition("</style>")[2]))
+    assert drawn and drawn <= set(plots.LIGHT.colours())
+    assert "prefers-color-scheme: dark" in text and theme.dark_style(".drawing") in text
+
+
+def test_an_interactive_chart_carries_its_values_and_series() -> None:
+    line = Line(x=[1, 2], y=[10, 20], name="reads", look=plots.look(0))
+    panel = Panel(marks=[line], x=Axis(label="time [s]"), y=Axis(label="MB/s", form=lambda value: f"{value:g} MB/s"))
+    text = plots.svg(Chart(name="c", panels=[[panel]], legend="above"), interactive=True)
+    marks = json.loads(ET.fromstring(text).get("data-marks", ""))
+    assert [mark[2:] for mark in marks] == [[0, "reads\ntime [s]: 1\nMB/s: 10 MB/s"],
+                                            [0, "reads\ntime [s]: 2\nMB/s: 20 MB/s"]]
+    path = re.search(r'class="series-0">\s*<path d="M ([\d.]+) ([\d.]+)', text)
+    assert path is not None and [float(word) for word in path.groups()] == pytest.approx(marks[0][:2], abs=0.06)
+    assert text.count('class="key-0"') == 2 and "data-marks" not in plots.svg(_chart(line))
+
+
+def test_steps_and_distributions() -> None:
+    assert plots.corners([0, 1, 2], [5, None]) == ([0, 1, 1, 2], [5, 5, None, None])
+    assert plots.cumulative([1, 3, 1]) == ([1, 1, 3, 3], [0, 2 / 3, 2 / 3, 1]) and plots.cumulative([]) == ([], [])
+
+
+# ---- pages -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_says_all_and_fetches_nothing() -> None:
+    grid = page.Grid(columns=("name", "n"), rows=[("a_<b>", "1"), ("c", page.Cell("✖ FAILED", "dn"))],
+                     numbers=(False, True), note="a note")  # fmt: skip
+    found = page.Finding(title="slow & odd", evidence=["seen"], advice=["mend it"], weight="warning")
+    drawing = plots.svg(_chart(*MARKS.values()), interactive=True)
+    figures = [page.Figure(title="fig", drawing=drawing, caption="what"),
+               page.Figure(drawing="<svg onload='x()'/>", caption="of a file", image=True)]  # fmt: skip
+    section = page.Section(anchor="one", title="One <1>", sentences=["s & t"], facts=[("name", "value")],
+                           findings=[found], figures=figures, grids=[grid])  # fmt: skip
+    last = page.Section(anchor="two", title="Two")
+    text = page.document("T <t>", [section, last], head="below", notices=[found], foot="by X.", interactive=True)
+    read = Page(text)
+    assert [problem for problem in read.problems if "data:image" not in problem] == []
+    assert "onload" not in text and read.elements["script"] == 1
+    assert read.of_class("plain") == [[["name", "n"], ["a_<b>", "1"], ["c", "✖ FAILED"]]]
+    for words in ("T <t>", "below", "One <1>", "s & t", "value", "slow & odd", "→ mend it", "what", "a note", "by X."):
+        assert words in read.text, words
+    assert "prefers-color-scheme: dark" in read.raw and "@media print" in read.raw
+
+
+# ---- one of each -----------------------------------------------------------------------------------------------------
+
+
+def test_one_place_draws_and_one_makes_pages() -> None:
+    """Nothing else imports the library of drawing or that of templates, and nothing else begins an HTML document."""
+    found: dict[str, set[str]] = {"matplotlib": set(), "jinja2": set(), "plotly": set(), "<!DOCTYPE": set()}
+    folders = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer", "benchmarks")
+    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*")):
+        if path.suffix not in (".py", ".html", ".js"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for word, places in found.items():
+            pattern = word if word[0] == "<" else rf"^\s*(?:import|from) {word}\b"
+            if re.search(pattern, text, re.MULTILINE):
+                places.add(path.relative_to(ROOT).as_posix())
+    own = {"mpiio_ext/common/plots/draw.py", "mpiio_ext/common/plots/files.py"}
+    assert found == {"matplotlib": own, "jinja2": {"mpiio_ext/common/page/__init__.py"}, "plotly": set(),
+                     "<!DOCTYPE": {"mpiio_ext/common/page/base.html"}}  # fmt: skip
+
+
+def test_describing_a_chart_or_a_page_imports_no_library() -> None:
+    program = ("import sys; import mpiio_ext.common.page, mpiio_ext.common.plots; "
+               "print([name for name in ('matplotlib', 'numpy', 'jinja2') if name in sys.modules])")
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,35 @@
+"""Programs in C that each test one module, under sanitizers: their checks are theirs, all of them must hold."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from support import cbuild
+
+#: Drawn cases that are compared with figures: the seed is part of them.
+SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
+
+
+@pytest.mark.parametrize(
+    ("source", "modules", "arguments"),
+    [
+        ("lock_model/test_lock_model.c", ("lock_model", "domains"), (SEED,)),
+        ("auto_select/test_auto.c", ("auto_select", "domains"), (SEED,)),  # facts up to the limits
+        ("domains/test_plan.c", ("domains",), (SEED,)),
+        ("common/test_worker.c", ("common",), ()),
+        ("stats/test_paying.c", ("stats", "common"), ()),
+        # A wait ends when nobody comes; signs of life, other threads' limits and time spent stopped do not count.
+        ("common/test_wait.c", ("common",), ()),
+        # Between the last look at a word and the sleep, with many threads and many orders of what they do.
+        ("common/test_wake.c", (), ()),
+    ],
+)
+def test_module_under_sanitizers(source: str, modules: tuple[str, ...], arguments: tuple[str, ...]) -> None:
+    out = cbuild.check(cbuild.program(source, *modules), *arguments, timeout=300)
+    assert out.splitlines()[-1].endswith(" 0 failures"), out
+
+
+def test_no_wake_up_is_lost_under_the_thread_sanitizer() -> None:
+    assert "0 failures" in cbuild.check(cbuild.threads_program("common/test_wake.c"))
