@@ -1,6 +1,6 @@
 """``mpiio-ext analyze umami``: a job against the history of its application, file system and motif.
 
-Only the columns of the rows that are drawn are read, and neither SciPy nor pandas is imported: the figure shall be
+Only the columns of the rows that are drawn are read, and SciPy is not imported: the figure shall be
 there in a second and a half.
 """
 

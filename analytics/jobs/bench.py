@@ -154,7 +154,7 @@ def _measurement(results: ResultSet, measured: Measured, started: str, started_u
                        periods=measured.periods, places=places, job=int(number[0]) if number else None)  # fmt: skip
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 

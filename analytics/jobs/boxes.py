@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["Box", "box"]
 
@@ -34,7 +34,7 @@ class Box:
         return self.low, self.first, self.median, self.third, self.high
 
 
-def box(values: Floats) -> Box | None:
+def box(values: Numbers) -> Box | None:
     """Return the box of the values that are known; None where there are none."""
     known = values[~np.isnan(values)]
     if not len(known):

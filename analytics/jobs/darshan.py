@@ -17,11 +17,14 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.jobs.columns import COUNTERS
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import read_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Log", "read"]
 
@@ -133,7 +136,7 @@ def _interfaces(sums: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _by_mount(files: Any) -> dict[int, dict[str, tuple[int, int]]]:
+def _by_mount(files: pa.Table) -> dict[int, dict[str, tuple[int, int]]]:
     """Return bytes read and written by mount point ("" where a file has none), of each log."""
     import pyarrow.compute as pc
 

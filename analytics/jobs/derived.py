@@ -23,7 +23,7 @@ import numpy as np
 from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts
 
 __all__ = ["COVERAGE", "MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
 
@@ -100,7 +100,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
     return whole.joined({"darshan_normalized_perf_by_max": _normalised(whole)})
 
 
-def _filled(table: Jobs, name: str, values: Any) -> Any:
+def _filled(table: Jobs, name: str, values: Numbers) -> Numbers:
     """Return a column with the values computed where it has none."""
     if name not in table:
         return values
@@ -109,7 +109,7 @@ def _filled(table: Jobs, name: str, values: Any) -> Any:
     return np.where(missing, values, stored) if missing.any() else stored
 
 
-def motifs(table: Jobs) -> Any:
+def motifs(table: Jobs) -> Texts:
     """Return the motif of each row: that of the table, or else what the columns of Darshan say; "" if not known."""
     if MOTIF not in table:
         return _motifs(table)
@@ -125,29 +125,29 @@ def beyond(table: Jobs) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def _node_hours(table: Jobs, processes_per_node: int | None) -> Floats:
+def _node_hours(table: Jobs, processes_per_node: int | None) -> Numbers:
     hours = table.numbers("darshan_nprocs") / (processes_per_node or np.nan) * table.numbers("darshan_walltime") / 3600
     return _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs"))
 
 
-def _sum(table: Jobs, names: tuple[str, ...]) -> Floats:
-    total: Floats = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
+def _sum(table: Jobs, names: tuple[str, ...]) -> Numbers:
+    total: Numbers = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
     return total
 
 
-def _ratio(job: Floats, servers: Floats) -> Floats:
+def _ratio(job: Numbers, servers: Numbers) -> Numbers:
     with np.errstate(divide="ignore", invalid="ignore"):
         found = job / servers
-    out: Floats = np.where(np.isfinite(found), found, np.nan)
+    out: Numbers = np.where(np.isfinite(found), found, np.nan)
     return out
 
 
-def _per_process(files: Floats, processes: Floats) -> Any:
+def _per_process(files: Numbers, processes: Numbers) -> Flags:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.abs(np.fmod(files, processes) / files) < _EVENLY
 
 
-def _motifs(table: Jobs) -> Any:
+def _motifs(table: Jobs) -> Texts:
     """Return application, layout and direction of each row as one name such as ``ior_fpp_write``; "" if not known."""
     processes = table.numbers("darshan_nprocs")
     read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
@@ -174,7 +174,7 @@ def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
     return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
 
 
-def _normalised(table: Jobs) -> Floats:
+def _normalised(table: Jobs) -> Numbers:
     """Return performance over the largest of its file system and motif."""
     performance = table.numbers(PERFORMANCE)
     out = np.full(len(table), np.nan)

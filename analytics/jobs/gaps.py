@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["MANY", "longest_interval"]
 
@@ -25,7 +25,7 @@ MANY = 7
 _DAY = 86400.0
 
 
-def longest_interval(times: Floats) -> float | None:
+def longest_interval(times: Numbers) -> float | None:
     """Return the longest interval between two starts that is no gap, in s; None where there is no usual interval.
 
     Parameters

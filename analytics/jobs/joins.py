@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -22,6 +22,8 @@ from mpiio_ext.analytics.query.tuples import Tuples
 from mpiio_ext.analytics.tables.schema import TABLES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mpiio_ext.analytics.miner import IOMiner
 
 __all__ = ["joined", "tuples"]
@@ -39,7 +41,7 @@ def tuples(summaries: Jobs, like: Tuples) -> Tuples:
     return _tuples(summaries.table, like)
 
 
-def _tuples(table: Any, like: Tuples) -> Tuples:
+def _tuples(table: pa.Table, like: Tuples) -> Tuples:
     units = dimensions.of_table(SUMMARY)
     found = Tuples(like.engine, like.engine.table(table), SUMMARY.name, units=lambda: units)
     return found.rename(job_id="_jobid")

@@ -10,7 +10,7 @@ Source: pytokio, summarize_job and tools; tokio-abcutils, core (coverage factors
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
 from mpiio_ext.analytics.tools.traffic import Traffic
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
 
@@ -69,7 +72,7 @@ def _bytes(way: str, series: Series) -> dict[str, Any]:
     return row
 
 
-def _mean_of_means(values: Any) -> float | None:
+def _mean_of_means(values: Numbers) -> float | None:
     """Return the mean over the columns that have values of their means."""
     known = np.isfinite(values)
     columns = known.any(axis=0)

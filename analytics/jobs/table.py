@@ -30,10 +30,7 @@ from mpiio_ext.analytics.tools.series import Series
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Floats = npt.NDArray[np.float64]
-    Flags = npt.NDArray[np.bool_]
-    Places = npt.NDArray[np.int64]
-    Texts = npt.NDArray[np.str_]
+    from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 
 __all__ = ["ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs",
            "Slice", "completed", "typed"]  # fmt: skip
@@ -85,7 +82,7 @@ class Jobs:
     Raises
     ------
     HistoryError
-        Columns are not equally long, or one is no list of values.
+        Columns are not equally long.
     """
 
     def __init__(
@@ -100,6 +97,7 @@ class Jobs:
         self.notes = pa.Table.from_pylist(list(notes), _NOTES)
         self.slices: Mapping[int, Slice] = slices or {}
         self._table = columns if isinstance(columns, pa.Table) else _table(columns, source)
+        self._names = dict.fromkeys(self._table.column_names)
         self._whole: Jobs | None = None
         self._rows = np.zeros(0, dtype=np.int64)
         self._arrays: dict[tuple[str, str], npt.NDArray[Any]] = {}
@@ -123,13 +121,12 @@ class Jobs:
         return len(self._rows) if self._whole is not None else int(self._table.num_rows)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._names
 
     @property
     def names(self) -> list[str]:
         """Names of the columns, in their order."""
-        found: list[str] = self._table.column_names if self._whole is None else self._whole.names
-        return found
+        return list(self._names)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows by column, None where a value is missing."""
@@ -142,7 +139,7 @@ class Jobs:
         if missing:
             raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
-    def numbers(self, name: str) -> Floats:
+    def numbers(self, name: str) -> Numbers:
         """Return a column as float64, NaN where missing or an impossible 0; all NaN where there is no such column.
 
         Raises
@@ -172,7 +169,7 @@ class Jobs:
                 self._arrays[key] = make(self._table[name], name, self.source)
         return self._arrays[key]
 
-    def times(self) -> Floats:
+    def times(self) -> Numbers:
         """Return the start of each job in s since 1970 UTC.
 
         The published ``_datetime_start`` holds the clock of the wall in the site's time zone as if it were UTC (the
@@ -192,10 +189,10 @@ class Jobs:
         true = self.numbers(TRUE_START)
         return np.where(np.isnan(true), self.numbers(START), true)
 
-    def take(self, rows: Flags | Places) -> Jobs:
+    def take(self, rows: Flags | Whole) -> Jobs:
         """Return the rows of a mask, or those at the places given, in their order; without notes and slices."""
         taken = Jobs({}, self.source)
-        taken._table, taken._whole = None, self
+        taken._table, taken._names, taken._whole = None, self._names, self
         taken._rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64)
         return taken
 
@@ -285,6 +282,8 @@ def _stacked(parts: Sequence[pa.ChunkedArray]) -> pa.Array | pa.ChunkedArray:
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
+    if types.is_large_string(column.type) or types.is_string_view(column.type):
+        return column.cast(pa.string())
     if types.is_timestamp(column.type):
         unit = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
         found = [None if value is None else value / unit for value in column.cast(pa.int64()).to_pylist()]
@@ -299,9 +298,9 @@ def _is_number(kind: pa.DataType) -> bool:
 # ---- columns as arrays -----------------------------------------------------------------------------------------------
 
 
-def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Floats:
+def _numbers(column: pa.ChunkedArray, name: str, source: str) -> Numbers:
     if _is_number(column.type):
-        out: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+        out: Numbers = column.cast(pa.float64(), safe=False).to_numpy()
     else:
         out = np.full(len(column), np.nan)
         for row, value in enumerate(column.to_pylist()):
@@ -323,7 +322,9 @@ def _texts(column: pa.ChunkedArray, _name: str, _source: str) -> Texts:
 
 def _missing(column: pa.ChunkedArray, _name: str, _source: str) -> Flags:
     found: Flags = column.is_null(nan_is_null=True).to_numpy()
-    return found | np.array([value == "" for value in column.to_pylist()]) if types.is_string(column.type) else found
+    if types.is_string(column.type):
+        found = found | np.array([value == "" for value in column.to_pylist()], dtype=np.bool_)
+    return found
 
 
 def _plain(value: object) -> str:

@@ -146,7 +146,7 @@ class _Binder:
     def misfit(self, left: _Value, right: _Value) -> ExpressionError:
         return self.error(f"a value in {left.unit} meets one in {right.unit}")
 
-    def test(self, word: str, operands: Sequence[_Value]) -> Any:
+    def test(self, word: str, operands: Sequence[_Value]) -> ir.Value:
         """Return a comparison, or a test by a word."""
         left, rest = operands[0], operands[1:]
         if word in ("is null", "is not null"):
@@ -194,7 +194,7 @@ class _Binder:
             raise self.error(f"'{text}' is no date; write for example '2018-01-28' or '2018-01-28 13:45'") from None
         return found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)
 
-    def text_test(self, word: str, left: _Value, right: _Value) -> Any:
+    def text_test(self, word: str, left: _Value, right: _Value) -> ir.Value:
         value = _ibis(left)
         if word == "contains" and value.type().is_array():
             return value.contains(_ibis(right))
@@ -235,7 +235,7 @@ class _Binder:
             raise self.error(f"{name}() needs a group: .group(keys, new='{name}(…)')")
 
 
-def _ibis(value: _Value) -> Any:
+def _ibis(value: _Value) -> ir.Value:
     import ibis
 
     return ibis.literal(value.value) if value.constant else value.value
@@ -250,7 +250,7 @@ def _described(value: _Value) -> str:
     return repr(value.value) if value.constant else f"a value of type {value.value.type()}"
 
 
-def _quantile(value: Any, fraction: Any) -> Any:
+def _quantile(value: ir.Value, fraction: ir.Value) -> ir.Value:
     return value.quantile(fraction)
 
 

@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ibis.expr.operations as ops
 
 __all__ = ["Placed", "cut", "local_units"]
 
@@ -57,7 +60,7 @@ class _Local:
     keys: Mapping[str, bool]
 
 
-def cut(root: Any, placed: Mapping[Any, Placed]) -> tuple[Any, list[list[int]]]:
+def cut(root: ops.Node, placed: Mapping[ops.Node, Placed]) -> tuple[ops.Node, list[list[int]]]:
     """Return a query whose local relations are unions over units, and the units of each union in its order.
 
     Parameters
@@ -90,11 +93,11 @@ def _used(sources: frozenset[Any], placed: Mapping[Any, Placed]) -> list[int]:
     return sorted(used) or [0]
 
 
-def _copy(relation: Any, sources: frozenset[Any], placed: Mapping[Any, Placed], unit: int) -> Any:
+def _copy(relation: ops.Node, sources: frozenset[ops.Node], placed: Mapping[ops.Node, Placed], unit: int) -> ops.Node:
     return relation.replace({source: placed[source].table(unit) for source in sources})
 
 
-def _union(relations: list[Any]) -> Any:
+def _union(relations: list[ops.Node]) -> ops.Node:
     """Return the union of relations as a tree of small depth: the engine's compiler walks it by recursion."""
     import ibis.expr.operations as ops
 

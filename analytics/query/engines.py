@@ -27,6 +27,7 @@ from mpiio_ext.analytics.query import groups
 from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
+    import duckdb
     import ibis.expr.types as ir
     import pyarrow as pa
 
@@ -276,9 +277,10 @@ class DuckDBEngine(Engine):
                 con.execute("SET parquet_metadata_cache = true")
         return found, [Read(int(count), path) for path, count in rows]
 
-    def _result(self, expression: ir.Table) -> Any:
+    def _result(self, expression: ir.Table) -> duckdb.DuckDBPyRelation:
         """Run a query on a cursor of its own, so that another may start before this one is read to its end."""
-        return self.backend.con.cursor().sql(self.compile(expression))
+        found: duckdb.DuckDBPyRelation = self.backend.con.cursor().sql(self.compile(expression))
+        return found
 
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:
         """See :meth:`Engine.explain`."""

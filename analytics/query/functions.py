@@ -22,6 +22,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query.groups import MARK, MARK_END, called
 
 if TYPE_CHECKING:
+    import ibis.expr.datatypes as dt
     import pyarrow as pa
 
 __all__ = ["batched", "result_type"]
@@ -31,7 +32,7 @@ _TYPES = {bool: "boolean", int: "int64", float: "float64", str: "string"}
 
 def result_type(
     function: Callable[..., Any], given: str | None, sample: Callable[[], pa.Table], vectorized: bool
-) -> Any:
+) -> dt.DataType:
     """Return the Ibis type of a function's results.
 
     Parameters
@@ -145,7 +146,7 @@ def _call(function: Callable[..., Any], names: Sequence[str], row: tuple[Any, ..
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
 
 
-def _vectorized(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str]) -> Any:
+def _vectorized(function: Callable[..., Any], arrays: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
     """Call the function with the rows that have every value; the others are NULL."""
     import numpy as np
     import pyarrow as pa

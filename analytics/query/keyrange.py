@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
+from collections.abc import Sequence
 
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, Literal, Name, Node
@@ -52,15 +54,15 @@ class KeyRange:
 EVERYTHING = KeyRange()
 
 
-def key_range(text: str, key: str) -> KeyRange:
-    """Return the values of the column `key` that a condition may let pass.
+def key_range(conditions: Sequence[str], key: str) -> KeyRange:
+    """Return the values of the column `key` that all of some conditions may let pass.
 
     Raises
     ------
     ExpressionError
-        `text` is no expression.
+        A text is no expression.
     """
-    return _of(language.parse(text), key)
+    return functools.reduce(KeyRange.meet, (_of(language.parse(text), key) for text in conditions), EVERYTHING)
 
 
 def _of(node: Node, key: str) -> KeyRange:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Loaded"]
+__all__ = ["Loaded", "Operator"]
 
 Operator = Callable[["ir.Table"], "ir.Table"]
 
@@ -97,7 +97,7 @@ class Loaded:
         return bounds, {"layouts": lambda layout: all(may_meet(text, layout) for text in about)}
 
     @functools.cached_property
-    def _base(self) -> Any:
+    def _base(self) -> ir.Table:
         """The table as the engine reads it."""
         schema = TABLES[self.name].schema(self.store.osts)
         units = None
@@ -112,7 +112,7 @@ class Loaded:
         return found
 
     @functools.cached_property
-    def expression(self) -> Any:
+    def expression(self) -> ir.Table:
         """The Ibis expression; the table is read for it."""
         table = self._base
         for operator in self.operators:

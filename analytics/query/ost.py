@@ -125,7 +125,7 @@ def combined(table: ir.Table, keys: Mapping[str, ir.Value], how: Literal["union"
     })  # fmt: skip
 
 
-def _set_bits(word: ir.Value, number: int) -> Any:
+def _set_bits(word: ir.Value, number: int) -> ir.ArrayValue:
     """Return the OSTs in a word of a bitmap, the `number`-th one."""
     import ibis
 

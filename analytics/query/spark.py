@@ -36,6 +36,7 @@ from mpiio_ext.common.extras import needing
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 __all__ = ["DISPATCH", "SparkEngine", "java_missing"]
 
@@ -127,7 +128,7 @@ class SparkEngine(Engine):
         """See :meth:`Engine.read`."""
         return self._view(self._files(files, schema))
 
-    def _files(self, files: Sequence[str], schema: pa.Schema) -> Any:
+    def _files(self, files: Sequence[str], schema: pa.Schema) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         kind = from_arrow_schema(schema)
@@ -145,7 +146,7 @@ class SparkEngine(Engine):
             return self._view(self.session.createDataFrame([], from_arrow_schema(arrow.schema)))
         return self._view(self.session.createDataFrame(arrow))
 
-    def _view(self, frame: Any) -> ir.Table:
+    def _view(self, frame: DataFrame) -> ir.Table:
         name = unique_name("view")
         frame.createOrReplaceTempView(name)
         return self.backend.table(name)
@@ -230,7 +231,7 @@ class SparkEngine(Engine):
                 else:
                     self.session.conf.set(name, value)
 
-    def _frame(self, expression: ir.Table) -> Any:
+    def _frame(self, expression: ir.Table) -> DataFrame:
         return self.session.sql(self.compile(expression))
 
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:

@@ -20,37 +20,36 @@ Source: IOMiner, Section II-A and Algorithm 1.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.dimensions import NUMBER, UNKNOWN, Unit, Units
-from mpiio_ext.analytics.query import binding, functions, groups, joins, ost, results
+from mpiio_ext.analytics.query import binding, functions, groups, joins, ost
 from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
 from mpiio_ext.analytics.query.language import ExpressionError
-from mpiio_ext.analytics.query.loaded import Loaded
-from mpiio_ext.analytics.query.origins import Origin, origins
-from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, LAYOUT, TABLES
+from mpiio_ext.analytics.query.loaded import Loaded, Operator
+from mpiio_ext.analytics.query.origins import files_of
+from mpiio_ext.analytics.query.results import Results
+from mpiio_ext.analytics.query.values import bin_number, edge_of, fit_edges, order, quantiles, units_of, value_of, wide
+from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, LAYOUT, TABLES
 from mpiio_ext.common import units
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from mpiio_ext.analytics.query.engines import Engine, Read
+    from mpiio_ext.analytics.query.engines import Engine
 
 __all__ = ["APPROXIMATE_RANK_ERROR", "Tuples"]
 
 #: How far the rank of an approximate quantile may be from the one asked for, as a fraction of the rows.
 APPROXIMATE_RANK_ERROR = 0.01
 _SAMPLE_ROWS = 1000
-_FLAT = ("int32", "int64", "float64", "bool")
-_SHOWN_ROWS = 10
-_BATCH_ROWS = 100_000
 _JOB = "job_id"
 
 
-class Tuples:
+class Tuples(Results):
     """A list of tuples that an engine computes when it is looked at.
 
     Parameters
@@ -105,7 +104,7 @@ class Tuples:
             raise ExpressionError("sort needs a column")
 
         def ordered(table: ir.Table) -> ir.Table:
-            return table.order_by([_order(table, key, descending, self._units) for key in keys])
+            return table.order_by([order(table, key, descending, self._units) for key in keys])
 
         return self._then(ordered, self._jobs)
 
@@ -130,12 +129,12 @@ class Tuples:
         """
 
         def chosen(table: ir.Table) -> ir.Table:
-            return table.filter([_value(table, each, self._units, boolean=True)[0] for each in conditions])
+            return table.filter([value_of(table, each, self._units, boolean=True)[0] for each in conditions])
 
         texts = [condition for condition in conditions if isinstance(condition, str)]
         if self._loaded is None or len(texts) < len(conditions):  # what is no text may look at other rows
-            return self._then(chosen, self._jobs.meet(_range_of(texts, _JOB)))
-        return self._on_rows(chosen, self._loaded.narrowed(_range_of(texts, self._loaded.key), texts))
+            return self._then(chosen, self._jobs.meet(key_range(texts, _JOB)))
+        return self._on_rows(chosen, self._loaded.narrowed(key_range(texts, self._loaded.key), texts))
 
     def project(self, *columns: str, **computed: Any) -> Tuples:
         """Return the tuples with these columns, and computed ones: ``project("job_id", gb="bytes_read / 1GB")``."""
@@ -146,8 +145,8 @@ class Tuples:
 
         def select(table: ir.Table) -> ir.Table:
             kept = {name: binding.column(table, name) for name in columns}
-            values = {new: _value(table, each, self._units) for new, each in computed.items()}
-            made.update({name: self._units.get(name, UNKNOWN) for name in columns} | _units_of(values))
+            values = {new: value_of(table, each, self._units) for new, each in computed.items()}
+            made.update({name: self._units.get(name, UNKNOWN) for name in columns} | units_of(values))
             return table.select(**kept, **{new: value for new, (value, _) in values.items()})
 
         texts = all(isinstance(each, str) for each in computed.values())
@@ -186,11 +185,11 @@ class Tuples:
             raise ExpressionError(f"bin('{new}', …) needs the columns that the function takes")
         if not callable(function):
             given = [function] if isinstance(function, (str, int, float)) else list(function)
-            edges = [_edge(edge) for edge in given]
+            edges = [edge_of(edge) for edge in given]
 
             def number(table: ir.Table) -> ir.Table:
-                _check_edges(given, edges, columns[0], self._units)
-                return table.mutate(**{new: _bin_number(table, [value for value, _ in edges], columns)})
+                fit_edges(given, edges, columns[0], self._units)
+                return table.mutate(**{new: bin_number(table, [value for value, _ in edges], columns)})
 
             return self._then(number, units=lambda: {**self._units, new: NUMBER})
 
@@ -234,10 +233,10 @@ class Tuples:
 
         def aggregate(table: ir.Table) -> ir.Table:
             by = [binding.column(table, name) for name in names]
-            values = {new: _value(table, each, self._units, aggregates=True) for new, each in aggregates.items()}
-            made.update({name: self._units.get(name, UNKNOWN) for name in names} | _units_of(values))
+            values = {new: value_of(table, each, self._units, aggregates=True) for new, each in aggregates.items()}
+            made.update({name: self._units.get(name, UNKNOWN) for name in names} | units_of(values))
             # Whole numbers stay 64 bits wide on every engine.
-            return table.aggregate(by=by, **{new: _wide(value) for new, (value, _) in values.items()})
+            return table.aggregate(by=by, **{new: wide(value) for new, (value, _) in values.items()})
 
         return self._then(aggregate, units=lambda: made)
 
@@ -289,10 +288,10 @@ class Tuples:
         if not columns or not percents or not all(0 <= point <= 100 for point in percents):
             raise ExpressionError("percentile needs columns, and points from 0 to 100")
 
-        def quantiles(table: ir.Table) -> ir.Table:
-            return _quantiles(self.engine, table, columns, percents, approximate)
+        def computed(table: ir.Table) -> ir.Table:
+            return quantiles(self.engine, table, columns, percents, approximate)
 
-        return self._then(quantiles, units=lambda: {**self._units, "percentile": NUMBER})
+        return self._then(computed, units=lambda: {**self._units, "percentile": NUMBER})
 
     def extract_perf_factors(
         self,
@@ -359,7 +358,7 @@ class Tuples:
         made: dict[str, Unit] = {}
 
         def files(table: ir.Table) -> ir.Table:
-            chosen, names = _files_of(self.engine, table, self.name, of_jobs)
+            chosen, names = files_of(self.engine, table, self.name, of_jobs)
             made.update({original: self._units.get(column, UNKNOWN) for original, column in names.items()})
             return chosen
 
@@ -405,71 +404,6 @@ class Tuples:
         """Names of the columns."""
         return list(self.expression.columns)
 
-    def arrow(self) -> pa.Table:
-        """Run the query and return an Arrow table."""
-        return self.engine.arrow(self.expression)
-
-    def pandas(self) -> Any:
-        """Run the query and return a pandas frame; whole numbers and booleans have nullable types."""
-        return results.to_pandas(self.arrow())
-
-    def polars(self) -> Any:
-        """Run the query and return a Polars frame."""
-        import polars
-
-        return polars.from_arrow(self.arrow())
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Run the query and return a dict for each tuple."""
-        found: list[dict[str, Any]] = self.arrow().to_pylist()
-        return found
-
-    def count(self) -> int:
-        """Return the number of tuples."""
-        table = self.expression
-        return int(self.engine.arrow(table.aggregate(tuples=table.count())).column("tuples")[0].as_py())
-
-    def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Run the query and yield Arrow record batches of at most `rows` tuples; DuckDB holds no more at a time."""
-        return self.engine.batches(self.expression, rows)
-
-    def reads(self) -> list[Read]:
-        """Run the query and return what was read for it: by file on DuckDB, by task on Spark."""
-        return self.engine.reads(self.expression)[1]
-
-    def explain(self, *, run: bool = False) -> str:
-        """Return the SQL and the engine's plan; with `run`, carried out and with what it took.
-
-        Where factors or a user's function on groups come before, the plan of the tuples that these take stands first.
-        """
-        texts = [f"{taken.explain(run=run)}\n\n{what}: computed of the tuples above" for what, taken in self._steps]
-        if self._waits_for:
-            texts.append(
-                f"{self._waits_for}: not run yet, so that the plan behind it is not known (look at .columns first)"
-            )
-        else:
-            table = self.expression
-            texts.append(f"{self.engine.compile(table)}\n\n{self.engine.explain(table, run=run)}")
-        return "\n\n".join(texts)
-
-    def __len__(self) -> int:
-        return self.count()
-
-    def __bool__(self) -> bool:
-        return len(self.engine.arrow(self.expression.limit(1))) > 0
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in self.batches():
-            yield from batch.to_pylist()
-
-    def __repr__(self) -> str:
-        if self._waits_for:
-            return f"Tuples {self.name} on {self.engine.name}: {self._waits_for}, not run yet"
-        table = self.expression
-        first = self.engine.arrow(table.limit(_SHOWN_ROWS + 1))
-        title = f"Tuples {self.name} on {self.engine.name}: {len(table.columns)} columns"
-        return results.preview(first.slice(0, _SHOWN_ROWS), title, first.num_rows > _SHOWN_ROWS)
-
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -483,10 +417,7 @@ class Tuples:
         return {name: dimensions.by_name(name) for name in table.columns}
 
     def _then(
-        self,
-        operator: Callable[[ir.Table], ir.Table],
-        jobs: KeyRange = EVERYTHING,
-        units: Callable[[], Units] | None = None,
+        self, operator: Operator, jobs: KeyRange = EVERYTHING, units: Callable[[], Units] | None = None
     ) -> Tuples:
         """Apply an operator, now or, where the columns are not known yet, later.
 
@@ -502,12 +433,7 @@ class Tuples:
         self._steps = (*steps.values(), *self._steps)
         return self
 
-    def _on_rows(
-        self,
-        operator: Callable[[ir.Table], ir.Table],
-        loaded: Loaded,
-        units: Callable[[], Units] | None = None,
-    ) -> Tuples:
+    def _on_rows(self, operator: Operator, loaded: Loaded, units: Callable[[], Units] | None = None) -> Tuples:
         """Apply an operator that works row by row and keeps the key to a table that may still be read with less."""
         found = Tuples(self.engine, loaded.then(operator), self.name, units=units or self._carried)
         found.expression  # noqa: B018 # a mistake is an error here
@@ -552,13 +478,6 @@ class Tuples:
         return Tuples(self.engine, run, self.name, waits, inputs=(self,), units=known)
 
 
-def _range_of(conditions: Sequence[str], key: str) -> KeyRange:
-    found = EVERYTHING
-    for condition in conditions:
-        found = found.meet(key_range(condition, key))
-    return found
-
-
 def _of_same_jobs(left: Tuples, right: Tuples, keys: Sequence[str], how: str) -> tuple[Tuples, Tuples, KeyRange]:
     """Return both sides of a join without files of jobs that find no partner, and the jobs of the result."""
     if _JOB not in keys or how not in ("inner", "semi", "left", "right", "anti"):
@@ -573,138 +492,3 @@ def _of_same_jobs(left: Tuples, right: Tuples, keys: Sequence[str], how: str) ->
     return left, right, jobs
 
 
-def _value(
-    table: ir.Table, given: Any, known: Units, *, aggregates: bool = False, boolean: bool = False
-) -> tuple[Any, Unit]:
-    """Return the Ibis value that a text, a function of the table, or an Ibis value means, and its unit."""
-    import ibis
-
-    if isinstance(given, str):
-        return binding.bind(given, table, known, aggregates=aggregates, boolean=boolean)
-    if callable(given) and not isinstance(given, (ibis.Deferred, ibis.Expr)):
-        given = given(table)
-    value = table.bind(given)[0]
-    column = value.op()
-    return value, known.get(column.name, UNKNOWN) if isinstance(column, ibis.expr.operations.Field) else UNKNOWN
-
-
-def _units_of(values: Mapping[str, tuple[Any, Unit]]) -> dict[str, Unit]:
-    return {name: unit for name, (_, unit) in values.items()}
-
-
-def _wide(value: Any) -> Any:
-    return value.cast("int64") if value.type().is_integer() else value
-
-
-def _order(table: ir.Table, key: Any, descending: bool, known: Units) -> Any:
-    import ibis
-
-    if isinstance(key, str):
-        descending, key = (True, key[1:]) if key.startswith("-") else (descending, key)
-    value, _ = _value(table, key, known)
-    return ibis.desc(value) if descending else ibis.asc(value)
-
-
-def _edge(edge: str | int | float) -> tuple[int | float, Unit]:
-    quantity = units.parse(edge) if isinstance(edge, str) else units.Quantity(edge)
-    return quantity.value, dimensions.read(quantity.unit) if quantity.unit else dimensions.PLAIN
-
-
-def _check_edges(given: Sequence[Any], edges: Sequence[tuple[Any, Unit]], name: str, known: Units) -> None:
-    """Raise where an edge has another unit than the column."""
-    unit = known.get(name, UNKNOWN)
-    for said, (_, other) in zip(given, edges, strict=True):
-        if not dimensions.suit(unit, other):
-            raise ExpressionError(f"the edge '{said}' is in {other}, and '{name}' is in {unit}")
-
-
-def _bin_number(table: ir.Table, edges: Sequence[int | float], columns: Sequence[str]) -> Any:
-    if len(columns) != 1 or not edges or list(edges) != sorted(set(edges)):
-        raise ExpressionError("bins need ascending edges and one column")
-    value = binding.column(table, columns[0])
-    if not value.type().is_numeric():
-        raise ExpressionError(f"bins need a column of numbers; '{columns[0]}' is {value.type()}")
-    number = (value >= edges[0]).cast("int64")
-    for edge in edges[1:]:
-        number = number + (value >= edge).cast("int64")
-    return number
-
-
-def _quantiles(
-    engine: Engine, table: ir.Table, columns: Sequence[str], percents: Sequence[float], approximate: bool
-) -> ir.Table:
-    """Return one row a percentile: the engine computes an array for each column, and each row takes its element."""
-    import pyarrow as pa
-
-    fractions = [percent / 100 for percent in percents]
-    arrays = {}
-    for number, name in enumerate(columns):
-        value = binding.column(table, name)
-        if not value.type().is_numeric():
-            raise ExpressionError(f"percentile needs a column of numbers; '{name}' is {value.type()}")
-        value = value.cast("float64")
-        arrays[f"q{number}"] = value.approx_quantile(fractions) if approximate else value.quantile(fractions)
-    numbers = pa.array(range(1, len(percents) + 1), pa.int32())
-    places = engine.table(pa.table({"place": numbers, "percentile": percents}))
-    both = places.cross_join(table.aggregate(**arrays))
-    both = both.select(*both.columns)
-    values = {name: engine.item(both[f"q{number}"], both.place) for number, name in enumerate(columns)}
-    return both.select(percentile=both.percentile, **values).order_by("percentile")
-
-
-def _files_of(engine: Engine, table: ir.Table, name: str, of_jobs: bool) -> tuple[ir.Table, dict[str, str]]:
-    """Return the rows of ``darshan_file`` in a join, each once, and {name: column of the join}.
-
-    With `of_jobs` also what only their logs' rows know.
-    """
-    known = origins(table, engine.sources, engine.merged)
-    if name == DARSHAN_FILE.name and not any(known.values()):  # not loaded from a store
-        return table, {column: column for column in table.columns}
-    found: dict[str, str] = {}
-    logs = []
-    for column, places in known.items():
-        ours = [original for source, original in places if source == DARSHAN_FILE.name]
-        for original in ours:
-            found.setdefault(original, column)
-        if not ours and any(original == "log_id" for _, original in places):
-            logs.append(column)
-    missing = [each for each in ("job_id", "file_id") if each not in found]
-    if missing:
-        raise ExpressionError(_no_files(name, missing if found else []))
-    # Columns of others, or a key that another table has as well: a join may have repeated the files.
-    repeated = any({source for source, _ in places} != {DARSHAN_FILE.name} for places in known.values())
-    if "log_id" in found and logs:
-        # A job with several logs: the join by job ID pairs each log with the files of all.
-        table = table.filter([table[found["log_id"]] == table[other] for other in logs])
-    if of_jobs and "log_id" in found:
-        found |= _of_logs(known, found["log_id"])
-    files = table.select(**{original: table[column] for original, column in found.items()})
-    return files.distinct() if repeated else files, found
-
-
-def _no_files(name: str, missing: Sequence[str]) -> str:
-    """Return why tuples have no files to make factors of; `missing`: columns of theirs that were left out."""
-    if missing:
-        names = " and ".join(missing)
-        return f"factors need {names} of darshan_file, which these tuples no longer have: project them too"
-    reason = f"factors are made of the tuples of darshan_file, and {name} has none of them: load it, or join it"
-    return f'{reason}: .join(miner.load("darshan_file"), "job_id")'
-
-
-def _of_logs(known: Mapping[str, set[Origin]], log_id: str) -> dict[str, str]:
-    """Return {name: column} of what a join knows of a file's log: numbers, flags and the application.
-
-    Empty unless the join has the log ID of ``darshan_job`` too: by job ID alone, a file is paired with every log of its
-    job, whose run times are not its own.
-    """
-    own = (DARSHAN_JOB.name, "log_id")
-    if own not in known[log_id] and not any(own in places for places in known.values()):
-        return {}
-    files = DARSHAN_FILE.names()
-    wanted = {each.name for each in DARSHAN_JOB.columns if each.type in _FLAT or each.name == "app"}.difference(files)
-    return {
-        original: column
-        for column, places in known.items()
-        for source, original in places
-        if source == DARSHAN_JOB.name and original in wanted
-    }

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.store.manifest import FileEntry, Manifest, read_manifest
 from mpiio_ext.analytics.tables.schema import LAYOUT, TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Catalog"]
 
@@ -146,7 +149,7 @@ class Catalog:
         """Return how many rows a table has."""
         return sum(entry.rows for entry in self.entries(table))
 
-    def schema(self, table: str) -> Any:
+    def schema(self, table: str) -> pa.Schema:
         """Return the Arrow schema of a table, with the words of the OST bitmap."""
         self.entries(table)
         return TABLES[table].schema(self.osts)

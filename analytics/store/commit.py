@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -28,6 +28,9 @@ from mpiio_ext.analytics.store.merge import IDENTITY, Source, merged
 from mpiio_ext.analytics.tables.parquet import FILE_ROWS, TableWriter, key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.files import TEMPORARY, replacing, step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["Staged", "age_of", "clean", "merge_parts", "relative", "write_files"]
 
@@ -56,8 +59,8 @@ class _Group:
 
 
 def write_files(
-    rows: Iterator[Any],
-    schema: Any,
+    rows: Iterator[pa.Table],
+    schema: pa.Schema,
     folder: Path,
     stem: str,
     model: FileEntry,

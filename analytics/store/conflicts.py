@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +71,7 @@ class Conflicts:
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], Meeting] = {}
 
-    def look_at(self, rows: Any, identity: Sequence[str], values: Sequence[str]) -> None:
+    def look_at(self, rows: pa.Table, identity: Sequence[str], values: Sequence[str]) -> None:
         """Look at rows that have a column ``age``: all those of a step, or none of them."""
         found = pa.concat_tables([_differing(rows, identity, name) for name in values])
         if not found.num_rows:
@@ -91,7 +90,7 @@ class Conflicts:
         return [self._found[pair] for pair in sorted(self._found)]
 
 
-def with_conflicts(logs: Any, meetings: Sequence[Meeting], keys: Mapping[int, str]) -> Any:
+def with_conflicts(logs: pa.Table, meetings: Sequence[Meeting], keys: Mapping[int, str]) -> pa.Table:
     """Return rows of the table of logs in which those that contradict another log say so, as status and reason.
 
     Parameters
@@ -119,7 +118,7 @@ def with_conflicts(logs: Any, meetings: Sequence[Meeting], keys: Mapping[int, st
     return logs
 
 
-def _differing(rows: Any, identity: Sequence[str], name: str) -> Any:
+def _differing(rows: pa.Table, identity: Sequence[str], name: str) -> pa.Table:
     """Return identity and ages (``older``, ``newer``) of neighbours of one identity whose values of a column differ."""
     known = rows.filter(pc.is_valid(rows.column(name)))
     known = known.sort_by([(key, "ascending") for key in (*identity, "age")]).combine_chunks()

@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from mpiio_ext.analytics.sources.base import Connector, Converted
 from mpiio_ext.analytics.tables.bitmap import width_of, with_words
 from mpiio_ext.analytics.tables.parquet import KEYS, TableWriter
 from mpiio_ext.analytics.tables.schema import TABLES
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Whole
 
 __all__ = ["Done", "Part", "convert_chunk", "digests", "log_id_of"]
 
@@ -72,7 +75,7 @@ def digests(root: str, paths: Sequence[str]) -> list[str]:
     return out
 
 
-def _conform(name: str, table: Any) -> Any:
+def _conform(name: str, table: pa.Table) -> pa.Table:
     """Return a connector's table in the columns and types of the schema.
 
     Raises
@@ -95,7 +98,7 @@ def _conform(name: str, table: Any) -> Any:
     return whole
 
 
-def _own_ids(name: str, table: Any, converted: Converted, ids: Sequence[int]) -> tuple[Any, list[int]]:
+def _own_ids(name: str, table: pa.Table, converted: Converted, ids: Sequence[int]) -> tuple[pa.Table, list[int]]:
     """Put the store's IDs in the place of the connector's, and count the rows of every log.
 
     The ID of a log is also that of its run. Where the connector names the log in ``source_log``, as the log has several
@@ -122,15 +125,16 @@ def _own_ids(name: str, table: Any, converted: Converted, ids: Sequence[int]) ->
     return table.set_column(number, table.schema.field(number), pa.array(own)), used.tolist()
 
 
-def _run_ids(logs: Any, runs: Any) -> Any:
+def _run_ids(logs: Whole, runs: Whole) -> Whole:
     """Return positive IDs made of two numbers each; always the same for the same ones (splitmix64)."""
     mixed = logs.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + runs.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return np.maximum(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64), 1)
+    out: Whole = np.maximum(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64), 1)
+    return out
 
 
-def _write_part(name: str, table: Any, stem: str, osts: int) -> tuple[Part, Any]:
+def _write_part(name: str, table: pa.Table, stem: str, osts: int) -> tuple[Part, pa.Array]:
     """Sort, add the OST words, and write; return the part and the log IDs with OSTs that no bitmap can hold."""
     table = table.sort_by([(key, "ascending") for key in KEYS[name]])
     beyond = pa.array([], pa.int64())

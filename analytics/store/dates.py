@@ -14,7 +14,7 @@ import concurrent.futures
 import datetime
 import importlib
 import zoneinfo
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ import pyarrow.compute as pc
 
 from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.analytics.store.logtable import keys_of
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Objects, Whole
 
 __all__ = ["dates_in_words", "with_dates"]
 
@@ -34,7 +37,7 @@ _TOLD = {
 }
 
 
-def with_dates(seen: Any, logs: Any, time_zone: str) -> Any:
+def with_dates(seen: pa.Table, logs: pa.Table, time_zone: str) -> pa.Table:
     """Return a scan in which every log has its date.
 
     Parameters
@@ -61,7 +64,7 @@ def with_dates(seen: Any, logs: Any, time_zone: str) -> Any:
     return seen
 
 
-def _from_manifest(seen: Any, rows: Any, logs: Any, dates: Any, dated: Any) -> Any:
+def _from_manifest(seen: pa.Table, rows: Whole, logs: pa.Table, dates: Objects, dated: Objects) -> Whole:
     """Take the dates of logs that are known and unchanged from the manifest, and return the rows of the others."""
     mine = seen.take(pa.array(rows))
     place = pc.index_in(keys_of(mine), value_set=keys_of(logs).combine_chunks())
@@ -71,10 +74,11 @@ def _from_manifest(seen: Any, rows: Any, logs: Any, dates: Any, dated: Any) -> A
     known = logs.take(place.filter(pa.array(same)))
     dates[rows[same]] = known.column("date").to_numpy(zero_copy_only=False)
     dated[rows[same]] = known.column("dated").to_numpy(zero_copy_only=False)
-    return rows[~same]
+    others: Whole = rows[~same]
+    return others
 
 
-def _from_logs(seen: Any, rows: Any, zone: zoneinfo.ZoneInfo, dates: Any, dated: Any) -> None:
+def _from_logs(seen: pa.Table, rows: Whole, zone: zoneinfo.ZoneInfo, dates: Objects, dated: Objects) -> None:
     """Look into logs for the start of their job."""
     mine = seen.take(pa.array(rows)).select(["kind", "root", "path"]).to_pydict()
     readers = {kind: importlib.import_module(KINDS[kind].header).start_of for kind in set(mine["kind"])}
@@ -93,7 +97,7 @@ def _from_logs(seen: Any, rows: Any, zone: zoneinfo.ZoneInfo, dates: Any, dated:
                 dated[row] = "start"
 
 
-def dates_in_words(outside: Any) -> list[str]:
+def dates_in_words(outside: pa.Table) -> list[str]:
     """Return lines that say what dated the logs that are outside a period, and from when they are."""
     lines = []
     for told, words in _TOLD.items():

@@ -21,7 +21,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,9 @@ from mpiio_ext.analytics.store.scan import scan
 from mpiio_ext.analytics.store.zones import Days, zone_notes
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.progress import progress
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
 __all__ = ["Report", "fill"]
 
@@ -138,7 +141,7 @@ class _Filler:
 
     # ---- converting ----
 
-    def chunks(self, rows: Any) -> Iterator[_Chunk]:
+    def chunks(self, rows: Whole) -> Iterator[_Chunk]:
         """Yield the rows of the plan in chunks."""
         todo = self.plan.todo.take(pa.array(rows))
         names = ("kind", "root", "period")
@@ -220,7 +223,7 @@ class _Filler:
         if len(self._staged) >= _COMMIT_PARTS or rows_waiting >= _COMMIT_ROWS or late:
             self.commit()
 
-    def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Any) -> None:
+    def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Whole) -> None:
         """Look at the times of a log of LMT, and keep its key."""
         if parts:
             self._lmt[chunk.number] = f"{chunk.kind}\0{chunk.root}/{chunk.paths[0]}"
@@ -239,7 +242,7 @@ class _Filler:
             write_manifest(self.folder, self.manifest)
         self.report.notes += notes
 
-    def set_aside(self, rows: Any, status: str, reasons: list[str], same_as: list[str | None]) -> None:
+    def set_aside(self, rows: Whole, status: str, reasons: list[str], same_as: list[str | None]) -> None:
         """Keep logs that are not converted for the next commit."""
         if len(rows):
             empty = {f"rows_{name}": pa.nulls(len(rows), pa.int64()) for name in TABLES}
@@ -260,7 +263,7 @@ class _Filler:
 
     # ---- committing ----
 
-    def _replaced(self, keys: Any) -> dict[int, set[int]]:
+    def _replaced(self, keys: pa.Array) -> dict[int, set[int]]:
         """Return commit -> IDs of the logs of that commit among those that are done now and have changed."""
         old = self.plan.replaced
         if not old.num_rows:
@@ -272,7 +275,7 @@ class _Filler:
                 out.setdefault(commit, set()).add(log_id)
         return out
 
-    def commit(self, extra: Any = None) -> None:
+    def commit(self, extra: pa.Table | None = None) -> None:
         """Make what has been converted part of the store; `extra`: rows of the table of logs as they are."""
         self._since = time.monotonic()
         segment = self._segment()
@@ -301,7 +304,7 @@ class _Filler:
             Path(item.part.path).unlink(missing_ok=True)
         self._staged, self._results = [], []
 
-    def _segment(self) -> Any:
+    def _segment(self) -> pa.Table:
         """Return the rows of the table of logs for what is done."""
         if not self._results:
             return LOGS.empty_table()
@@ -314,12 +317,12 @@ class _Filler:
         table = table.append_column("vanished", pa.array(np.zeros(len(rows), dtype=bool)))
         return self._with_old_rows(table).select(LOGS.names).cast(LOGS)
 
-    def _count(self, segment: Any) -> None:
+    def _count(self, segment: pa.Table) -> None:
         for value in pc.value_counts(segment.column("status")):
             status, count = value["values"].as_py(), value["counts"].as_py()
             setattr(self.report, status, getattr(self.report, status) + count)
 
-    def _with_old_rows(self, table: Any) -> Any:
+    def _with_old_rows(self, table: pa.Table) -> pa.Table:
         """Let a log that cannot be read now, and could before, keep what the manifest says of its rows."""
         old, unreadable = self.plan.replaced, pc.equal(table.column("status"), "unreadable")
         if not old.num_rows or not pc.any(unreadable).as_py():
@@ -333,7 +336,7 @@ class _Filler:
         return table
 
 
-def _digest(filler: _Filler, pool: Pool) -> Any:
+def _digest(filler: _Filler, pool: Pool) -> pa.Array:
     """Return the digest of every log to convert whose kind must not be there twice; others have an empty one."""
     todo = filler.plan.todo
     out: list[str] = [""] * todo.num_rows
@@ -354,17 +357,18 @@ def _digest(filler: _Filler, pool: Pool) -> Any:
     return pa.array(out, pa.string())
 
 
-def _problems(filler: _Filler) -> Any:
+def _problems(filler: _Filler) -> Flags:
     """Set logs aside that are no files that can be read, and return which these are."""
     problems = filler.plan.todo.column("problem").to_numpy(zero_copy_only=False)
     for status in ("skipped", "unreadable"):
         rows = np.flatnonzero([problem.startswith(f"{status}: ") for problem in problems])
         reasons = [problems[row].removeprefix(f"{status}: ") for row in rows]
         filler.set_aside(rows, status, reasons, [None] * len(rows))
-    return problems != ""
+    bad: Flags = problems != ""
+    return bad
 
 
-def _convert_all(filler: _Filler, logs: Any, quiet: bool | None) -> None:
+def _convert_all(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
     """Carry out the plan."""
     filler.staging.mkdir(parents=True, exist_ok=True)
     count = filler.plan.todo.num_rows
@@ -451,7 +455,7 @@ def fill(
     return filler.report
 
 
-def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
+def _carry_out(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
     if filler.plan.todo.num_rows:
         _convert_all(filler, logs, quiet)
     marks = []
@@ -476,7 +480,7 @@ def _carry_out(filler: _Filler, logs: Any, quiet: bool | None) -> None:
         filler.take_notes()
 
 
-def _outside(logs: Any) -> Any:
+def _outside(logs: pa.Table) -> pa.Table:
     """Return rows of the table of logs for logs that are outside the period, so that they are not looked into again."""
     told = pc.if_else(pc.equal(logs.column("dated"), "start"), "the start of its job", "its last change")
     reasons = pc.binary_join_element_wise("dated ", logs.column("date"), " by ", told, ": not of a period so far", "")

@@ -46,7 +46,7 @@ class Split:
         self._aside: Any = None
         self._given_up = False
 
-    def take(self, rows: Any) -> None:
+    def take(self, rows: pa.Table) -> None:
         """Look at the next rows of the file, an Arrow table; they may lack columns of layouts."""
         if self._given_up or not rows.num_rows:
             return
@@ -67,18 +67,18 @@ class Split:
             self.common.append(layout)
             self._aside = _without(self._aside, layout)
 
-    def finish(self, rows: int) -> Any:
+    def finish(self, rows: int) -> pa.Table | None:
         """Return the rows for the file beside; `rows`: of the whole file."""
         if self._aside is not None:
             self._shrink(rows // _SHARE)
         return self._aside
 
 
-def _column(rows: Any, name: str) -> Any:
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
     return rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, pa.int64())
 
 
-def _without(rows: Any, layout: Layout) -> Any:
+def _without(rows: pa.Table, layout: Layout) -> pa.Table:
     """Return the rows that do not have a layout."""
     differs = np.zeros(rows.num_rows, dtype=bool)
     for name, value in zip(LAYOUT, layout, strict=True):
@@ -88,7 +88,7 @@ def _without(rows: Any, layout: Layout) -> Any:
     return rows if differs.all() else rows.filter(pa.array(differs))
 
 
-def _most_frequent(rows: Any) -> Layout:
+def _most_frequent(rows: pa.Table) -> Layout:
     columns = pa.table({name: _column(rows, name) for name in LAYOUT})
     counts = columns.group_by(list(LAYOUT), use_threads=False).aggregate([([], "count_all")])
     row = counts.slice(int(np.argmax(np.asarray(counts["count_all"]))), 1)
@@ -105,7 +105,7 @@ def _aside(path: Path, table: str) -> Path:
 
 
 def split_of(
-    split: Split, entry: FileEntry, path: Path, schema: Any, prepare: Callable[[Path], None] | None = None
+    split: Split, entry: FileEntry, path: Path, schema: pa.Schema, prepare: Callable[[Path], None] | None = None
 ) -> FileEntry:
     """Write the file beside a file, where it has rows, and return the file's entry with its layouts.
 

@@ -58,13 +58,13 @@ LOGS = pa.schema(
 )
 
 
-def keys_of(logs: Any) -> Any:
+def keys_of(logs: pa.Table) -> pa.ChunkedArray:
     """Return the key of every log: kind and absolute path."""
     root = pc.binary_join_element_wise(logs.column("kind"), logs.column("root"), "\0")
     return pc.binary_join_element_wise(root, logs.column("path"), "/")
 
 
-def read_logs(folder: Path, segments: Sequence[str]) -> Any:
+def read_logs(folder: Path, segments: Sequence[str]) -> pa.Table:
     """Return the table of logs of a store; the latest row of each log."""
     if not segments:
         return LOGS.empty_table()
@@ -77,7 +77,7 @@ def read_logs(folder: Path, segments: Sequence[str]) -> Any:
     return whole.take(pa.array(np.sort(np.asarray(last))))
 
 
-def write_logs(folder: Path, name: str, logs: Any) -> None:
+def write_logs(folder: Path, name: str, logs: pa.Table) -> None:
     """Write a segment of the table of logs."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class Comparison:
     known: int
 
 
-def compare(seen: Any, logs: Any) -> Comparison:
+def compare(seen: pa.Table, logs: pa.Table) -> Comparison:
     """Compare a scan with the table of logs."""
     place = pc.index_in(keys_of(seen), value_set=keys_of(logs))
     known = np.asarray(pc.is_valid(place))

@@ -48,7 +48,7 @@ class Source:
 class _Reader:
     """The rows of one source that have not left yet."""
 
-    def __init__(self, source: Source, schema: Any, key: str, batch_rows: int) -> None:
+    def __init__(self, source: Source, schema: pa.Schema, key: str, batch_rows: int) -> None:
         self._file = pq.ParquetFile(source.path, memory_map=True)
         self._batches: Iterator[Any] = self._file.iter_batches(batch_size=batch_rows)
         self._schema, self._key, self._source = schema, key, source
@@ -71,7 +71,7 @@ class _Reader:
                 self.keys = np.asarray(self.rows.column(self._key))
                 return
 
-    def _with_columns(self, table: Any) -> Any:
+    def _with_columns(self, table: pa.Table) -> pa.Table:
         if self._source.without:
             gone = pa.array(sorted(self._source.without), pa.int64())
             table = table.filter(pc.invert(pc.is_in(table.column("source_log"), value_set=gone)))
@@ -85,7 +85,7 @@ class _Reader:
         ]
         return pa.table(columns, schema=self._schema)
 
-    def leave(self, bound: Any, *, whole: bool) -> Any:
+    def leave(self, bound: float, *, whole: bool) -> pa.Table:
         """Take out the rows up to `bound`: with it if `whole`."""
         count = int(np.searchsorted(self.keys, bound, side="right" if whole else "left"))
         out, self.rows, self.keys = self.rows.slice(0, count), self.rows.slice(count), self.keys[count:]
@@ -94,7 +94,7 @@ class _Reader:
         return out
 
 
-def _absent(field: Any, table: Any) -> Any:
+def _absent(field: pa.Field, table: pa.Table) -> pa.Array:
     """Return a column that older files lack: words of the bitmap are 0 where there is a bitmap, others are NULL."""
     if field.name.startswith("ost_word_") and "osts" in table.column_names:
         lacks = np.asarray(pc.is_null(table.column("osts")))
@@ -102,7 +102,7 @@ def _absent(field: Any, table: Any) -> Any:
     return pa.nulls(table.num_rows, field.type)
 
 
-def best_rows(table: str, rows: Any) -> Any:
+def best_rows(table: str, rows: pa.Table) -> pa.Table:
     """Return one row for each fact: the one that knows more, then the newer one; sorted as the table is.
 
     Parameters
@@ -122,14 +122,14 @@ def best_rows(table: str, rows: Any) -> Any:
     return ranked.sort_by([(key, "ascending") for key in KEYS[table]]).drop_columns(["known", "age"])
 
 
-def _best(table: str, rows: Any, conflicts: Conflicts | None) -> Any:
+def _best(table: str, rows: pa.Table, conflicts: Conflicts | None) -> pa.Table:
     if conflicts is not None and table == "lmt":
         (identity,), values = IDENTITY[table]
         conflicts.look_at(rows, identity, values)
     return best_rows(table, rows)
 
 
-def _first_of_each(rows: Any, identity: Sequence[str]) -> Any:
+def _first_of_each(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
     """Return the row of each identity that knows most and is newest, and every row without a whole identity."""
     order = [(name, "ascending") for name in identity] + [("known", "ascending"), ("age", "descending")]
     rows = rows.sort_by(order)
@@ -144,8 +144,8 @@ def _first_of_each(rows: Any, identity: Sequence[str]) -> Any:
 
 
 def merged(
-    table: str, sources: Sequence[Source], schema: Any, conflicts: Conflicts | None = None
-) -> Iterator[Any]:
+    table: str, sources: Sequence[Source], schema: pa.Schema, conflicts: Conflicts | None = None
+) -> Iterator[pa.Table]:
     """Yield the rows of the sources in the order of the table's key, as Arrow tables.
 
     Parameters

@@ -23,7 +23,7 @@ import hashlib
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -38,6 +38,9 @@ from mpiio_ext.analytics.tables.parquet import key_of
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.children import run
 from mpiio_ext.common.files import TEMPORARY, step
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["place", "target_of"]
 
@@ -57,7 +60,7 @@ def target_of(subtable: int, subtables: int, targets: int) -> int:
 # ---- bounds ----------------------------------------------------------------------------------------------------------
 
 
-def _keys(folder: Path, entries: Sequence[FileEntry]) -> Any:
+def _keys(folder: Path, entries: Sequence[FileEntry]) -> Numbers:
     parts = [np.zeros(0)]
     for entry in entries:
         column = pq.read_table(folder / entry.path, columns=[key_of(entry.table)]).column(0)
@@ -67,7 +70,7 @@ def _keys(folder: Path, entries: Sequence[FileEntry]) -> Any:
     return keys
 
 
-def _bounds(keys: Any, count: int) -> list[int]:
+def _bounds(keys: Numbers, count: int) -> list[int]:
     """Return the smallest keys of the subtables after the first, so that each has about as many rows."""
     if not len(keys):
         return []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup
 from mpiio_ext.analytics.store.logtable import compare, keys_of
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
 __all__ = ["Date", "Plan", "day_of", "mark_duplicates", "plan"]
 
@@ -70,7 +73,7 @@ class Plan:
     looked_at: Any
 
 
-def _in_period(seen: Any, start: str, end: str) -> Any:
+def _in_period(seen: pa.Table, start: str, end: str) -> Flags:
     dates = seen.column("date")
     inside = np.ones(seen.num_rows, dtype=bool)
     undated = np.asarray(pc.equal(dates, ""))
@@ -81,7 +84,7 @@ def _in_period(seen: Any, start: str, end: str) -> Any:
     return inside
 
 
-def plan(seen: Any, logs: Any, setup: Setup, start: str, end: str) -> Plan:
+def plan(seen: pa.Table, logs: pa.Table, setup: Setup, start: str, end: str) -> Plan:
     """Compare a scan with the manifest's logs and return what is to be done for the days from `start` to `end`."""
     found = compare(seen, logs)
     before, changed = _with_repeats(seen, logs, found.before, found.changed)
@@ -108,7 +111,7 @@ def plan(seen: Any, logs: Any, setup: Setup, start: str, end: str) -> Plan:
     )
 
 
-def _with_repeats(seen: Any, logs: Any, before: Any, changed: Any) -> tuple[Any, Any]:
+def _with_repeats(seen: pa.Table, logs: pa.Table, before: Whole, changed: Whole) -> tuple[Whole, Whole]:
     """Return rows of the manifest and of the scan: those of changed logs, and those of logs that repeated them."""
     if not len(before):
         return before, changed
@@ -122,7 +125,7 @@ def _with_repeats(seen: Any, logs: Any, before: Any, changed: Any) -> tuple[Any,
     return np.concatenate([before, repeats[there]]), np.concatenate([changed, places])
 
 
-def mark_duplicates(todo: Any, found: Any, logs: Any, replaced: Any) -> Any:
+def mark_duplicates(todo: pa.Table, found: pa.Array, logs: pa.Table, replaced: pa.Table) -> pa.Array:
     """Return for each log to convert the log with the same contents, or NULL.
 
     Parameters

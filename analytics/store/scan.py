@@ -18,7 +18,7 @@ import re
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,11 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Input
 from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.analytics.store.logtable import SEEN, keys_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpiio_ext.analytics.tables.arrays import Whole
 
 __all__ = ["SCANNED", "Found", "scan"]
 
@@ -99,7 +104,7 @@ def _printable(path: str) -> str:
     return path
 
 
-def _walk(root: str, matches: Any, found: Found) -> None:
+def _walk(root: str, matches: Callable[[str], re.Match[str] | None], found: Found) -> None:
     stack = [""]
     while stack:
         below = stack.pop()
@@ -117,7 +122,7 @@ def _walk(root: str, matches: Any, found: Found) -> None:
             found.cannot(f"{root}/{below}", error)
 
 
-def _matcher(patterns: Sequence[str]) -> Any:
+def _matcher(patterns: Sequence[str]) -> Callable[[str], re.Match[str] | None]:
     return re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
 
 
@@ -147,14 +152,14 @@ def _look(source: Input, found: Found) -> str:
     return str(root)
 
 
-def _path_dates(paths: Any) -> Any:
+def _path_dates(paths: pa.Array) -> pa.Array:
     parts = pc.extract_regex(paths, _DATE)
     year, month, day = (pc.struct_field(parts, name) for name in ("y", "m", "d"))
     month, day = (pc.utf8_lpad(part, 2, padding="0") for part in (month, day))
     return pc.binary_join_element_wise(year, month, day, "-")
 
 
-def _dates(source: Input, paths: Any, times: Any) -> tuple[Any, Any]:
+def _dates(source: Input, paths: pa.Array, times: Whole) -> tuple[pa.Array, pa.Array]:
     """Return the date of each log as ``YYYY-MM-DD``, or an empty text; and what told it, empty: see `SCANNED`."""
     rule, kind = source.date, KINDS[source.kind]
     if rule == "any":

@@ -18,7 +18,6 @@ import datetime
 import zoneinfo
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +44,7 @@ def _advice(zone: str) -> str:
     return f"is site.time_zone ({zone}) right? If not, correct it and fill a new folder"
 
 
-def _times(folder: Path, manifest: Manifest, table: str) -> Any:
+def _times(folder: Path, manifest: Manifest, table: str) -> pa.Table:
     """Return job, start and end of the rows of a table that have all three, ordered by job and start."""
     columns = ["job_id", "start_time", "end_time"]
     tables = [
@@ -58,7 +57,7 @@ def _times(folder: Path, manifest: Manifest, table: str) -> Any:
     return pa.concat_tables(tables).drop_null().sort_by([(name, "ascending") for name in columns[:2]])
 
 
-def _twice(slurm: Any) -> tuple[float, int]:
+def _twice(slurm: pa.Table) -> tuple[float, int]:
     """Return by how much rows of the same job differ, mostly, and of how many jobs; 0 where none do."""
     job, start, end = (column.to_numpy() for column in slurm.columns)
     apart = np.diff(start)
@@ -67,7 +66,7 @@ def _twice(slurm: Any) -> tuple[float, int]:
     return (float(shifts[counts.argmax()]), int(counts.max())) if len(shifts) else (0.0, 0)
 
 
-def _off(slurm: Any, darshan: Any) -> tuple[float, int, int]:
+def _off(slurm: pa.Table, darshan: pa.Table) -> tuple[float, int, int]:
     """Return by how much Slurm's times are late, how many runs say so, and how many runs Slurm knows."""
     darshan = darshan.append_column("run", pa.array(np.arange(darshan.num_rows)))
     both = darshan.join(slurm, "job_id", join_type="inner", right_suffix="_slurm")

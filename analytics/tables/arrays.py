@@ -7,10 +7,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Flags", "Numbers", "Whole"]
+__all__ = ["Flags", "Numbers", "Objects", "Texts", "Whole"]
 
 #: Numbers; NaN where one is not known.
 Numbers: TypeAlias = npt.NDArray[np.float64]
 #: Whole numbers: places, counts, IDs.
 Whole: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Texts: TypeAlias = npt.NDArray[np.str_]
+Objects: TypeAlias = npt.NDArray[np.object_]

@@ -34,13 +34,13 @@ from mpiio_ext.analytics.query.keyrange import EVERYTHING, KeyRange, key_range
     ],
 )
 def test_ranges(text: str, low: float | None, high: float | None) -> None:
-    assert key_range(text, "job_id") == KeyRange(low, high)
+    assert key_range([text], "job_id") == KeyRange(low, high)
 
 
 def test_dates_are_seconds() -> None:
     day = datetime.datetime(2018, 1, 28, tzinfo=datetime.timezone.utc).timestamp()
-    assert key_range("time >= '2018-01-28' and time < '2018-01-28T01:00:00Z'", "time") == KeyRange(day, day + 3600)
-    assert key_range("time >= 'soon'", "time") == EVERYTHING
+    assert key_range(["time >= '2018-01-28' and time < '2018-01-28T01:00:00Z'"], "time") == KeyRange(day, day + 3600)
+    assert key_range(["time >= 'soon'"], "time") == EVERYTHING
 
 
 _VALUES = st.integers(0, 12)
@@ -85,7 +85,7 @@ def _passes(tree: Any, row: dict[str, int]) -> bool:
 
 @given(_TREES)
 def test_whatever_passes_is_within_the_range(tree: Any) -> None:
-    found = key_range(_text(tree), "k")
+    found = key_range([_text(tree)], "k")
     for key in range(13):
         if any(_passes(tree, {"k": key, "x": other}) for other in range(13)):
             assert found.low is None or found.low <= key

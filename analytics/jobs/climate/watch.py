@@ -29,7 +29,7 @@ from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
 from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "watch"]
 
@@ -124,8 +124,8 @@ class _Series:
     """The jobs of a history that have the value which is watched."""
 
     history: History
-    values: Floats
-    times: Floats
+    values: Numbers
+    times: Numbers
 
     @classmethod
     def of(cls, history: History, target: str) -> _Series:

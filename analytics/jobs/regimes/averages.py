@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats, Places
+    from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 __all__ = ["crossings", "moving_average", "moving_median", "windows"]
 
 
-def windows(times: Floats, width_s: float) -> tuple[Places, Places]:
+def windows(times: Numbers, width_s: float) -> tuple[Whole, Whole]:
     """Return, for each job, the first job of its window and the one after the last.
 
     Parameters
@@ -32,7 +32,7 @@ def windows(times: Floats, width_s: float) -> tuple[Places, Places]:
     return first.astype(np.int64), np.searchsorted(times, times + width_s / 2, side="left").astype(np.int64)
 
 
-def moving_average(times: Floats, values: Floats, width_s: float) -> Floats:
+def moving_average(times: Numbers, values: Numbers, width_s: float) -> Numbers:
     """Return the mean of the known values around each job.
 
     Parameters
@@ -46,11 +46,11 @@ def moving_average(times: Floats, values: Floats, width_s: float) -> Floats:
     # Sums of the distances from the mean: a sum of large numbers would lose what distinguishes them.
     middle = values.mean() if len(values) else 0.0
     sums = np.concatenate([[0.0], np.cumsum(values - middle)])
-    out: Floats = middle + (sums[end] - sums[first]) / (end - first)
+    out: Numbers = middle + (sums[end] - sums[first]) / (end - first)
     return out
 
 
-def moving_median(times: Floats, values: Floats, width_s: float) -> Floats:
+def moving_median(times: Numbers, values: Numbers, width_s: float) -> Numbers:
     """Return the median of the values around each job; as `moving_average`."""
     if not len(values):
         return values
@@ -61,11 +61,11 @@ def moving_median(times: Floats, values: Floats, width_s: float) -> Floats:
     rows = np.where(places < end[:, None], values[np.minimum(places, len(values) - 1)], np.inf)
     rows.sort(axis=1)
     jobs = np.arange(len(values))
-    out: Floats = (rows[jobs, (count - 1) // 2] + rows[jobs, count // 2]) / 2
+    out: Numbers = (rows[jobs, (count - 1) // 2] + rows[jobs, count // 2]) / 2
     return out
 
 
-def crossings(short: Floats, long: Floats) -> Places:
+def crossings(short: Numbers, long: Numbers) -> Whole:
     """Return the jobs at which the short average is above the long one and was not at the job before, or conversely."""
     above = short > long
     return np.flatnonzero(above[1:] != above[:-1]).astype(np.int64) + 1

@@ -24,7 +24,7 @@ from mpiio_ext.analytics.jobs.regimes.partition import NORMAL, REGIMES, Partitio
 from mpiio_ext.analytics.jobs.statistics.moved import LARGE_EFFECT, Moved, adjusted, compared
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from mpiio_ext.analytics.tables.arrays import Flags, Texts
 
 __all__ = ["Difference", "explain", "named"]
 
@@ -53,7 +53,7 @@ class Difference:
     moved: Moved
 
 
-def _beside(regimes: npt.NDArray[np.str_], regime: str) -> npt.NDArray[np.bool_]:
+def _beside(regimes: Texts, regime: str) -> Flags:
     """Return which jobs are normal ones beside those of a regime."""
     normal = np.flatnonzero(regimes == NORMAL)
     places = np.searchsorted(normal, np.flatnonzero(regimes == regime))

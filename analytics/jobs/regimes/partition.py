@@ -36,9 +36,7 @@ from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, modified_z
 from mpiio_ext.analytics.jobs.table import PERFORMANCE
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers, Texts
 
 __all__ = ["LONG_HIGH", "LONG_LOW", "NORMAL", "REGIMES", "TRANSIENT_HIGH", "TRANSIENT_LOW", "Partition", "Region",
            "Rules", "partition"]  # fmt: skip
@@ -117,11 +115,11 @@ class Partition:
     """
 
     history: History
-    values: Floats
-    short: Floats
-    long: Floats
+    values: Numbers
+    short: Numbers
+    long: Numbers
     regions: Sequence[Region]
-    regimes: npt.NDArray[np.str_]
+    regimes: Texts
 
 
 def partition(history: History, rules: Rules | None = None) -> Partition:
@@ -151,7 +149,7 @@ def partition(history: History, rules: Rules | None = None) -> Partition:
     return Partition(history=history, values=values, short=short, long=long, regions=regions, regimes=regimes)
 
 
-def _regions(times: Floats, values: Floats, short: Floats, long: Floats, rules: Rules) -> list[Region]:
+def _regions(times: Numbers, values: Numbers, short: Numbers, long: Numbers, rules: Rules) -> list[Region]:
     cuts = crossings(short, long).tolist()
     bounds = list(zip([0, *cuts], [*cuts, len(values)], strict=True)) if len(values) else []
     around = [_around(times, values, begin, end, rules) for begin, end in bounds]
@@ -168,19 +166,19 @@ def _regions(times: Floats, values: Floats, short: Floats, long: Floats, rules: 
     return out
 
 
-def _around(times: Floats, values: Floats, begin: int, end: int, rules: Rules) -> Floats:
+def _around(times: Numbers, values: Numbers, begin: int, end: int, rules: Rules) -> Numbers:
     """Return the values of the jobs up to a long window before a region and after it."""
     first = np.searchsorted(times, times[begin] - rules.long_days * _DAY)
     last = np.searchsorted(times, times[end - 1] + rules.long_days * _DAY, side="right")
     return np.concatenate([values[first:begin], values[end:last]])
 
 
-def _far(values: Floats, others: Floats, step: float) -> bool:
+def _far(values: Numbers, others: Numbers, step: float) -> bool:
     usual = float(np.median(others))
     return abs(float(np.median(values)) - usual) > step * abs(usual)
 
 
-def _effect(times: Floats, values: Floats, others: Floats, rules: Rules) -> tuple[float, float]:
+def _effect(times: Numbers, values: Numbers, others: Numbers, rules: Rules) -> tuple[float, float]:
     """Return how a region differs from the jobs around it, and the p-value; NaN where it is too short."""
     if min(len(values), len(others)) < rules.least or times[-1] - times[0] < rules.short_days * _DAY:
         return float("nan"), float("nan")

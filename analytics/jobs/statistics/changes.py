@@ -35,7 +35,7 @@ from mpiio_ext.analytics.jobs.statistics.dependence import dependences, penalty_
 from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["Change", "breaks", "change_points", "finer", "smallest_p", "whole"]
 
@@ -84,15 +84,16 @@ def _ruptures() -> Any:
     return ruptures
 
 
-def _cusum(values: Any, least: int) -> Any:
+def _cusum(values: Numbers, least: int) -> Numbers:
     """Return the largest standardised CUSUM along the last axis, over places with `least` values on both sides."""
     count = values.shape[-1]
     at = np.arange(least, count - least + 1)
     sums = np.cumsum(values - values.mean(axis=-1, keepdims=True), axis=-1)[..., at - 1]
-    return np.max(np.abs(sums) / np.sqrt(at * (count - at) / count), axis=-1)
+    out: Numbers = np.max(np.abs(sums) / np.sqrt(at * (count - at) / count), axis=-1)
+    return out
 
 
-def _p_value(values: Floats, least: int, orders: int = _ORDERS, enough: int = _ENOUGH) -> float:
+def _p_value(values: Numbers, least: int, orders: int = _ORDERS, enough: int = _ENOUGH) -> float:
     """Return the probability of so large a CUSUM in a random order of the values.
 
     The order that was seen counts as one of them (Phipson and Smyth, 2010). A test whose p-value is far from small ends
@@ -110,7 +111,7 @@ def _p_value(values: Floats, least: int, orders: int = _ORDERS, enough: int = _E
     return (1 + larger) / (1 + made)
 
 
-def _test(ranks: Floats, least: int, dependence: float, orders: int = _ORDERS) -> float:
+def _test(ranks: Numbers, least: int, dependence: float, orders: int = _ORDERS) -> float:
     """Return the p-value of no change in ranks that depend on those before them; 1 where there is no place for one."""
     left = whitened(ranks, dependence)
     sides = least - (len(ranks) - len(left))  # the first rank has none before it
@@ -127,7 +128,7 @@ def smallest_p(level: float) -> float:
     return 1 / (1 + _needed(level))
 
 
-def breaks(values: Floats, *, least: int = 7, dependence: float = 0.0) -> list[int]:
+def breaks(values: Numbers, *, least: int = 7, dependence: float = 0.0) -> list[int]:
     """Return the places where the ranks of a series change, by ruptures alone, not tested.
 
     Raises
@@ -145,7 +146,7 @@ def breaks(values: Floats, *, least: int = 7, dependence: float = 0.0) -> list[i
 
 
 def change_points(
-    values: Floats, *, least: int = 7, level: float = 0.01, step: float = 0.05, dependence: float | None = None
+    values: Numbers, *, least: int = 7, level: float = 0.01, step: float = 0.05, dependence: float | None = None
 ) -> list[Change]:
     """Return the changes of level of a series.
 
@@ -188,18 +189,18 @@ def change_points(
     return []
 
 
-def whole(values: Floats, *, least: int = 7, dependence: float = 0.0) -> float:
+def whole(values: Numbers, *, least: int = 7, dependence: float = 0.0) -> float:
     """Return the p-value of no change at any place of a series; 1 where it is too short or constant."""
     return _test(ranked(values), least, dependence) if len(values) >= 2 * least and np.ptp(values) > 0 else 1.0
 
 
-def finer(values: Floats, change: Change, *, level: float, least: int = 7, dependence: float = 0.0) -> Change:
+def finer(values: Numbers, change: Change, *, level: float, least: int = 7, dependence: float = 0.0) -> Change:
     """Return a change with a p-value of enough random orders to be below a level, as far as those are not too many."""
     part = ranked(values)[change.tested[0] : change.tested[1]]
     return dataclasses.replace(change, p=_test(part, least, dependence, _needed(level)))
 
 
-def _placed(values: Floats, changes: list[Change], least: int) -> list[Change]:
+def _placed(values: Numbers, changes: list[Change], least: int) -> list[Change]:
     """Return the changes at their best places, the levels between them as long as before or at least `least`."""
     places = [0, *(change.place for change in changes), len(values)]
     for at in range(1, len(places) - 1):
@@ -210,12 +211,12 @@ def _placed(values: Floats, changes: list[Change], least: int) -> list[Change]:
             for change, begin, place, end in zip(changes, places, places[1:], places[2:], strict=False)]  # fmt: skip
 
 
-def _deviation(values: Floats) -> float:
+def _deviation(values: Numbers) -> float:
     return float(np.abs(values - np.median(values)).sum())
 
 
 def _change(
-    values: Floats, begin: int, place: int, end: int, p: float, tested: tuple[int, int] | None = None
+    values: Numbers, begin: int, place: int, end: int, p: float, tested: tuple[int, int] | None = None
 ) -> Change:
     return Change(place=place, begin=begin, end=end, before=float(np.median(values[begin:place])),
                   after=float(np.median(values[place:end])), p=p, tested=tested or (begin, end))  # fmt: skip

@@ -30,7 +30,7 @@ from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.table import MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Flags, Floats
+    from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 __all__ = ["NORMALISED", "Correlation", "correlate", "correlation_table"]
 
@@ -80,7 +80,7 @@ class Correlation:
         return self.coefficient * self.within < 0
 
 
-def correlate(x: Floats, y: Floats, method: str, confidence: float = 0.95) -> tuple[float, float, float, float]:
+def correlate(x: Numbers, y: Numbers, method: str, confidence: float = 0.95) -> tuple[float, float, float, float]:
     """Return coefficient, both ends of its interval, and p-value; NaN where they cannot be told.
 
     Parameters
@@ -106,7 +106,7 @@ def correlate(x: Floats, y: Floats, method: str, confidence: float = 0.95) -> tu
     return r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), float(found.pvalue)
 
 
-def _within(x: Floats, y: Floats, motifs: Sequence[Flags], method: str) -> float:
+def _within(x: Numbers, y: Numbers, motifs: Sequence[Flags], method: str) -> float:
     """Return the mean of the coefficients of the motifs; NaN without any."""
     import scipy.stats
 

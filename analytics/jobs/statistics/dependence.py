@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["dependences", "penalty_factor", "ranked", "whitened"]
 
@@ -36,7 +36,7 @@ _OTHERS = 100
 _LEAST = 4
 
 
-def ranked(values: Floats) -> Floats:
+def ranked(values: Numbers) -> Numbers:
     """Return the ranks of known values, scaled to mean 0 and variance 1; zeros where all values are equal."""
     import scipy.stats
 
@@ -45,19 +45,19 @@ def ranked(values: Floats) -> Floats:
     return np.asarray(scipy.stats.zscore(scipy.stats.rankdata(values)), dtype=np.float64)
 
 
-def _variances(ranks: Floats) -> tuple[float, float]:
+def _variances(ranks: Numbers) -> tuple[float, float]:
     """Return the mean squares of the differences of values one place and two places apart."""
     return float(np.mean((ranks[1:] - ranks[:-1]) ** 2)), float(np.mean((ranks[2:] - ranks[:-2]) ** 2))
 
 
-def _own(ranks: Floats) -> float:
+def _own(ranks: Numbers) -> float:
     if len(ranks) < _LEAST:
         return 0.0
     near, far = _variances(ranks)
     return far / near - 1 if near > 0 else 0.0
 
 
-def dependences(every: Sequence[Floats]) -> list[float]:
+def dependences(every: Sequence[Numbers]) -> list[float]:
     """Return phi of each series, each with the help of the others.
 
     Parameters
@@ -76,7 +76,7 @@ def dependences(every: Sequence[Floats]) -> list[float]:
     return out
 
 
-def whitened(ranks: Floats, phi: float) -> Floats:
+def whitened(ranks: Numbers, phi: float) -> Numbers:
     """Return the values less what the one before each lets expect; one fewer, or the same where phi is 0.
 
     A step of the level stays a step, smaller by the factor 1 - phi.
@@ -84,7 +84,7 @@ def whitened(ranks: Floats, phi: float) -> Floats:
     return ranks[1:] - phi * ranks[:-1] if phi and len(ranks) else ranks
 
 
-def penalty_factor(ranks: Floats, phi: float) -> float:
+def penalty_factor(ranks: Numbers, phi: float) -> float:
     """Return how much larger than that of independent ranks the variance of a sum over the series is; 1 or more."""
     if not phi or len(ranks) < _LEAST:
         return 1.0

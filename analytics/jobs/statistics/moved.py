@@ -23,7 +23,7 @@ from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.table import Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
 
@@ -57,7 +57,7 @@ class Moved:
     p_corrected: float = math.nan
 
 
-def effect_of(first: Floats, second: Floats) -> tuple[float, float]:
+def effect_of(first: Numbers, second: Numbers) -> tuple[float, float]:
     """Return the rank-biserial correlation of two sets of known values, and the p-value of Mann and Whitney's test."""
     import scipy.stats
 
@@ -78,7 +78,7 @@ def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) ->
     return sorted(out, key=lambda moved: -abs(moved.effect))
 
 
-def _effects(pairs: Mapping[str, tuple[Floats, Floats]]) -> dict[str, tuple[float, float]]:
+def _effects(pairs: Mapping[str, tuple[Numbers, Numbers]]) -> dict[str, tuple[float, float]]:
     """Return effect and p-value of each pair of sets; those of equal sizes are tested together, which is quicker.
 
     The distribution is exact for eight values or fewer without ties, as SciPy has it; it would decide that for all rows

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["LIMIT", "modified_z", "sided_z"]
 
@@ -28,7 +28,7 @@ LIMIT = 3.5
 _NORMAL = 1.4826
 
 
-def modified_z(distances: Floats, spread: Floats | float | None = None) -> Floats:
+def modified_z(distances: Numbers, spread: Numbers | float | None = None) -> Numbers:
     """Return the modified z-score of each value.
 
     Parameters
@@ -45,7 +45,7 @@ def modified_z(distances: Floats, spread: Floats | float | None = None) -> Float
         return np.where(scale > 0, distances / scale, 0.0)
 
 
-def sided_z(distances: Floats) -> Floats:
+def sided_z(distances: Numbers) -> Numbers:
     """Return the modified z-score of each value by the spread of the values on its own side of the median.
 
     Parameters

@@ -22,13 +22,13 @@ from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.statistics.dependence import dependences
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["sure_changes"]
 
 
 def sure_changes(
-    every: Sequence[Floats], *, least: int = 7, level: float = 0.01, step: float = 0.05
+    every: Sequence[Numbers], *, least: int = 7, level: float = 0.01, step: float = 0.05
 ) -> list[list[tuple[Change, float]]]:
     """Return the changes of each series that are sure when all are looked at, with their corrected p-values.
 

@@ -17,8 +17,8 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.table import ID, LOG, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Flags
     from mpiio_ext.analytics.jobs.umami.rows import Umami
+    from mpiio_ext.analytics.tables.arrays import Flags
 
 __all__ = ["LAST", "find", "find_log", "has_log", "history_of", "of_job", "with_log"]
 

@@ -27,7 +27,7 @@ from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
 from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.table import Floats
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
 
@@ -62,7 +62,7 @@ class Row:
     """
 
     metric: Metric
-    values: Floats
+    values: Numbers
     value: float | None
     box: Box | None
     quarter: int | None
@@ -100,7 +100,7 @@ class Umami:
     job: str
     system: str
     motif: str
-    times: Floats
+    times: Numbers
     place: int
     rows: Sequence[Row]
     absent: Sequence[str]
@@ -121,7 +121,7 @@ def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
     return 5 - ascending if metric.big_is_good is False else ascending
 
 
-def _row(name: str, values: Floats, place: int) -> Row:
+def _row(name: str, values: Numbers, place: int) -> Row:
     one = metric(name)
     own = float(values[place])
     others = np.delete(values, place)

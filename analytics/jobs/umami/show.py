@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
@@ -16,6 +16,9 @@ from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Grid, Section
 from mpiio_ext.common.units import number_words
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["chart", "document", "page", "text"]
 
@@ -31,7 +34,7 @@ def _words(value: float | None, row: Row) -> str:
     return "–" if value is None else number_words(value * row.metric.factor, row.metric.unit)
 
 
-def _plain(values: Any, factor: float) -> list[float | None]:
+def _plain(values: Numbers, factor: float) -> list[float | None]:
     return [None if value != value else value * factor for value in values.tolist()]
 
 
