@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from mpiio_ext.analytics.cli_output import (
-    HELP,
     areas_of,
     command_options,
     miner_of,
@@ -18,6 +17,7 @@ from mpiio_ext.analytics.cli_output import (
     show,
     store_options,
 )
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.options import Bandwidth, Size
 
 __all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]

@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.climate.study import Study
@@ -95,7 +95,7 @@ def _told_apart() -> Iterator[None]:
 @click.command("climate", context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
 @click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")

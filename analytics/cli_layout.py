@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, miner_of, output_options, show, store_options
+from mpiio_ext.analytics.cli_output import miner_of, output_options, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.commands import HELP
 
 __all__ = ["interference", "place"]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.commands import json_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["HELP", "areas_of", "command_options", "dumps", "miner_of", "output_options", "save",
+__all__ = ["areas_of", "command_options", "dumps", "miner_of", "output_options", "save",
            "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
 
-HELP = {"help_option_names": ["-h", "--help"]}
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 
@@ -50,7 +50,7 @@ def store_options(function: Command) -> Command:
 def output_options(function: Command) -> Command:
     """Add ``--json``, ``--csv``, ``--parquet``."""
     return command_options(function, [
-        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        json_option(),
         click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
         click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
     ])  # fmt: skip

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, areas_of, dumps, miner_of, save, store_options
+from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,7 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
 @click.argument("job_id", type=int, metavar="JOBID")
 @store_options
 @click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @_INTERACTIVE
 def job(
     job_id: int, setup: Path, anonymous: bool, areas: Path | None, output: Path | None, as_json: bool, interactive: bool
@@ -81,7 +82,7 @@ def job(
 @click.command("logs", context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan...")
 @click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one log.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
 @_INTERACTIVE

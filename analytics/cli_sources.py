@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save, show_table
+from mpiio_ext.analytics.cli_output import command_options, dumps, output_options, save, show_table
+from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.sources.records import Records

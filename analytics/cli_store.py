@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, output_options, show_table, store_options
+from mpiio_ext.analytics.cli_output import dumps, miner_of, output_options, show_table, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common.commands import HELP
 
 __all__ = ["init", "manifest", "query"]
 

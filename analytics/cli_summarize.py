@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, tell_notes
+from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
@@ -77,7 +78,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 @click.option("--joined", "joined_file", type=_PATH, metavar="FILE",
               help="With --join: write them to this file (.csv, .parquet).")
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@json_option("Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
 @click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
 def summarize_job(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter
@@ -81,7 +81,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option("-o", "--output", type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True,
               help="Of a PNG; SVG and HTML follow the reader's choice.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def umami(**options: Any) -> None:
     """Show one job against the history of its application, file system and motif (UMAMI).
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.common.commands import HELP, LazyGroup, json_option
 from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def delegates() -> None:
                    "start.")
 @click.option("--group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading.")
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and end.")
+@json_option("Print one JSON object and end.")
 def status(interval: float, group: str | None, once: bool, as_json: bool) -> None:
     """Show what the I/O delegates of your running programs on this host do.
 

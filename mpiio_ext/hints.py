@@ -248,7 +248,7 @@ class Hints:
     delegate_hosts : hosts for spawned delegates.
     delegate_interface : network interfaces by which delegates are reached from other hosts.
     delegate_owners : how many of the delegates own pages of the file; 0: as many as suit its servers.
-    arbiter : folder of a running ``mpiio-ext arbiter``.
+    arbiter : folder of a running ``mpiio-ext delegates arbiter``.
     arbiter_name : what the arbiter's curves and weights call the program; "": its executable, or in Python its script.
     others : hints of the MPI library that are passed on, {name: value}.
 

@@ -1,6 +1,8 @@
 """Entry point of ``python -m mpiio_ext.partitioning``."""
 
-from mpiio_ext.partitioning.cli import main
+import sys
+
+from mpiio_ext.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="mpiio-ext partitioning")
+    main(["partitioning", *sys.argv[1:]], prog_name="mpiio-ext")

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Size
-from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.partitioning._auto import LOCKS, Choice, choose, rules_markdown
 from mpiio_ext.partitioning._draw import TERMINAL_COLOURS, draw_figure, draw_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry, Plan, methods, plan
@@ -86,7 +86,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
         context.exit()
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings={**HELP, "show_default": True})
 @click.option("--servers", type=_PARTIES, required=True, help="I/O servers of the file (columns of the drawing).")
 @click.option("--aggregators", type=_PARTIES, required=True, help="Processes that carry out the I/O.")
 @click.option("--stripes", type=click.IntRange(0), help="Length of the region in stripes.")
@@ -114,7 +114,7 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     help="Print the rules of auto as a table, and exit.",
 )
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture (.svg, .png, .pdf).")
-@click.option("--json", "as_json", is_flag=True, help="Write the domains as JSON to standard output.")
+@json_option("Write the domains as JSON to standard output.")
 def main(
     servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
     lock: str, operation: str, nodes: int, window: int, plot: Path | None, as_json: bool,
@@ -142,20 +142,17 @@ def main(
         )
         geometry = dataclasses.replace(geometry, aggregators=choice.aggregators)
     names = _METHODS if method == "all" else [choice.method if choice is not None else method]
-    try:
-        plans = [plan(geometry, name) for name in names]
-        if plot is not None:
-            draw_figure(plans, plot)
-        if as_json:
-            click.echo(json.dumps(_as_json(plans, choice), indent=2))
-            return
-        if choice is not None:
-            click.echo(f"auto takes {choice.reason}")
-            requests = "stripe-size I/O" if choice.stripe_size_io else f"windows of {choice.window_bytes} bytes"
-            click.echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
-        if plot is None:
-            _print_text(plans)
-        else:
-            click.echo(f"wrote {plot}")
-    except (FileSystemError, ArgumentError) as error:
-        raise click.ClickException(str(error)) from error
+    plans = [plan(geometry, name) for name in names]
+    if plot is not None:
+        draw_figure(plans, plot)
+    if as_json:
+        click.echo(json.dumps(_as_json(plans, choice), indent=2))
+        return
+    if choice is not None:
+        click.echo(f"auto takes {choice.reason}")
+        requests = "stripe-size I/O" if choice.stripe_size_io else f"windows of {choice.window_bytes} bytes"
+        click.echo(f"{choice.aggregators_used} of {aggregators} aggregators, {requests}")
+    if plot is None:
+        _print_text(plans)
+    else:
+        click.echo(f"wrote {plot}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
 from mpiio_ext.pioneer.cli_replay import replay
@@ -21,20 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["pioneer", "say_loss"]
 
-_HELP = {"help_option_names": ["-h", "--help"]}
-
-
-def _fail(error: Exception) -> click.ClickException:
-    return click.ClickException(str(error))
-
-
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath
 
     try:
         return WorkloadPath.load(Path(name))
     except (OSError, ValueError) as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
 
 
 class _Phases(click.Group):
@@ -46,7 +40,7 @@ class _Phases(click.Group):
         return sorted(self.commands, key=lambda name: order.index(name) if name in order else len(order))
 
 
-@click.group(context_settings=_HELP, cls=_Phases)
+@click.group(context_settings=HELP, cls=_Phases)
 def pioneer() -> None:
     """Trace a program once, characterize its I/O, and carry it out with any number of processes."""
 
@@ -73,7 +67,7 @@ def say_loss(info: TraceInfo) -> None:
                 click.echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
 
 
-@pioneer.command(context_settings=_HELP, short_help="Make the workload path of a trace.")
+@pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
               help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
@@ -109,7 +103,7 @@ def path(
         for line in not_represented(tables, found):
             _say(line)
     except (OSError, ValueError) as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
     click.echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
                f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
@@ -118,7 +112,7 @@ def path(
 # ---- profiles --------------------------------------------------------------------------------------------------------
 
 
-@pioneer.command(context_settings=_HELP, short_help="Characterize a path: an editable profile.")
+@pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
               help="Where the profile is put: .json.")
@@ -135,7 +129,7 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     try:
         save(found, Path(output))
     except OSError as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
     for name, item in found.classes.items():
         sessions = sum(item.access_mode.values())
         click.echo(f"{name}: {item.files} files, {sessions} open sessions, "
@@ -157,10 +151,10 @@ def _load_source(name: str) -> WorkloadPath | Profile:
     try:
         return _load_path(name) if _is_path(name) else load(Path(name))
     except (OSError, DocumentError) as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
 
 
-@pioneer.command(context_settings=_HELP, short_help="Make another path, of a path or a profile.")
+@pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
               help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
@@ -192,9 +186,9 @@ def synthesize(source: str, output: str, mode: str, seed: int, files: float, ope
         found = make(known, mode=mode, seed=seed, scale=Scale(files=files, opens=opens, sizes=sizes, slack=slack))
         save_path(found, Path(output))
     except DocumentError as error:
-        raise _fail(ValueError(f"{source}: {error}")) from error
+        raise ArgumentError(f"{source}: {error}") from error
     except (OSError, ValueError) as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
         click.echo(f"mpiio-ext: {source}: {_edited_words(known)}", err=True)
     violations = find_violations(found)
@@ -219,11 +213,12 @@ def _edited_words(profile: Profile) -> str:
     return f"{', '.join(other)} edited, which makes another structure: {alone}"
 
 
-@pioneer.command(context_settings=_HELP, short_help="How close synthetic paths come to paths.")
+@pioneer.command(cls=JsonCommand, context_settings=HELP, short_help="How close synthetic paths come to paths.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="Paths in each mode.")
-@click.option("--json", "json_file", metavar="FILE", help="Where the table is put as JSON as well.")
-def fidelity(paths: tuple[str, ...], seeds: int, json_file: str | None) -> None:
+@json_option("Print the table as JSON; the other form goes to standard error.")
+@json_file_option()
+def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | None) -> None:
     """Say how close synthetic paths come to each workload PATH: all modes, the worst of many seeds, and controls.
 
     The status is 1 where a mode passes a limit, or a control passes none.
@@ -231,14 +226,12 @@ def fidelity(paths: tuple[str, ...], seeds: int, json_file: str | None) -> None:
     from mpiio_ext.pioneer.fidelity import fidelity as measure
     from mpiio_ext.pioneer.fidelity import to_json, to_markdown
 
-    rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds,
-                   lambda what: click.echo(what, err=True))  # fmt: skip
-    click.echo(to_markdown(rows), nl=False)
-    if json_file is not None:
-        try:
-            write_whole(Path(json_file), to_json(rows) + "\n")
-        except OSError as error:
-            raise _fail(error) from error
+    with json_result(as_json, output) as put:
+        rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds,
+                       lambda what: click.echo(what, err=True))  # fmt: skip
+        click.echo(to_markdown(rows), nl=False)
+        if as_json:
+            put(to_json(rows))
     raise SystemExit(1 if any(bool(row.failed) != row.is_control for row in rows) else 0)
 
 
@@ -276,7 +269,7 @@ def _check_path(name: str) -> int:
     return 1 if wrong or refused else 0
 
 
-@pioneer.command(context_settings=_HELP, short_help="What is wrong with a path or a profile.")
+@pioneer.command(context_settings=HELP, short_help="What is wrong with a path or a profile.")
 @click.argument("document", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
 def check(document: str) -> None:
     """Say what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
@@ -292,12 +285,12 @@ def check(document: str) -> None:
     try:
         found = load(Path(document))
     except (OSError, DocumentError) as error:
-        raise _fail(error) from error
+        raise ArgumentError(str(error)) from error
     try:
         if found.shapes is not None:
             model_from_json(found.shapes)
     except DocumentError as error:
-        raise _fail(ValueError(f"{document}: {error}")) from error
+        raise ArgumentError(f"{document}: {error}") from error
     click.echo(f"{document}: fine")
 
 

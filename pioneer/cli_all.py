@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from mpiio_ext.common.commands import HELP
+
 __all__ = ["everything"]
 
 
@@ -58,7 +60,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
         yield say, lambda line: shown.console.print(f"mpiio-ext: {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-@click.command(name="all", context_settings={"help_option_names": ["-h", "--help"]},
+@click.command(name="all", context_settings=HELP,
                short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.commands import HELP, JsonCommand, json_option
+
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.compare.comparison import Comparison
 
@@ -26,25 +28,24 @@ def say_comparison(comparison: Comparison) -> None:
                f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip
 
 
-def _save(comparison: Comparison, folder: Path | None, html: Path | None, document: Path | None) -> list[Path]:
-    from mpiio_ext.pioneer.compare.page import save_all, save_html, save_json
+def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> list[Path]:
+    from mpiio_ext.pioneer.compare.page import save_all, save_html
 
     saved = [] if folder is None else save_all(comparison, folder)
-    for path, save in ((html, save_html), (document, save_json)):
-        if path is not None:
-            save(comparison, path)
-            saved.append(path)
+    if html is not None:
+        save_html(comparison, html)
+        saved.append(html)
     return saved
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]},
+@click.command(cls=JsonCommand, context_settings=HELP,
                short_help="How close two traces or paths are.")
 @click.argument("original", type=click.Path(exists=True, path_type=Path))
 @click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", type=_PATH, metavar="DIR",
               help="Folder for comparison.html, comparison.json and the figures as SVG.")
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
-@click.option("--json", "document", metavar="FILE", help='The JSON document alone; "-": printed, no table.')
+@json_option("Print the JSON document, and no table.")
 @click.option("--bins", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N",
               help="Bins of the series over time.")
 @click.option("--below", metavar="FOLDER", help="Of SYNTHETIC, a trace, only operations on files below FOLDER.")
@@ -53,7 +54,7 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None, docume
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, metavar="X",
               help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.")
 def compare(
-    original: Path, synthetic: Path, output: Path | None, html: Path | None, document: str | None, bins: int,
+    original: Path, synthetic: Path, output: Path | None, html: Path | None, as_json: bool, bins: int,
     below: str | None, replayed: bool, time_scale: float,
 ) -> None:  # fmt: skip
     """Say how close the workload SYNTHETIC comes to ORIGINAL.
@@ -62,7 +63,7 @@ def compare(
 
     \b
       mpiio-ext pioneer compare trace/ retraced/ --below DIR --replayed -o comparison
-      mpiio-ext pioneer compare run.parquet synthetic.parquet --json - | jq .failed
+      mpiio-ext pioneer compare run.parquet synthetic.parquet --json | jq .failed
 
     Exit status: 0 all limits hold, 1 one is passed, 2 something cannot be read or written.
     """  # noqa: D301  (click wants the backspace character itself)
@@ -82,11 +83,11 @@ def compare(
         if replayed:
             first, second = against_replay(first, second)
         found = compare_workloads(first, second, bins=bins, note=note)
-        saved = _save(found, output, html, None if document in (None, "-") else Path(str(document)))
+        saved = _save(found, output, html)
     except (OSError, ValueError, MpiioExtError) as error:
         click.echo(f"mpiio-ext: {error}", err=True)
         raise SystemExit(2) from error
-    if document == "-":
+    if as_json:
         click.echo(json.dumps(to_json(found), allow_nan=False))
     else:
         say_comparison(found)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.cli.words import complete_hint
+from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["replay"]
 
-_HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
@@ -35,14 +35,14 @@ def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[
     start(command, str(mpiio_ext.get_library()), settings_of(hint, hints_file, None), dry_run=False)
 
 
-def _refuse(comm: Any, error: Exception | None) -> None:
+def _refuse(comm: Any, error: Exception | None, status: int = UNUSABLE) -> None:
     """End all ranks when one has an error; collective."""
     found = comm.allgather(None if error is None else str(error))
     first = next(((rank, text) for rank, text in enumerate(found) if text is not None), None)
     if first is not None:
         if comm.rank == 0:
             print(f"mpiio-ext: rank {first[0]}: {first[1]}", file=sys.stderr, flush=True)
-        raise SystemExit(1)
+        raise SystemExit(status)
 
 
 def _not_made(plan: Plan, outcome: Outcome) -> Counter[str]:
@@ -120,7 +120,7 @@ def _check_room(comm: Any, plan: Plan, place: Path, most_bytes: int) -> None:
         error = ValueError(f"{place}: the path needs room for up to {room:,} bytes, and {free:,} are free: name a "
                            "folder of another file system, or say with --most-bytes what each rank may write"
                            )  # fmt: skip
-    _refuse(comm, error)
+    _refuse(comm, error, FAILED)
 
 
 def _failures(plan: Plan, outcome: Outcome, *, harmless: bool) -> Counter[tuple[str, str, bool]]:
@@ -195,7 +195,7 @@ def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
     _say_left_out(comm, plan, outcome)
 
 
-@click.command(context_settings=_HELP, short_help="Carry a path out, with any number of ranks.")
+@click.command(context_settings=HELP, short_help="Carry a path out, with any number of ranks.")
 @click.argument("workload_path", metavar="PATH")
 @click.argument("folder", metavar="[FOLDER]", required=False)
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
@@ -288,7 +288,7 @@ def _once(comm: Any, plan: Plan, settings: dict[str, Any]) -> int:
     except OSError as caught:  # on all ranks, the same
         if comm.rank == 0:
             print(f"mpiio-ext: {caught}", file=sys.stderr, flush=True)
-        raise SystemExit(1) from caught
+        raise SystemExit(FAILED) from caught
     try:
         outcome = carry_out(plan, comm, **settings)
     except ValueError as caught:  # on all ranks; the one that has the wrong plan knows more

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.commands import HELP
+from mpiio_ext.errors import ArgumentError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -41,7 +44,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
         yield "\n".join([*block, ""])
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--operations", callback=_ids, metavar="A:B", help="Global sequence IDs from A to B.")
 @click.option("--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern "
@@ -83,4 +86,4 @@ def show(
     except BrokenPipeError:  # `| head` has seen enough: click ends quietly
         raise
     except (OSError, ValueError) as error:
-        raise click.ClickException(str(error)) from error
+        raise ArgumentError(str(error)) from error

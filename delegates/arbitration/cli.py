@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Counts
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
+from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     from mpiio_ext.common.plots import Chart
@@ -65,7 +66,7 @@ def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lin
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise click.ClickException(f"{output}: cannot be made: {error.strerror}") from error
+            raise ArgumentError(f"{output}: cannot be made: {error.strerror}") from error
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
         for name, _, chart in figures:
             plots.save(chart, output / f"{name}.svg")
@@ -89,7 +90,7 @@ def arbitrate() -> None:
 _curves = click.option("--curves", "curves", type=_Paths(), required=True,
                        help="Measured patterns in FORGE's format, files separated by commas.")
 _output = click.option("-o", "--output", type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+_json = json_option("Print the results as JSON.")
 
 
 @arbitrate.command()

@@ -18,7 +18,7 @@ import random
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +29,14 @@ import click
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
+from mpiio_ext.common.commands import HELP, INTERRUPTED, JsonCommand, json_option, json_result
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
 from mpiio_ext.tune.evidence import least_pairs
-from mpiio_ext.tune.job import INTERRUPTED, Job, check_library, finish, metric_of, ranks_in, tune
+from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in, tune
 from mpiio_ext.tune.replayed import CALLS_TIME, replay_command
 
 if TYPE_CHECKING:
@@ -252,16 +253,12 @@ def _add(path: Path, lines: Sequence[str]) -> None:
     hintsfile.write(path, "".join(f"# {line}\n" for line in lines) + text)
 
 
-def _add_json(path: Path, check: _Check | None, traced: _Traced, command: Sequence[str]) -> None:
-    from mpiio_ext.tune import hintsfile
-
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["advise"] = {
+def _json_of(check: _Check | None, traced: _Traced, command: Sequence[str]) -> dict[str, Any]:
+    return {
         "command": list(command), "traced_s": traced.elapsed_s, "operations": traced.path.table.num_rows,
         "main_file": traced.main, "promised_gain": None if check is None else check.promised,
         "check": None if check is None else dataclasses.asdict(check.evidence),
     }  # fmt: skip
-    hintsfile.write(path, json.dumps(found, indent=1) + "\n")
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -281,7 +278,7 @@ class _Asked:
     scratch: str | None
     before: str | None
     log: Path
-    json_file: Path | None
+    put: Callable[[str], None] | None
     check: int | None
     metric: Metric
     confidence: float
@@ -372,9 +369,20 @@ def _advise(asked: _Asked) -> list[str]:
                f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
-    failures = finish(result, job, asked.budget_s, asked.output, asked.json_file)
-    if result.interrupted:
-        raise SystemExit(INTERRUPTED)
+    found: dict[str, Any] = {}
+    failures = finish(result, job, asked.budget_s, asked.output, found.update)
+    try:
+        if result.interrupted:
+            raise SystemExit(INTERRUPTED)
+        found["advise"] = _json_of(_judged(asked, job, result, traced, failures), traced, asked.command)
+    finally:
+        if asked.put is not None:
+            asked.put(json.dumps(found, indent=1))
+    return failures
+
+
+def _judged(asked: _Asked, job: Job, result: Result, traced: _Traced, failures: Sequence[str]) -> _Check | None:
+    """Say what the program can gain, and check it where that is asked for; None: not checked."""
     check: _Check | None = None
     if result.verdict == "wins":
         lines = [_promise(result)]
@@ -385,9 +393,7 @@ def _advise(asked: _Asked) -> list[str]:
         click.echo("\n".join(lines))
         if not failures:
             _add(asked.output, lines)
-    if asked.json_file is not None and not failures:
-        _add_json(asked.json_file, check, traced, asked.command)
-    return failures
+    return check
 
 
 def _pairs(check: bool, pairs: int | None, confidence: float) -> int | None:
@@ -403,7 +409,7 @@ def _pairs(check: bool, pairs: int | None, confidence: float) -> int | None:
     return pairs or least
 
 
-def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path, Path, Path | None]:
+def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     """Return where results go, after a check of everything that would fail after the first run."""
     from mpiio_ext.tune.errors import need
     from mpiio_ext.tune.targets import check_targets
@@ -412,12 +418,12 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
     need("optuna")
     need("scipy.stats")
     need("pyarrow")
-    places = Path(output), Path(log or f"{output}.log").absolute(), None if json_file is None else Path(json_file)
-    check_targets(places[0], places[2], places[1], None)
+    places = Path(output), Path(log or f"{output}.log").absolute()
+    check_targets(*places)
     return places
 
 
-@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.command(cls=JsonCommand, context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
 @click.option("--trace-limit", type=Duration(), default="1h", show_default=True, help="Most time of the traced run.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
@@ -431,7 +437,7 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--before", metavar="CMD", help="Shell command before each run of the program: delete its files.")
 @click.option("--log", metavar="FOLDER", help="Trace, path and output of every run.  [default: FILE.log]")
-@click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
+@json_option("Print every run as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999),
               help="Of the decision.  [default: 0.95; less, but not below 0.75, where the budget holds no more]")
 @click.option("--seed", type=int, default=1, show_default=True)
@@ -439,7 +445,7 @@ def _prepare(output: str, log: str | None, json_file: str | None) -> tuple[Path,
 def advise(
     budget: float, trace_limit: float, trials: int | None, time_scale: float, output: str, scratch: str | None,
     check: bool, pairs: int | None, pattern: str | None, lower_is_better: bool, before: str | None, log: str | None,
-    json_file: str | None, confidence: float | None, seed: int, command: tuple[str, ...],
+    as_json: bool, confidence: float | None, seed: int, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run PROGRAM once, find hints for what it has done, and write them to a hints file.
 
@@ -457,15 +463,14 @@ def advise(
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         os.environ.update(settings_of((_NATIVE,), None, None))
-        hints, folder, json_path = _prepare(output, log, json_file)
-        failures = _advise(_Asked(
-            command=command, launcher=launcher, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
-            time_scale=time_scale, output=hints, scratch=scratch, before=before, log=folder, json_file=json_path,
-            check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric, confidence=confidence or _CONFIDENCE,
-            may_fall=confidence is None, seed=seed,
-        ))  # fmt: skip
-    except KeyboardInterrupt as error:
-        raise SystemExit(INTERRUPTED) from error
+        hints, folder = _prepare(output, log)
+        with json_result(as_json) as put:
+            failures = _advise(_Asked(
+                command=command, launcher=launcher, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
+                time_scale=time_scale, output=hints, scratch=scratch, before=before, log=folder,
+                put=put if as_json else None, check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric,
+                confidence=confidence or _CONFIDENCE, may_fall=confidence is None, seed=seed,
+            ))  # fmt: skip
     except (MpiioExtError, ValueError, OSError) as error:
         click.echo(f"mpiio-ext advise: {error}", err=True)
         raise SystemExit(getattr(error, "exit_status", 1)) from error

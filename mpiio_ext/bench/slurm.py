@@ -19,6 +19,7 @@ import click
 
 from mpiio_ext.bench.errors import EXIT_USAGE
 from mpiio_ext.bench.suites import files
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
@@ -162,7 +163,7 @@ def _check_arguments(bench: click.Command, suite: str, arguments: Sequence[str])
         raise ArgumentError(" ".join(error.format_message().split())) from error
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings={**HELP, "show_default": True})
 @click.option("--suite", required=True, metavar="NAME", help=f"{', '.join(files.names())}, or a file FILE.toml.")
 @click.option("--nodes", required=True, type=click.IntRange(min=1), help="Nodes of the job.")
 @click.option("--ranks-per-node", required=True, type=click.IntRange(min=1), help="Processes on each node.")

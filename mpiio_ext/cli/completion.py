@@ -10,6 +10,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from mpiio_ext.cli import bash
+from mpiio_ext.common.commands import HELP
 
 __all__ = ["completion"]
 
@@ -17,7 +18,7 @@ _PROGRAM = "mpiio-ext"
 _VARIABLE = "_MPIIO_EXT_COMPLETE"
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print what makes a shell complete the words of mpiio-ext: its commands, their options, hints and files.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.cli.words import complete_command
+from mpiio_ext.common.commands import HELP, json_option
 
 if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
@@ -132,9 +133,9 @@ def _examine(wish: _Wish, job: Job, found: list[Finding], say: Callable[[Finding
     say(last)
 
 
-@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--path", default=".", metavar="PATH", help="Where the program's files are; default: this folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.option(
     "--timeout",
     "timeout_s",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, UNUSABLE, json_option
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.units import size_text
 
@@ -97,7 +97,7 @@ def layout(
     """Show file system, stripes, servers, locks and coherence of files, and where each fact came from.
 
     Of a folder it shows what new files in it get. Nothing is written. Paths that cannot be asked are told on standard
-    error and make the exit status 1.
+    error and make the exit status 2.
     """
     from mpiio_ext.errors import FileSystemError
     from mpiio_ext.layout import inspect
@@ -117,4 +117,4 @@ def layout(
         for item in found:
             _show(item)
     if failed:
-        raise SystemExit(1)
+        raise SystemExit(UNUSABLE)

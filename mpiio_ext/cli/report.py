@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mpiio_ext.common.commands import HELP, json_option
+
 if TYPE_CHECKING:
     from mpiio_ext.report.baseline import Comparison
     from mpiio_ext.report.load import ResultSet
@@ -93,14 +95,14 @@ def _make(
     return 0 if fail_below is None else _verdict(comparison, fail_below)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(context_settings=HELP)
 @click.argument("results", nargs=-1, required=True, type=_PATH, metavar="RESULTS...")
 @click.option("-o", "--output", type=_PATH, metavar="FILE",
               help="The page.  [default: report.html; none with --json]")
 @click.option("--baseline", multiple=True, type=_PATH, metavar="OTHER",
               help="Compare with these results, row by row; may be repeated.")
 @click.option("--title", default="I/O benchmark of mpiio_ext", show_default=True, help="Heading of the page.")
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON; the page is made only with -o.")
+@json_option("Print the comparison as JSON; the page is made only with -o.")
 @click.option("--fail-below", type=click.FloatRange(min=0, min_open=True), metavar="R",
               help="Exit with 1 when a row's bandwidth, new over old, lies below R beyond noise.")
 def report(

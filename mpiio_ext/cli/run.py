@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.words import complete_command, complete_hint
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
 __all__ = ["plan_launch", "run", "select_library", "settings_of", "start"]
@@ -140,7 +141,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
-@click.command(cls=_Run, context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.command(cls=_Run, context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
               help="Set a hint, for matching files only.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import complete_command, complete_hint
+from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.tune.job import INTERRUPTED, Job, check_library, finish, metric_of, ranks_in
+from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
 
@@ -50,7 +52,7 @@ def _dry_run(job: Job) -> None:
         click.echo(report.trial_line(point, space.setting_of(point)))
 
 
-@click.command(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+@click.command(cls=JsonCommand, context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option("--metric", "kind", type=click.Choice(["auto", "elapsed", "io"]), default="auto", show_default=True,
@@ -70,7 +72,7 @@ def _dry_run(job: Job) -> None:
               "and the path is carried out by its ranks.")  # fmt: skip
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run.  [default: FILE.log]")
-@click.option("--json", "json_file", metavar="FILE", help="Write every run as JSON.")
+@json_option("Print every run as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
@@ -79,7 +81,7 @@ def _dry_run(job: Job) -> None:
 def tune(
     budget: float, trials: int | None, kind: str, pattern: str | None, lower_is_better: bool, glob: str, output: str,
     hint: tuple[str, ...], hints_file: str | None, striping: bool, allow_direct: bool, before: str | None,
-    kernel: str | None, scratch: str | None, log: str | None, json_file: str | None, confidence: float, seed: int,
+    kernel: str | None, scratch: str | None, log: str | None, as_json: bool, confidence: float, seed: int,
     dry_run: bool, command: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run PROGRAM many times, find hints under which it is faster, and write them to a hints file.
@@ -119,15 +121,16 @@ def tune(
         need("optuna")
         need("scipy.stats")
         asked = Plan(budget_s=budget, trials=trials, confidence=confidence, seed=seed)
-        hints_path, json_path = Path(output), None if json_file is None else Path(json_file)
-        log_path, own = Path(log or f"{output}.log"), os.environ.get("MPIOX_HINTS_FILE")
-        check_targets(hints_path, json_path, log_path, Path(own) if own else None)
-        result = tune_job(job, asked, log_path, before)
-        failures = finish(result, job, budget, hints_path, json_path)
+        hints_path, log_path = Path(output), Path(log or f"{output}.log")
+        check_targets(hints_path, log_path)
+        with json_result(as_json) as put:
+            result = tune_job(job, asked, log_path, before)
+            printed = (lambda found: put(json.dumps(found, indent=1))) if as_json else None
+            failures = finish(result, job, budget, hints_path, printed)
     except MpiioExtError as error:
         click.echo(f"mpiio-ext tune: {error}", err=True)
         raise SystemExit(getattr(error, "exit_status", 1)) from error
     for failure in failures:
         click.echo(f"mpiio-ext tune: {failure}", err=True)
     if result.broken_status or result.interrupted or failures:
-        raise SystemExit(result.broken_status or (INTERRUPTED if result.interrupted else 1))
+        raise SystemExit(result.broken_status or (INTERRUPTED if result.interrupted else FAILED))

@@ -6,15 +6,19 @@ for what the command line imports.
 Algorithm. A group knows name, module and help line of its commands, and imports one when it is called. Errors of the
 package reach the group, which prints them and chooses the exit status. An option of many commands is declared here.
 
-Guarantees. Exit status 0: done; 1: a failure, or a negative finding; 2: what was given cannot be used. An error is one
-line of standard error, or a line for each mistake. Old spellings of a command do the same as the new ones.
+Guarantees. Exit status 0: done; 1: a failure, or a negative finding; 2: what was given cannot be used; 130: Ctrl-C. An
+error is one line of standard error, or a line for each mistake. Old spellings of a command do the same as the new ones.
+``--json`` takes no file anywhere; where it is printed, nothing else is on standard output.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -23,10 +27,11 @@ from click.shell_completion import CompletionItem
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["FAILED", "HELP", "UNUSABLE", "LazyGroup", "all_of", "json_option"]
+__all__ = ["FAILED", "HELP", "INTERRUPTED", "UNUSABLE", "JsonCommand", "LazyGroup", "all_of", "json_file_option",
+           "json_option", "json_result"]
 
-#: Exit status: a failure or a negative finding; what was given cannot be used.
-FAILED, UNUSABLE = 1, 2
+#: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -45,6 +50,66 @@ def json_option(what: str = "Print JSON.") -> Callable[[Command], Command]:
     return click.option("--json", "as_json", is_flag=True, help=what)
 
 
+def json_file_option() -> Callable[[Command], Command]:
+    """Return ``--output FILE``: where the JSON goes."""
+    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+                        help="With --json: the file that it goes to.  [default: standard output]")
+
+
+@contextlib.contextmanager
+def json_result(as_json: bool, output: Path | None = None) -> Iterator[Callable[[str], None]]:
+    """Yield what puts the JSON where it belongs; other text of the block goes to standard error where JSON is printed.
+
+    Parameters
+    ----------
+    as_json, output : ``--json`` and ``--output``; the file is tried first, for the block may take hours.
+
+    Raises
+    ------
+    FileSystemError
+        The file cannot be written.
+    """
+    from mpiio_ext.common.files import check_target, write_whole  # not for each rank of `run`
+
+    if output is not None:
+        if not as_json:
+            raise click.UsageError("--output is the file of --json: give --json, too")
+        check_target(output)
+    printed = sys.stdout
+
+    def put(text: str) -> None:
+        if output is None:
+            click.echo(text, printed)
+        else:
+            write_whole(output, text + "\n")
+            click.echo(f"wrote {output}")
+
+    with contextlib.redirect_stdout(sys.stderr) if as_json and output is None else contextlib.nullcontext():
+        yield put
+
+
+class JsonCommand(click.Command):
+    """A command whose ``--json`` took a file once: who gives one is told what to write now."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a file of ``--json``; of a command that runs a program, it would be the program."""
+        if ctx.allow_interspersed_args:
+            self._refuse(ctx, dict(itertools.pairwise(args)).get("--json", ""))
+            return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        if ctx.params.get("as_json"):
+            word, *more = ctx.params["command"]
+            self._refuse(ctx, word, sure=more[:1] == ["--"])
+        return rest
+
+    def _refuse(self, ctx: click.Context, word: str, *, sure: bool = False) -> None:
+        """Refuse a word that names a JSON file, unless it is an input; `sure`: that it is a file of ``--json``."""
+        takes_files = any(isinstance(one.type, click.Path) for one in self.params if isinstance(one, click.Argument))
+        if sure or word == "-" or (word.endswith(".json") and not (takes_files and Path(word).exists())):
+            now = "--json" if word == "-" else f"--json > {word}"
+            raise click.UsageError(f"--json takes no file: write `{now}`", ctx)
+
+
 @contextlib.contextmanager
 def _said() -> Iterator[None]:
     try:
@@ -53,6 +118,9 @@ def _said() -> Iterator[None]:
         for line in str(error).splitlines() or [type(error).__name__]:
             click.echo(f"mpiio-ext: {line}", err=True)
         raise SystemExit(getattr(error, "exit_status", UNUSABLE)) from error
+    except KeyboardInterrupt as error:
+        click.echo("mpiio-ext: interrupted", err=True)
+        raise SystemExit(INTERRUPTED) from error
 
 
 class LazyGroup(click.Group):

@@ -24,7 +24,6 @@ report     what is printed, and the JSON of all runs
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -48,15 +47,13 @@ def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tun
     Returns
     -------
     dict
-        Every run and the verdict, as ``--json`` writes them.
+        Every run and the verdict, as ``--json`` prints them.
 
     Raises
     ------
     CommandError
         The program, or the search, has failed.
     """
-    with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
-        runs = Path(folder) / "runs.json"
-        call([kind, *words_of(options), "--output", str(output), "--json", str(runs), "--", *command])
-        found: dict[str, Any] = json.loads(runs.read_text(encoding="utf-8"))
+    words = [kind, *words_of(options), "--output", str(output), "--json", "--", *command]
+    found: dict[str, Any] = json.loads(call(words))
     return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import signal
@@ -17,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -37,10 +36,7 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.space import Options, Space, Usage
     from mpiio_ext.tune.trial import Outcome
 
-__all__ = ["INTERRUPTED", "Job", "check_library", "finish", "metric_of", "ranks_in", "tune"]
-
-#: Exit status of a command that Ctrl-C has ended.
-INTERRUPTED = 130
+__all__ = ["Job", "check_library", "finish", "metric_of", "ranks_in", "tune"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -231,21 +227,18 @@ def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> No
         click.echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
 
 
-def finish(result: Result, job: Job, budget_s: float, output: Path, json_file: Path | None) -> list[str]:
-    """Print the result, then write the JSON, then the hints file; return a line for each of them that failed."""
-    from mpiio_ext.tune import hintsfile, report
+def finish(result: Result, job: Job, budget_s: float, output: Path,
+           put: Callable[[dict[str, Any]], None] | None) -> list[str]:  # fmt: skip
+    """Print the result, then put its JSON, then write the hints file; return a line for each of them that failed."""
+    from mpiio_ext.tune import report
 
     subject = report.Subject(command=job.command, metric=job.metric, glob=job.glob, present=job.present,
                              budget_s=budget_s, why_metric=job.why_metric)  # fmt: skip
     won = result.verdict == "wins"
 
-    def write_json(path: Path) -> None:
-        found = report.as_json(result, subject, str(output) if won else None)
-        hintsfile.write(path, json.dumps(found, indent=1) + "\n")
-
     steps: list[Callable[[], None]] = [lambda: _tell(result, subject, output)]
-    if json_file is not None:
-        steps.append(lambda: write_json(json_file))
+    if put is not None:
+        steps.append(lambda: put(report.as_json(result, subject, str(output) if won else None)))
     if won:
         steps.append(lambda: _write_hints(result, job, subject, output))
     failures = []

@@ -62,15 +62,13 @@ def _check_log(log: Path) -> None:
         raise TargetError(f"--log {log}: cannot be written: {error.strerror or error}") from error
 
 
-def check_targets(output: Path, json_file: Path | None, log: Path, own_hints: Path | None) -> None:
+def check_targets(output: Path, log: Path) -> None:
     """Refuse places that could not be written at the end; make the log folder.
 
     Parameters
     ----------
     output : the hints file of `-o`.
-    json_file : the file of `--json`, if any.
     log : the folder of `--log`.
-    own_hints : the user's hints file, which `-o` may replace, but no JSON.
 
     Raises
     ------
@@ -78,12 +76,6 @@ def check_targets(output: Path, json_file: Path | None, log: Path, own_hints: Pa
         One line that names the option.
     """
     check_file("-o", output)
-    if json_file is not None:
-        check_file("--json", json_file)
-        others = {"-o": output, "the user's hints": own_hints}
-        for what, other in others.items():
-            if other is not None and json_file.resolve() == other.resolve():
-                raise TargetError(f"--json {json_file}: is also the file of {what}; name another file")
-    if log.resolve() in {item.resolve() for item in (output, json_file) if item is not None}:
+    if log.resolve() == output.resolve():
         raise TargetError(f"--log {log}: is also the name of a result; name another folder")
     _check_log(log)

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.units import size_text
-from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
@@ -35,7 +34,6 @@ __all__ = ["locks"]
 
 _SYSTEMS = {"lustre": lustre, "gpfs": gpfs}
 _MIB = 2**20
-_INTERRUPTED = 130
 _AGGREGATORS = Counts(least=1, most=MAX_PARTIES, terms=1000)
 _SIZE, _TIME = Size(most=MAX_OFFSET_BYTES), Duration(zero=True)
 #: Columns that a narrow terminal does without.
@@ -109,7 +107,7 @@ def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
     caption = "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
     if without:
         caption += f"Left out, for the terminal is narrow: {', '.join(' '.join(name.split()) for name in without)}.\n"
-    caption += "Latencies and bandwidths: --json -."
+    caption += "Latencies and bandwidths: --json."
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0 if without else (0, 1, 0, 0),
                   caption_justify="left", caption=caption)  # fmt: skip
     before = None
@@ -164,16 +162,7 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
         return found
 
 
-def _write_json(path: str, data: dict[str, Any]) -> None:
-    """Write JSON to standard output (``-``) or, whole or not at all, to a file."""
-    text = json.dumps(data, indent=2) + "\n"
-    if path == "-":
-        click.echo(text, nl=False)
-        return
-    write_whole(Path(path), text)
-
-
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(cls=JsonCommand, context_settings={**HELP, "show_default": True})
 @click.option("--fs", type=click.Choice(sorted(_SYSTEMS)), default="lustre", help="File system: its lock protocol.")
 @click.option("--servers", type=click.IntRange(1, MAX_PARTIES), required=True, help="I/O servers of the file.")
 @click.option("--aggregators", type=_AGGREGATORS, required=True, help="Numbers of aggregators, as 60,64,128,...,16384.")
@@ -220,13 +209,14 @@ def _write_json(path: str, data: dict[str, Any]) -> None:
 @click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Of one aggregator.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
 @click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
-@click.option("--json", "json_path", metavar="FILE", help="Write the numbers as JSON; - for standard output.")
+@json_option("Print the numbers as JSON, and no table.")
+@json_file_option()
 @click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str, servers: int, aggregators: tuple[int, ...], region: int, start: int, stripe: int, window: int,
     names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, cache: bool | None,
-    without_locks: bool, force: bool, json_path: str | None, per_server: bool, plot: Path | None,
+    without_locks: bool, force: bool, as_json: bool, output: Path | None, per_server: bool, plot: Path | None,
     **of_system: float | None,
 ) -> None:  # fmt: skip
     """Predict what partition methods cost under a file system's locks.
@@ -243,11 +233,11 @@ def locks(
     if region == 0:
         raise click.BadParameter("an empty region costs nothing: give the bytes of a collective, as 1TiB",
                                  param_hint="--region")  # fmt: skip
-    if per_server and json_path is None:
-        raise click.UsageError("--per-server adds to what --json writes: give --json FILE, or --json -")
+    if per_server and not as_json:
+        raise click.UsageError("--per-server adds to what --json prints: give --json, too")
     if cache is False and (of_system["dirty_server_bytes"] or of_system["dirty_client_bytes"]):
         raise click.UsageError("--no-cache leaves nothing for --dirty-per-server and --dirty-per-client to limit")
-    try:
+    with json_result(as_json, output) as put:
         geometries = [
             Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,
                      aggregators=number)
@@ -261,19 +251,10 @@ def locks(
             geometries, compared, file_system=system, window_bytes=window, operation=operation,
             collectives=collectives,
         )  # fmt: skip
-        if json_path is not None:
-            _write_json(json_path, _as_json(outcomes, per_server))
         if plot is not None:
             draw(outcomes, plot)
-    except FileSystemError as error:
-        raise click.ClickException(f"cannot write {error.filename}: {error.strerror}") from error
-    except MpiioExtError as error:
-        raise click.ClickException(str(error)) from error
-    except KeyboardInterrupt as error:
-        click.echo("mpiio-ext locks: interrupted", err=True)
-        raise SystemExit(_INTERRUPTED) from error
-    if json_path != "-":
-        _show(outcomes)
-        for path in (json_path, plot):
-            if path is not None:
-                click.echo(f"wrote {path}")
+            click.echo(f"wrote {plot}")
+        if as_json:
+            put(json.dumps(_as_json(outcomes, per_server), indent=2))
+        else:
+            _show(outcomes)

@@ -46,15 +46,15 @@ def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
     """The path is that of the program, is carried out beside its file, and only a proven gain is kept, and checked."""
     (tmp_path / "data").mkdir()
     program = btio(tmp_path / "data" / "out")
-    launch = command(tmp_path, "advise", *SHORT, "--check", "--json", "found.json", "--", *program)
+    launch = command(tmp_path, "advise", *SHORT, "--check", "--json", "--", *program)
     assert launch.returncode == 0, launch.describe()
-    assert f"most data in {tmp_path}/data/out" in launch.stdout, launch.describe()
+    assert f"most data in {tmp_path}/data/out" in launch.stderr, launch.describe()
     assert [item.name for item in (tmp_path / "data").iterdir()] == ["out"]  # the scratch folder is gone
     path = WorkloadPath.load(tmp_path / "advised.hints.log" / "path.parquet")
     names = path.table["operation"].to_pylist()
     assert [names.count(f"MPI_File_{name}") for name in ("open", "set_view", "write_at_all", "close")] == [1, 1, 3, 1]
     assert path.info.members == ((0,), (1,), (2,), (3,))
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = json.loads(launch.stdout)
     assert found["runs"][0]["phase"] == "baseline"
     assert {"name": "mpiox_enable", "value": "false", "source": "MPIOX_HINTS"} in found["own_hints"], found["own_hints"]
     assert "pioneer" in found["command"]
@@ -66,7 +66,7 @@ def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
         text = (tmp_path / "advised.hints").read_text()
         assert text.startswith("# promised: the calls of the path take "), text
         assert "# had by the program: " in text
-        assert "had by the program: " in launch.stdout
+        assert "had by the program: " in launch.stderr
         again = command(tmp_path, "run", "--hints-file", "advised.hints", "--", *program)
         assert again.returncode == 0, again.describe()
 
@@ -108,12 +108,12 @@ def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
     dry = command(tmp_path, *words, "--dry-run", "--", str(launcher()), "-n", "3")
     assert dry.returncode == 0, dry.describe()
     assert "space for 3 ranks" in dry.stdout
-    words += [*SHORT, "--json", "found.json", "--scratch", "here"]
+    words += [*SHORT, "--json", "--scratch", "here"]
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine").write_text("not the tuner's")
     launch = command(tmp_path, *words, "--", str(launcher()), "-n", "3")
     assert launch.returncode == 0, launch.describe()
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = json.loads(launch.stdout)
     assert "calls in ([0-9.]+) s" in found["metric"]
     assert found["command"][:3] == [str(launcher()), "-n", "3"]
     assert len([run for run in found["runs"] if run["status"] == "ok"]) >= 2
@@ -128,12 +128,12 @@ def test_tuning_a_path(tmp_path: pathlib.Path) -> None:
 
 def test_a_short_budget_is_enough_for_a_short_program(tmp_path: pathlib.Path) -> None:
     """A minute, for a program of a second: a result, by ranks that start once."""
-    launch = command(tmp_path, "advise", "--budget", "60s", "--json", "found.json", "--", *btio(tmp_path / "out"))
+    launch = command(tmp_path, "advise", "--budget", "60s", "--json", "--", *btio(tmp_path / "out"))
     assert launch.returncode == 0, launch.describe()
-    lines = launch.stdout.splitlines()
+    lines = launch.stderr.splitlines()
     assert lines[0].startswith("budget: 60 s, of which a start of 4 ranks takes about "), launch.describe()
     assert lines[1].startswith("traced: ")
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = json.loads(launch.stdout)
     ended = [run for run in found["runs"] if run["status"] == "ok"]
     assert found["spent_s"] <= 61 and len({json.dumps(run["hints"]) for run in ended}) > 2, found["runs"]
     served = [run for run in ended if not run["hints"].get("mpiox_delegates")]

@@ -348,8 +348,8 @@ def run_tool(tmp_path, *arguments):
     """Run `python -m mpiio_ext.bench` as a tool that launches by itself; returns the launch and its JSON."""
     files = tmp_path / "files"
     files.mkdir()
-    command = [sys.executable, *BENCH, arguments[0], "--path", str(files), "--json", str(tmp_path / "r.json"), "--plot",
-               str(tmp_path / "r.svg"), *arguments[1:]]
+    command = [sys.executable, *BENCH, arguments[0], "--path", str(files), "--json", "-o", str(tmp_path / "r.json"),
+               "--plot", str(tmp_path / "r.svg"), *arguments[1:]]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
     assert not list(files.iterdir()), "files are left behind"
     assert (tmp_path / "r.svg").read_text().startswith("<?xml")
@@ -378,11 +378,11 @@ def test_compare_on_hosts(extension, family, tmp_path):
     if reason is not None:
         pytest.skip(f"no hosts can be brought up here: {reason}")
     command = [sys.executable, *BENCH, "compare", "--quick", "--hosts", "2", "--ranks-per-host", "1", "--bytes",
-               "4194304", "--repeats", "1", "--pattern", "inter64", "--json", str(tmp_path / "r.json")]
+               "4194304", "--repeats", "1", "--pattern", "inter64", "--json"]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
-    document = json.loads((tmp_path / "r.json").read_text())
+    document = json.loads(launch.stdout)
     assert document["environment"]["hosts"] == 2
-    assert "bytes sent over the network" in launch.stdout
+    assert "bytes sent over the network" in launch.stderr
     ours = f"ours_{family}"
     for row in document["results"]:
         assert row["cross_bytes"][ours] == {"even": 2 << 20, "least": 2 << 20}, "half of the data is of the other host"

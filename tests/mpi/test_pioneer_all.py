@@ -132,7 +132,7 @@ os.close(other)
     python_run([*tool, "trace", "--folders", "-o", again, "--", sys.executable, *tool, "pioneer", "replay",
                 tmp_path / "run.parquet", run], 2, timeout_s=120)  # fmt: skip
     words = [sys.executable, *tool, "pioneer", "compare", tmp_path / "run.parquet", again, "--below", run,
-             "--time-scale", "2", "--replayed", "--json", "-"]  # fmt: skip
+             "--time-scale", "2", "--replayed", "--json"]  # fmt: skip
     launch = run_bounded([str(word) for word in words], env=base_environment(), timeout_s=60, check=False)
     found = json.loads(launch.stdout)
     assert launch.returncode == 0, launch.describe()

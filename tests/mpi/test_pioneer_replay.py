@@ -288,7 +288,7 @@ def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet"]
     for place, said in (("/", "name another folder"), (own.parent, "has something in it that no replay has made")):
         launch = python_run([*words, place], 2, timeout_s=60, check=False)
-        assert launch.returncode == 1 and said in launch.stderr, launch.describe()
+        assert launch.returncode == 2 and said in launch.stderr, launch.describe()
         assert list(own.parent.iterdir()) == [own] and own.read_bytes() == b"mine"
     for _ in range(2):  # the second time into the folder of the first
         python_run([*words, tmp_path / "new"], 2, timeout_s=60)
@@ -306,7 +306,7 @@ def test_limits_on_what_is_made(tmp_path: pathlib.Path) -> None:
     save([row("open", "g", "shared"), row("read", "g", "shared", at=0, size=5000), row("close", "g", "shared")],
          tmp_path / "path.parquet")  # fmt: skip
     launch = python_run([*words, "--most-bytes", "1000"], 2, timeout_s=60, check=False)
-    assert launch.returncode == 1 and "made longer by 5,000 bytes; --most-bytes allows 1,000" in launch.stderr
+    assert launch.returncode == 2 and "made longer by 5,000 bytes; --most-bytes allows 1,000" in launch.stderr
     assert not (tmp_path / "below" / "g").exists()
     launch = python_run([*words, "--dry-run"], 2, timeout_s=60)
     assert "made longer by 10,000 bytes" in launch.stdout, launch.describe()

@@ -71,10 +71,10 @@ def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
     program = btio(tmp_path / "file", "22", "1")
     budget = budget_of(program, SLOW_REQUESTS | {"MPIOX_HINTS_FILE": str(tmp_path / "bad.hints")})
     words = ["--budget", budget, "--trials", "1", "--confidence", "0.5", "--metric", "io"]
-    words += ["--hints-file", "bad.hints", "-o", "new.hints", "--json", "runs.json"]
+    words += ["--hints-file", "bad.hints", "-o", "new.hints", "--json"]
     done = tune(tmp_path, *words, "--", *program, env=SLOW_REQUESTS)
     assert done.returncode == 0, done.describe()
-    found = json.loads((tmp_path / "runs.json").read_text())
+    found = json.loads(done.stdout)
     assert found["runs"][0]["phase"] == "baseline" and found["runs"][0]["hints"] == {}
     own = {item["name"]: item["value"] for item in found["own_hints"]}
     assert own == {"cb_nodes": "1", "cb_buffer_size": "32768"}
@@ -82,7 +82,7 @@ def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
     assert found["verdict"] == "wins", done.describe()
     assert found["evidence"]["low"] > 1
     assert found["hints"]["cb_buffer_size"] == "0"  # the only setting that was tried: the library's choice
-    assert "cb_buffer_size=32768 (from MPIOX_HINTS_FILE) lost to the library's choice" in done.stdout
+    assert "cb_buffer_size=32768 (from MPIOX_HINTS_FILE) lost to the library's choice" in done.stderr
     environment = base_environment() | {"MPIOX_HINTS_FILE": str(tmp_path / "new.hints")}
     check = run_bounded([COMMAND, "hints", "--path", str(tmp_path / "file"), "--json"], env=environment, timeout_s=30)
     force = {item["name"]: item["value"] for item in json.loads(check.stdout)["hints"]}
@@ -98,12 +98,12 @@ def test_a_bad_hints_file_is_beaten(tmp_path: pathlib.Path) -> None:
 def test_a_program_that_hardly_accesses_data_is_judged_by_that(tmp_path: pathlib.Path) -> None:
     """Starting a rank takes longer by far than 88 KB: the MPI library, whose calls are not timed, is left out."""
     program = btio(tmp_path / "file", "13", "1", ranks=1)
-    words = ["--budget", budget_of(program), "--trials", "2", "--confidence", "0.5", "--json", "runs.json"]
+    words = ["--budget", budget_of(program), "--trials", "2", "--confidence", "0.5", "--json"]
     done = tune(tmp_path, *words, "--", *program)
     assert done.returncode == 0, done.describe()
-    found = json.loads((tmp_path / "runs.json").read_text())
-    assert found["metric"].startswith("seconds inside data access") and "native settings are left out" in done.stdout
-    assert found["metric_reason"] in done.stdout
+    found = json.loads(done.stdout)
+    assert found["metric"].startswith("seconds inside data access") and "native settings are left out" in done.stderr
+    assert found["metric_reason"] in done.stderr
     assert len(found["runs"]) > 1 and all(run["hints"].get("mpiox_enable") != "false" for run in found["runs"])
 
 
@@ -136,11 +136,11 @@ def test_a_program_without_files(tmp_path: pathlib.Path) -> None:
 
 def test_ctrl_c_writes_what_is_known(tmp_path: pathlib.Path) -> None:
     marker = uuid.uuid4().hex
-    command = [COMMAND, "tune", "--json", "runs.json", "--", *btio(tmp_path / "file", "13", "1")]
-    with (tmp_path / "log").open("wb") as log:
+    command = [COMMAND, "tune", "--json", "--", *btio(tmp_path / "file", "13", "1")]
+    with (tmp_path / "log").open("wb") as log, (tmp_path / "runs.json").open("wb") as runs:
         environment = {**base_environment(), MARKER: marker}
         # Whoever has started the tests in the background of a shell has made them ignore the signal.
-        process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=log, stderr=log,
+        process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=runs, stderr=log,
                                    stdin=subprocess.DEVNULL, start_new_session=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
         try:

@@ -78,7 +78,7 @@ def test_what_cannot_be_asked(tmp_path: pathlib.Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     result = run(str(pipe), "/dev/null", str(tmp_path / "none"), str(tmp_path))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"{pipe}: neither a file nor a folder" in result.output
     assert "none: No such file or directory; of a new file, give its folder" in result.output
     assert f"{tmp_path} (folder" in result.output

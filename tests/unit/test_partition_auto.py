@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext._binding import ffi, lib
+from mpiio_ext.cli import main
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import LOCKS, Choice, Geometry, choose, methods, rules, rules_markdown
-from mpiio_ext.partitioning.cli import main
 from mpiio_ext.partitioning.locks import simulate
 from support.partition_grid import FILE_SYSTEMS, Point, Verdict, draw, judge
 
@@ -212,11 +212,10 @@ def test_what_a_file_holds_never_drives_its_method_away() -> None:
 
 
 def test_command_line() -> None:
-    run = CliRunner().invoke(
-        main, ["--servers", "4", "--aggregators", "64", "--nodes", "8", "--stripes", "32", "--method", "auto"]
-    )
+    words = "partitioning --servers 4 --aggregators 64 --nodes 8 --stripes 32 --method auto"
+    run = CliRunner().invoke(main, words.split())
     assert run.output.splitlines()[1] == "8 of 64 aggregators, windows of 1048576 bytes", run.output
-    assert CliRunner().invoke(main, ["--rules"]).output == rules_markdown()
+    assert CliRunner().invoke(main, ["partitioning", "--rules"]).output == rules_markdown()
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from mpiio_ext.partitioning.cli import main
+from mpiio_ext.cli import main
 
 FIGURE2 = ["--servers", "3", "--aggregators", "6", "--stripes", "36"]
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+    return CliRunner().invoke(main, ["partitioning", *arguments], catch_exceptions=False)
 
 
 def texts(path: pathlib.Path) -> list[str]:
@@ -151,7 +151,7 @@ def test_errors_are_one_clear_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(*FIGURE2, *arguments)
-    assert result.exit_code != 0
+    assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
 

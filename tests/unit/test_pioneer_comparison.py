@@ -230,7 +230,7 @@ def test_the_status_says_whether_all_limits_hold(tmp_path: pathlib.Path, spoilt:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == int(spoilt)
     assert ("FAILED" in result.output) == spoilt
-    result = CliRunner().invoke(main, [*words, "--json", "-", "--html", str(tmp_path / "page.html")])
+    result = CliRunner().invoke(main, [*words, "--json", "--html", str(tmp_path / "page.html")])
     document = json.loads(result.stdout)
     assert ("private.size" in document["failed"]) == spoilt != document["passed"]
     assert ("beyond their limits" in (tmp_path / "page.html").read_text(encoding="utf-8")) == spoilt

@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiio_ext.cli import main
 from mpiio_ext.common.documents import DocumentError, form_schema
 from mpiio_ext.errors import ArgumentError
-from mpiio_ext.pioneer.cli import pioneer
 from mpiio_ext.pioneer.path import Template, WorkloadPath, compare, extract, find_groups, find_templates
 from mpiio_ext.pioneer.path.document import parse_path, path_form
 from mpiio_ext.pioneer.path.extract import slack_of
@@ -507,11 +507,11 @@ def test_patterns_that_match_nothing(tmp_path: pathlib.Path) -> None:
     """An error that names what there is; one that matches something is none."""
     table, path = saved_table(tmp_path), tmp_path / "path.parquet"
     words = ["path", str(table), "-o", str(path), "--only"]
-    found = CliRunner().invoke(pioneer, [*words, "TYPO"])
-    assert found.exit_code == 1
+    found = CliRunner().invoke(main, ["pioneer", *words, "TYPO"])
+    assert found.exit_code == 2
     assert "leave no operation on a file; the trace has /scratch/log, /scratch/own.000" in found.output
     assert not path.exists()
-    assert CliRunner().invoke(pioneer, [*words, "*/log"]).exit_code == 0
+    assert CliRunner().invoke(main, ["pioneer", *words, "*/log"]).exit_code == 0
     assert WorkloadPath.load(path).table.num_rows == 22
 
 

@@ -290,7 +290,7 @@ def test_command(tmp_path: pathlib.Path) -> None:
         assert result.exit_code == 2 and said in result.output
     (tmp_path / "text").write_text("x", encoding="utf-8")
     result = CliRunner().invoke(main, ["pioneer", "show", str(tmp_path / "text")])
-    assert result.exit_code == 1 and "text" in result.output
+    assert result.exit_code == 2 and "text" in result.output
 
 
 @pytest.mark.parametrize("command", ["path", "synthesize"])

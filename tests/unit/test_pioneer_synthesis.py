@@ -435,13 +435,13 @@ def test_commands(tmp_path: pathlib.Path) -> None:
     assert "it has no shapes: all characteristics are drawn independently" in done.output
     words = ("synthesize", tmp_path / "path.parquet", "-o", tmp_path / "made.parquet", "--mode", "tuned")
     done = run(*words, "--files", 0)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "scale of files" in done.output
 
 
 def test_the_fidelity_command_sees_what_is_spoilt(tmp_path: pathlib.Path) -> None:
     periodic().save(tmp_path / "periodic.parquet")
-    done = run("fidelity", tmp_path / "periodic.parquet", "--seeds", 2, "--json", tmp_path / "table.json")
+    done = run("fidelity", tmp_path / "periodic.parquet", "--seeds", 2, "--json", "-o", tmp_path / "table.json")
     assert done.exit_code == 0, done.output
     rows = json.loads((tmp_path / "table.json").read_text("utf-8"))["rows"]
     assert {row["mode"] for row in rows if not row["control"]} == {"faithful", "quota", "sampled", "profile"}

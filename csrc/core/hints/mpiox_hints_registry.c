@@ -203,7 +203,7 @@ static const mpiox_hint_spec specs[] = {
     INTEGER("mpiox_delegate_owners", delegate_owners, 0, 576, "0",
             "how many of the delegates own pages of the file, the first ones; 0: as many as suit its servers"),
     TEXT("mpiox_arbiter", arbiter, "text", "folder", NULL, "",
-         "folder of a running mpiio-ext arbiter, which says which of the job's delegates serve; empty: all"),
+         "folder of a running mpiio-ext delegates arbiter, which says which of the job's delegates serve; empty: all"),
     TEXT("mpiox_arbiter_name", arbiter_name, "text", "letters, digits and ._+-", is_arbiter_name, "",
          "what the arbiter's curves and weights call the program; empty: its executable, or in Python its script"),
 };

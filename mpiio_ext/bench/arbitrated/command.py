@@ -15,6 +15,7 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, BenchError, SetupError
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
@@ -65,7 +66,7 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
         click.echo(f"report: {_add_to_report(into)}")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.command(context_settings={**HELP, "show_default": True})
 @click.option("--into", type=_FOLDER, metavar="FOLDER", show_default="the newest below --archive",
               help="Folder of the results; where it holds results of the bench, their report shows this run too.")
 @click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER", help="Where the newest are sought.")
@@ -93,7 +94,10 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
     setting = {"ranks": ranks, "io_nodes": io_nodes, "seconds": seconds, "lead_s": lead, "mode": delegate_mode}
     try:
         target = into if into is not None else _newest(archive)
-        target.mkdir(parents=True, exist_ok=True)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"--into {target}: cannot be made: {error.strerror}") from error
         _run(target, path, setting, tuple(dict.fromkeys(policies)))
     except BenchError as error:
         click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)

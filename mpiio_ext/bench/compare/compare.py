@@ -41,7 +41,7 @@ from mpiio_ext.bench.compare.launches import (
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of, with_delegates
 from mpiio_ext.bench.errors import BenchError
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
@@ -336,7 +336,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     )
 
 
-def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | None,
+def run_compare(options: Options, *, put: Callable[[str], None] | None, plot_path: Path | None,
                 place: Place | None = None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine."""
     console = console_of_results()
@@ -356,10 +356,10 @@ def run_compare(options: Options, *, json_path: Path | None, plot_path: Path | N
     _print(console, results, peers, _title(options))
     if place:
         _print_network(console, results, peers)
-    if json_path is not None:
+    if put is not None:
         document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
                     "results": results}
-        write_whole(json_path, json.dumps(document, indent=1))
+        put(json.dumps(document, indent=1))
     if plot_path is not None:
         _plot(results, peers, plot_path)
     return results
@@ -377,7 +377,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
-@click.command(name="compare", help=__doc__)
+@click.command(name="compare", cls=JsonCommand, help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
 @click.option("--bytes", "file_bytes", type=click.IntRange(1 << 16), help="Size of the file.  [default: 268435456]")
@@ -402,14 +402,15 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
               help="How delegates are started.")
 @click.option("--limit", "limit_s", default=20.0, show_default=True, type=click.FloatRange(1),
               help="Seconds a native peer may take per launch; otherwise its file is made smaller and marked.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
+@json_option("Print the results as JSON; the table goes to standard error.")
+@json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: int | None, repeats: int,
             patterns: tuple[str, ...], path: Path | None, access: str, sync: bool, nodes: int, host_count: int,
             ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, limit_s: float,
-            json_path: Path | None, plot_path: Path | None) -> None:
+            as_json: bool, output: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    with _ending(), contextlib.ExitStack() as stack:
+    with json_result(as_json, output) as put, _ending(), contextlib.ExitStack() as stack:
         place = None
         if host_count:
             _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)
@@ -423,7 +424,7 @@ def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: i
                           file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes, delegates=delegates,
                           delegate_mode=delegate_mode, hosts=host_count,
                           ranks_per_host=ranks_per_host if host_count else 0, rate=rate)
-        run_compare(options, json_path=json_path, plot_path=plot_path, place=place)
+        run_compare(options, put=put if as_json else None, plot_path=plot_path, place=place)
 
 
 def _check_hosts(ranks: int | None, room: int, nodes: int, delegates: str) -> None:

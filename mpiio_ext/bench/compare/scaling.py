@@ -30,7 +30,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, find_installations, peers_of
 from mpiio_ext.bench.errors import BenchError
-from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option, json_result
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
@@ -345,7 +345,7 @@ def _print(results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
             console.print(line, highlight=False)
 
 
-def run_scaling(options: Options, *, json_path: Path | None, plot_path: Path | None) -> list[dict[str, Any]]:
+def run_scaling(options: Options, *, put: Callable[[str], None] | None, plot_path: Path | None) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list."""
     installations = find_installations()
     if not installations:
@@ -363,10 +363,10 @@ def run_scaling(options: Options, *, json_path: Path | None, plot_path: Path | N
     results = summarize(found, points, peers, options.rounds)
     titles = {peer.name: peer.title for peer in peers(options.ranks)}
     _print(results, peers(options.ranks))
-    if json_path is not None:
+    if put is not None:
         document = {"environment": _environment(installations, options), "units": UNITS, "peers": titles,
                     "series": {name: SERIES[name][2] for name in options.series}, "results": results}
-        write_whole(json_path, json.dumps(document, indent=1))
+        put(json.dumps(document, indent=1))
     if plot_path is not None:
         from mpiio_ext.bench.compare.scaling_plot import plot_scaling
 
@@ -390,7 +390,7 @@ def _counts(_context: click.Context, _parameter: click.Parameter, value: str | N
     return tuple(sorted({int(word) for word in value.split(",")}))
 
 
-@click.command(name="scaling", help=__doc__)
+@click.command(name="scaling", cls=JsonCommand, help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller files, 1, 2 and 4 ranks, up to 10^6 pieces, one round: minutes.")
 @click.option("--series", multiple=True, type=click.Choice(list(SERIES)), help="Only these; repeatable.")
 @click.option("--rank-counts", callback=_counts, help="Ranks of the series over ranks.  [default: 1,2,3,4,6,8,12,16]")
@@ -409,14 +409,15 @@ def _counts(_context: click.Context, _parameter: click.Parameter, value: str | N
               help="Seconds a native peer may take per launch; otherwise it is dropped from there on.")
 @click.option("--memory-limit", "memory_limit_bytes", default=2 << 30, show_default=True, type=click.IntRange(1 << 20),
               help="Bytes that a rank of a native peer may allocate; otherwise it is dropped from there on.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
+@json_option("Print the results as JSON; the table goes to standard error.")
+@json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(*, quick: bool, series: tuple[str, ...], rank_counts: tuple[int, ...] | None, ranks: int,
             rank_bytes: int | None, pieces_bytes: int | None, pieces_most: int | None, rounds: int | None,
             repeats: int | None, access: str, path: Path, limit_s: float, memory_limit_bytes: int,
-            json_path: Path | None, plot_path: Path | None) -> None:
+            as_json: bool, output: Path | None, plot_path: Path | None) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    with scratch_file(path, "scaling") as file:
+    with json_result(as_json, output) as put, scratch_file(path, "scaling") as file:
         run_scaling(
             Options(
                 series=series or tuple(SERIES), rank_counts=rank_counts or ((1, 2, 4) if quick else RANKS), ranks=ranks,
@@ -426,5 +427,5 @@ def command(*, quick: bool, series: tuple[str, ...], rank_counts: tuple[int, ...
                 repeats=repeats or (1 if quick else 2), access=access, limit_s=limit_s,
                 memory_limit_bytes=memory_limit_bytes, file=file,
             ),
-            json_path=json_path, plot_path=plot_path,
+            put=put if as_json else None, plot_path=plot_path,
         )

@@ -12,6 +12,7 @@ from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
+from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
@@ -75,7 +76,7 @@ class _Asked:
 
 
 @click.command(name="python -m mpiio_ext.bench explore", epilog=_EPILOG,
-               context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True})
+               context_settings={**HELP, "max_content_width": 110, "show_default": True})
 @click.option("--io-nodes", "io_nodes", metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
               help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")
 @click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",

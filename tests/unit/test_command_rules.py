@@ -1,0 +1,152 @@
+"""What goes for every command: exit status 2 where what is given cannot be used, and one meaning of ``--json``."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from mpiio_ext.cli import main
+
+#: Command -> words that it cannot use. `text` is a file that is none of any format, `none` is not there.
+UNUSABLE = {
+    "run": "--hint cb_nods=1 -- true",
+    "doctor": "--timeout soon",
+    "hints": "cb_nods",
+    "layout": "none",
+    "bench": "--dry-run --workload nosuch",
+    "bench compare": "--path none",
+    "bench scaling": "--path none",
+    "bench explore": "--pattern nosuch",
+    "bench arbitration": "--into text/folder",
+    "bench slurm": "--suite nosuch --nodes 1 --ranks-per-node 1 --time 1",
+    "bench report": "text",
+    "tune": "--hints-file none -- true",
+    "advise": "-o none/x.hints -- true",
+    "trace": "-o text/folder -- true",
+    "pioneer all": "none -o out",
+    "pioneer path": "text -o out.parquet",
+    "pioneer show": "text",
+    "pioneer profile": "text -o out.json",
+    "pioneer check": "text",
+    "pioneer synthesize": "text -o out.parquet",
+    "pioneer replay": "text",
+    "pioneer compare": "text text",
+    "pioneer fidelity": "text",
+    "analyze": "--nosuch",
+    "analyze init": "text",
+    "analyze manifest": "--setup text",
+    "analyze place": "--setup text",
+    "analyze query": "darshan_job --setup text",
+    "analyze report": "--setup text",
+    "analyze job": "1 --setup text",
+    "analyze logs": "text",
+    "analyze applications": "--setup text",
+    "analyze sequential": "--setup text",
+    "analyze read-ratio": "--setup text",
+    "analyze sharing": "--setup text",
+    "analyze middleware": "--setup text",
+    "analyze striping": "--setup text",
+    "analyze root-causes": "--setup text",
+    "analyze interference": "--setup text",
+    "analyze methods": "--results text --slower even --faster auto",
+    "analyze summarize-job": "text",
+    "analyze umami": "--history text --job 1",
+    "analyze climate": "text",
+    "analyze connector list": "--nosuch",
+    "analyze connector columns": "nosuch",
+    "analyze connector convert": "text out.parquet",
+    "analyze connector show": "text",
+    "analyze connector site": "text",
+    "delegates status": "--interval never",
+    "delegates arbiter": "--dir text/folder --io-nodes 4",
+    "delegates arbiter slurm-watch": "--dir none",
+    "delegates arbiter slurm-script": "--dir text",
+    "delegates arbitrate curves": "--forge text",
+    "delegates arbitrate queue": "--curves text",
+    "delegates arbitrate simulate": "--curves text",
+    "delegates arbitrate solve": "--jobs text --io-nodes 4",
+    "locks": "--servers 2 --aggregators 2 --region 1M --method nosuch",
+    "partitioning": "--servers 2 --aggregators 2 --stripes 4 --plot none/x.svg",
+    "completion": "nosuch",
+}
+#: Which of them start MPI before they look.
+STARTS_MPI = {"pioneer replay"}
+
+
+#: Commands whose ``--json`` took a file, with a file, and what to write now.
+FILES = {
+    "tune --json runs.json -- true": "--json > runs.json",
+    "tune --json runs -- true": "--json > runs",
+    "advise --json runs.json -- true": "--json > runs.json",
+    "locks --servers 2 --aggregators 2 --region 1M --json l.json": "--json > l.json",
+    "locks --servers 2 --aggregators 2 --region 1M --json -": "--json",
+    "bench compare --json c.json --quick": "--json > c.json",
+    "bench scaling --json c.json --quick": "--json > c.json",
+    "pioneer compare --json c.json text text": "--json > c.json",
+    "pioneer fidelity text --json c.json": "--json > c.json",
+}
+
+
+def leaves(command: click.Command, context: click.Context, words: tuple[str, ...] = ()
+           ) -> Iterator[tuple[str, click.Command]]:  # fmt: skip
+    """Yield the words of all commands that do something, and the commands."""
+    if not isinstance(command, click.Group):
+        yield " ".join(words), command
+        return
+    for name in command.list_commands(context):
+        one = command.get_command(context, name)
+        assert one is not None
+        yield from leaves(one, click.Context(one, info_name=name, parent=context), (*words, name))
+    if command.invoke_without_command:
+        yield " ".join(words), command
+
+
+COMMANDS = dict(leaves(main, click.Context(main, info_name="mpiio-ext")))
+
+
+def test_no_command_is_left_out() -> None:
+    assert set(UNUSABLE) == set(COMMANDS)
+
+
+def test_json_is_a_flag_everywhere() -> None:
+    found = {(words, option.opts[-1]): option for words, command in COMMANDS.items() for option in command.params}
+    flags = [option for (_, name), option in found.items() if name == "--json"]
+    assert len(flags) > 20 and all(isinstance(flag, click.Option) and flag.is_flag for flag in flags)
+
+
+@pytest.mark.parametrize(("words", "now"), FILES.items())
+def test_json_with_a_file_says_what_to_write_now(
+    words: str, now: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("", encoding="utf-8")
+    done = CliRunner().invoke(main, words.split())
+    assert done.exit_code == 2 and f"--json takes no file: write `{now}`\n" in done.stderr, done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_output_without_json_is_no_wish() -> None:
+    done = CliRunner().invoke(main, ["locks", "--servers", "2", "--aggregators", "2", "--region", "1M", "-o", "l.json"])
+    assert done.exit_code == 2 and "--output is the file of --json: give --json, too" in done.stderr
+
+
+@pytest.mark.parametrize("command", UNUSABLE)
+def test_what_cannot_be_used_is_2(command: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("no file of any format\n", encoding="utf-8")
+    words = [*command.split(), *UNUSABLE[command].split()]
+    if command in STARTS_MPI:
+        child = subprocess.run([sys.executable, "-m", "mpiio_ext", *words], capture_output=True, text=True, timeout=120)
+        status, out, err = child.returncode, child.stdout, child.stderr
+    else:
+        done = CliRunner().invoke(main, words)
+        status, out, err = done.exit_code, done.stdout, done.stderr
+    assert status == 2, out + err
+    assert err and not out and "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
