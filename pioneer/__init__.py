@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
     from mpiio_ext.pioneer.profile import Profile, characterize
+    from mpiio_ext.pioneer.recording import record
     from mpiio_ext.pioneer.synthesis import Scale, synthesize
 
-__all__ = ["Profile", "Scale", "WorkloadPath", "characterize", "synthesize"]
+__all__ = ["Profile", "Scale", "WorkloadPath", "characterize", "record", "synthesize"]
 
 #: Imported when first used: importing the package alone stays quick.
 _LAZY = {
@@ -18,6 +19,7 @@ _LAZY = {
     "Scale": "mpiio_ext.pioneer.synthesis",
     "WorkloadPath": "mpiio_ext.pioneer.path",
     "characterize": "mpiio_ext.pioneer.profile",
+    "record": "mpiio_ext.pioneer.recording",
     "synthesize": "mpiio_ext.pioneer.synthesis",
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError, InfeasibleError
 from mpiio_ext.delegates.arbitration.jobs import Allocation, Grant, Job, Machine
+from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.delegates.arbitration.queue import QueueJob, QueueResult, run_queue
 from mpiio_ext.delegates.arbitration.rules import policy, policy_classes
 from mpiio_ext.delegates.arbitration.rules.base import Formula, Policy, Sizes
@@ -38,6 +39,7 @@ __all__ = [
     "Mckp",
     "One",
     "Oracle",
+    "Pattern",
     "Point",
     "Policy",
     "Process",

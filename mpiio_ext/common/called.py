@@ -28,7 +28,7 @@ class CommandError(MpiioExtError):
     """
 
     def __init__(self, status: int, said: str) -> None:
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+        last = next((line for line in reversed(said.splitlines()) if any(map(str.isalnum, line))), "")
         super().__init__(last or f"the command ended with status {status}")
         self.status = status
 

@@ -53,7 +53,7 @@ def _rich(count: int = 40) -> Jobs:
 
 def test_the_job_is_in_no_statistic() -> None:
     table = select(history([*range(1, 22), 1000.0]))[0]
-    row = umami(table, 21).rows[0]
+    row = umami(table, 21).metrics[0]
     assert row.value == 1000.0 and row.box is not None and row.box.count == 21
     assert row.box.numbers == (2.0, 6.0, 11.0, 16.0, 20.0)
     assert row.quarter == 4 and row.verdict == "best quarter" and row.below == 1.0
@@ -67,7 +67,7 @@ def test_the_job_is_in_no_statistic() -> None:
 def test_quarters_are_reversed_where_small_is_good(value: float, up: str, down: str) -> None:
     numbers = [*map(float, range(1, 22)), value]
     table = select(history(numbers, {"fs_ave_oss_cpu": numbers, "unknown_metric": numbers}))[0]
-    good, bad, other = umami(table, 21, [PERFORMANCE, "fs_ave_oss_cpu", "unknown_metric"]).rows
+    good, bad, other = umami(table, 21, [PERFORMANCE, "fs_ave_oss_cpu", "unknown_metric"]).metrics
     assert (good.verdict, bad.verdict) == (up, down)
     assert good.quarter == other.quarter and bad.quarter == 5 - (good.quarter or 0)
     assert other.verdict in ("lowest quarter", "below the median", "above the median", "highest quarter")
@@ -76,7 +76,7 @@ def test_quarters_are_reversed_where_small_is_good(value: float, up: str, down: 
 def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged() -> None:
     table = select(history([1.0] * 9, {"fs_ave_mds_cpu": [0.0] * 9, "fs_ave_oss_cpu": [1.0] * 8 + [math.nan],
                                        "fs_max_oss_cpu": [math.nan] * 8 + [2.0]}))[0]  # fmt: skip
-    usual, absent, alone = umami(table, 8, ["fs_ave_mds_cpu", "fs_ave_oss_cpu", "fs_max_oss_cpu"]).rows
+    usual, absent, alone = umami(table, 8, ["fs_ave_mds_cpu", "fs_ave_oss_cpu", "fs_max_oss_cpu"]).metrics
     assert (usual.verdict, usual.below) == ("usual", 0.5)
     assert absent.value is None and absent.verdict == "" and absent.box is not None
     assert alone.box is None and alone.value == 2.0 and alone.verdict == "" and alone.below is None
@@ -85,7 +85,7 @@ def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged()
 @pytest.mark.parametrize(("others", "verdict"), [(1, "too few"), (4, "too few"), (5, "best quarter")])
 def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> None:
     found = umami(select(history([*map(float, range(1, others + 1)), 99.0]))[0], others, [PERFORMANCE])
-    row = found.rows[0]
+    row = found.metrics[0]
     assert row.verdict == verdict and row.box is not None and row.box.count == others and row.below == 1.0
     assert (row.quarter is None) == (others < 5)
     assert f"against {others} other job{'s' * (others > 1)} of the same kind" in show.text(found)
@@ -97,7 +97,7 @@ def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> 
 def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
     table = history(values, {"fs_tot_bytes": values})
     row = umami(table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}), len(values) - 1,
-                ["fs_tot_bytes"]).rows[0]  # fmt: skip
+                ["fs_tot_bytes"]).metrics[0]  # fmt: skip
     others = values[:-1]
     first, median, third = np.percentile(others, (25, 50, 75))
     equal = sum(one == values[-1] for one in others)
@@ -112,7 +112,7 @@ def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
 def test_metrics_without_values_are_told_and_unknown_columns_refused() -> None:
     table = select(history([1.0, 2.0], {"fs_ave_oss_cpu": [math.nan, math.nan]}))[0]
     found = umami(table, 1, [PERFORMANCE, "fs_ave_oss_cpu"])
-    assert [row.metric.name for row in found.rows] == [PERFORMANCE] and found.absent == ["fs_ave_oss_cpu"]
+    assert [row.metric.name for row in found.metrics] == [PERFORMANCE] and found.absent == ["fs_ave_oss_cpu"]
     with pytest.raises(HistoryError, match="no column nonsense"):
         umami(table, 1, ["nonsense"])
     with pytest.raises(HistoryError, match="neither the job nor its history"):
@@ -122,7 +122,7 @@ def test_metrics_without_values_are_told_and_unknown_columns_refused() -> None:
 def test_a_coverage_factor_of_the_job_that_is_no_share_is_told() -> None:
     opens = {"darshan_tot_opens_posix": [5.0] * 6 + [90.0], "fs_tot_open_ops": [10.0] * 7}
     found = umami(select(history([1.0] * 7, opens))[0], 6)
-    (row,) = [row for row in found.rows if row.metric.name == "coverage_factor_opens"]
+    (row,) = [row for row in found.metrics if row.metric.name == "coverage_factor_opens"]
     assert row.value is None and row.box is not None and found.beyond == ["coverage_factor_opens"]
     assert "Beyond 1.2 and not used: Coverage factor, opens." in show.text(found)
     assert "not used" not in show.text(umami(select(history([1.0] * 7, opens))[0], 5))
@@ -238,7 +238,7 @@ def test_a_figure_holds_its_texts_and_one_row_per_metric(metrics: tuple[str, ...
     text = draw(show.chart(found))
     root = ET.fromstring(text)
     seen = " ".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
-    for row in found.rows:
+    for row in found.metrics:
         assert row.verdict in seen
         for word in row.metric.label.split():
             assert word in seen

@@ -41,6 +41,7 @@ ONCE: dict[str, frozenset[str]] = {
         "hint_ranges": "texts_that_are_counts",
         "layout_create": "all_servers",
         "locks_requests": "requests_by_hand",
+        "notebook": "",
         "partition_auto": "a_collective_does_what_the_rules_say",
         "pioneer_all": "from_a_trace_to_a_comparison",
         "pioneer_bench": "",

@@ -25,6 +25,7 @@ from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
 from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
+from mpiio_ext.common.shown import Shown
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
@@ -79,8 +80,8 @@ class Row:
         return names[self.quarter - 1]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Umami:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Umami(Shown):
     """A job against its history.
 
     Attributes
@@ -90,7 +91,7 @@ class Umami:
         Start of each job of the history, in s since 1970 UTC.
     place : int
         Of the job in `times`.
-    rows : sequence of Row
+    metrics : sequence of Row
     absent : sequence of str
         Metrics that were asked for and of which neither the job nor the history has a value.
     beyond : sequence of str
@@ -102,9 +103,22 @@ class Umami:
     motif: str
     times: Numbers
     place: int
-    rows: Sequence[Row]
+    metrics: Sequence[Row]
     absent: Sequence[str]
     beyond: Sequence[str]
+
+    def lines(self) -> list[str]:
+        """Return which job it is, and what was worse than usual."""
+        from mpiio_ext.analytics.jobs.umami.show import about, summary
+
+        return [f"job {self.job}: {about(self)}", summary(self)]
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the metrics, in the units of their columns, beside quantiles of the other jobs."""
+        from mpiio_ext.analytics.jobs.umami.show import document
+
+        nothing = dict.fromkeys(("jobs", "p5", "q1", "median", "q3", "p95"))
+        return [{**metric, **(metric.pop("history") or nothing)} for metric in document(self)["metrics"]]
 
 
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
@@ -161,7 +175,7 @@ def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Um
     return Umami(
         job=str(history.texts(ID)[place]), system=str(history.texts(SYSTEM)[place]),
         motif=str(history.texts(MOTIF)[place]), times=history.times(), place=place,
-        rows=[_row(name, values, place) for name, values in known.items()],
+        metrics=[_row(name, values, place) for name, values in known.items()],
         absent=[] if metrics is None else [name for name in every if name not in known],
         beyond=[name for name in beyond(history.take(np.array([place]))) if name in every],
     )  # fmt: skip

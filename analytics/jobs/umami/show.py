@@ -20,7 +20,7 @@ from mpiio_ext.common.units import number_words
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["chart", "document", "page", "text"]
+__all__ = ["about", "chart", "document", "page", "summary", "text"]
 
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
@@ -41,7 +41,7 @@ def _plain(values: Numbers, factor: float) -> list[float | None]:
 def chart(found: Umami, *, heading: bool = False) -> Chart:
     """Return the figure: a time line beside a box for each metric; with a heading where nothing else says which job."""
     rows = []
-    for row in found.rows:
+    for row in found.metrics:
         factor, box = row.metric.factor, row.box
         rows.append({
             "label": _wrapped(row.metric.label), "values": _plain(row.values, factor),
@@ -55,7 +55,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
                        "apart": longest_interval(found.times),
-                       "heading": f"Job {found.job}: {_heading(found)}" if heading else ""})  # fmt: skip
+                       "heading": f"Job {found.job}: {about(found)}" if heading else ""})  # fmt: skip
 
 
 def _wrapped(label: str, most: int = 17) -> str:
@@ -72,7 +72,7 @@ def _start(found: Umami) -> str:
 def document(found: Umami) -> dict[str, Any]:
     """Return the UMAMI as JSON can hold it; values are in the units of the columns."""
     rows = []
-    for row in found.rows:
+    for row in found.metrics:
         box = row.box
         rows.append({
             "metric": row.metric.name, "label": row.metric.label, "big_is_good": row.metric.big_is_good,
@@ -85,7 +85,8 @@ def document(found: Umami) -> dict[str, Any]:
             "without_values": list(found.absent), "beyond_limit": list(found.beyond)}  # fmt: skip
 
 
-def _heading(found: Umami) -> str:
+def about(found: Umami) -> str:
+    """Return of what kind the job is, when it began, and how many others there are."""
     count = len(found.times) - 1
     others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
     return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
@@ -93,7 +94,7 @@ def _heading(found: Umami) -> str:
 
 def _table(found: Umami) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for row in found.rows:
+    for row in found.metrics:
         below = "–" if row.below is None else f"{100 * row.below:.0f} %"
         spread = "–" if row.box is None else f"{_words(row.box.first, row)} to {_words(row.box.third, row)}"
         rows.append((row.metric.label, _words(row.value, row), row.verdict or "–",
@@ -106,10 +107,10 @@ _COLUMNS = ("metric", "this job", "lies in", "median of the others", "their midd
 
 def summary(found: Umami) -> str:
     """Return in a sentence what was worse than usual while the job ran, and what its performance was."""
-    first = found.rows[0]
-    if not any(row.box is not None and row.box.count >= LEAST for row in found.rows):
+    first = found.metrics[0]
+    if not any(row.box is not None and row.box.count >= LEAST for row in found.metrics):
         return f"Nothing is judged: that needs {LEAST} other jobs."
-    bad = [row.metric.label for row in found.rows[1:] if row.metric.big_is_good is not None and row.quarter == 1]
+    bad = [row.metric.label for row in found.metrics[1:] if row.metric.big_is_good is not None and row.quarter == 1]
     good = first.metric.big_is_good is not None and first.quarter is not None
     words = f"{first.metric.label}: {first.verdict}. " if good else ""
     if not bad:
@@ -120,7 +121,7 @@ def summary(found: Umami) -> str:
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
     lines = aligned(_COLUMNS, _table(found))
-    return "\n".join([f"job {found.job}: {_heading(found)}", "", *lines, "", summary(found), *_unused(found)])
+    return "\n".join([f"job {found.job}: {about(found)}", "", *lines, "", summary(found), *_unused(found)])
 
 
 def _unused(found: Umami) -> list[str]:
@@ -136,7 +137,7 @@ def page(found: Umami, drawing: str) -> str:
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
         Section(anchor="umami", title="UMAMI", sentences=[summary(found), *_unused(found), *missing],
-                figures=[Figure(title=_heading(found), drawing=drawing, caption=_CAPTION)]),
+                figures=[Figure(title=about(found), drawing=drawing, caption=_CAPTION)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),
     ]  # fmt: skip
