@@ -18,7 +18,7 @@ from mpiio_ext.analytics.cli_output import (
     store_options,
 )
 from mpiio_ext.common.commands import HELP
-from mpiio_ext.common.options import Bandwidth, Size
+from mpiio_ext.common.options import Bandwidth
 
 __all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]
 
@@ -100,8 +100,6 @@ root_causes = _command(
     [
         click.option("--processes", type=click.IntRange(min=0), default=1000, show_default=True,
                      help="Jobs of more processes are looked at."),
-        click.option("--process-bytes", type=Size(), default="10MB", show_default=True,
-                     help="Bytes that each process moved at least."),
         click.option("--from-bandwidth", type=Bandwidth(), default="0", show_default=True,
                      help="Bandwidth a second from which on jobs are looked for."),
         click.option("--osts", type=click.IntRange(min=0), default=0,

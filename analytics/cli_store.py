@@ -44,8 +44,7 @@ def _reasons(logs: Any, *, paths: bool = True) -> list[str]:
 @click.argument("setup", type=_SETUP)
 @click.argument("start", required=False, metavar="[START]")
 @click.argument("end", required=False, metavar="[END]")
-@click.option("--quiet", is_flag=True, help="No progress.")
-def init(setup: Path, start: str | None, end: str | None, quiet: bool) -> None:
+def init(setup: Path, start: str | None, end: str | None) -> None:
     """Convert the logs of the days from START to END, both included, into the store of SETUP.
 
     Days are written 2018-01-31. Without them all logs are converted. What the store has already is not converted again.
@@ -53,7 +52,7 @@ def init(setup: Path, start: str | None, end: str | None, quiet: bool) -> None:
     with miner_of(setup) as miner:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the report says it
-            report = miner.init_stores(start, end, quiet=True if quiet else None)
+            report = miner.init_stores(start, end)
         click.echo(str(report))
         lines = _reasons(_logs(miner))
     for line in lines[:_SHOWN_REASONS]:
@@ -107,7 +106,6 @@ def _counted(counts: dict[str, int]) -> str:
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows at most; default: all, on the terminal the first.")
-@click.option("--explain", is_flag=True, help="Print the plan of the engine instead of the rows.")
 @store_options
 @output_options
 def query(
@@ -118,7 +116,6 @@ def query(
     percentiles: str | None,
     sorts: tuple[str, ...],
     limit: int | None,
-    explain: bool,
     setup: Path,
     anonymous: bool,
     areas: Path | None,
@@ -135,8 +132,6 @@ def query(
         raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
     if percentiles and (columns or sorts):
         raise click.UsageError("--percentile has columns and an order of its own; not with --project or --sort")
-    if anonymous and explain:
-        raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
     with miner_of(setup) as miner:
         tuples = miner.load(table)
         if filters:
@@ -153,9 +148,6 @@ def query(
         on_terminal = not (as_json or csv or parquet)
         if limit or on_terminal:
             tuples = tuples.limit(limit or _MOST_ROWS)
-        if explain:
-            click.echo(tuples.explain())
-            return
         rows = tuples.arrow()
     if anonymous:
         from mpiio_ext.analytics.anonymous import without_secrets

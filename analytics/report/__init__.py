@@ -1,13 +1,11 @@
 """Reports of the analytics: one HTML page of a store, or of one job.
 
-=============  ======================================================================================================
-`drawing`      figures as SVG, by Matplotlib
-`pen`          a process that draws while the queries run
-`start`        what keeps a command that makes a page quick
-`interactive`  figures as Plotly's, for ``--interactive``
-`page`         the HTML
-`store`        what the page of a store shows
-`job`          what the page of a job shows
-`bench`        the report of the bench, with a section that says why methods were slower
-=============  ======================================================================================================
+=============================  ========================================================================================
+`drawing`, `panels`            charts of analyses, and of histories of jobs
+`output`                       a store and a job as a page, and a job as text
+`store`, `job`                 what the page of a store shows, and that of a job
+`bench`                        a section of the report of the bench: why methods were slower
+`coverage`                     what a report does not cover
+`findings`, `grids`, `plain`   findings, tables as words, tables as plain text
+=============================  ========================================================================================
 """

@@ -44,6 +44,7 @@ from mpiio_ext.analytics.store.pool import Pool, WorkerDeathError, WorkerError
 from mpiio_ext.analytics.store.scan import scan
 from mpiio_ext.analytics.store.zones import Days, zone_notes
 from mpiio_ext.analytics.tables.schema import TABLES
+from mpiio_ext.common.extras import install_line
 from mpiio_ext.common.progress import progress
 
 if TYPE_CHECKING:
@@ -447,7 +448,7 @@ def fill(
         try:
             _carry_out(filler, logs, quiet)
         except ImportError as error:
-            hint = "is a package missing? pip install 'mpiio_ext[analytics]'"
+            hint = f"is a package missing? {install_line('analytics')}"
             raise AnalyticsError(f"a connector cannot be imported: {error}; {hint}") from error
         except OSError as error:
             raise AnalyticsError(f"{folder}: the store cannot be written: {error}") from error

@@ -101,21 +101,19 @@ _json = json_option("Print the results as JSON.")
               help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
 @click.option("--compute-nodes", type=_SystemNodes(),
               help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
-@click.option("--statistic", type=click.Choice(["mean", "max"]), default="mean", show_default=True,
-              help="What repetitions count as.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @_output
 @_json
 def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: Any,
-             statistic: str, seed: int, output: Path | None, as_json: bool) -> None:
+             seed: int, output: Path | None, as_json: bool) -> None:
     """Draw sets of patterns, apply every policy with every size of the pool (Figures 2 and 3)."""
     from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.sets import catalogue
     from mpiio_ext.delegates.arbitration.simulation import simulate as run
     from mpiio_ext.delegates.arbitration.tables import read_forge
 
-    data = catalogue(read_forge(curves), statistic="max" if statistic == "max" else "mean")
-    found = run(data, pools=pools, sets=sets, apps=apps, seed=seed, compute_nodes=compute_nodes, statistic=statistic)
+    data = catalogue(read_forge(curves))
+    found = run(data, pools=pools, sets=sets, apps=apps, seed=seed, compute_nodes=compute_nodes)
     figures = [] if output is None else [
         ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
         ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
@@ -129,13 +127,10 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
               default=("one", "static", "size", "mckp"), show_default=True)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
 @click.option("--compute-nodes", type=click.IntRange(1), default=96, show_default=True)
-@click.option("--direct/--no-direct", default=False, show_default=True, help="Jobs may do without I/O nodes.")
-@click.option("--migration-s", type=click.FloatRange(0), default=0.0, show_default=True,
-              help="Time without I/O of a job that gets another number of I/O nodes.")
 @_output
 @_json
-def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, compute_nodes: int, direct: bool,
-          migration_s: float, output: Path | None, as_json: bool) -> None:
+def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, compute_nodes: int,
+          output: Path | None, as_json: bool) -> None:
     """Run the queue of Section 5.3 under policies; the applications' curves are estimated from measured patterns."""
     from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.applications import paper_queue
@@ -145,8 +140,8 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     from mpiio_ext.delegates.arbitration.tables import read_forge
 
     items = paper_queue(read_forge(curves))
-    machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=8)
-    results = [run_queue(items, machine, policy(name), migration_s=migration_s) for name in dict.fromkeys(policies)]
+    machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=False, most=8)
+    results = [run_queue(items, machine, policy(name)) for name in dict.fromkeys(policies)]
     figures = [] if output is None else [
         ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
     _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs", figures)

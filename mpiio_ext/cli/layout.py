@@ -86,14 +86,7 @@ def _show(found: Layout) -> None:
 @json_option("Print JSON: a list with one object for each path.")
 @click.option("--striping-unit", type=Size(least=1, most=2**62), help="As if the hint striping_unit were given: 1M.")
 @click.option("--striping-factor", type=click.IntRange(min=-1, max=2**31 - 1), help="As the hint striping_factor.")
-@click.option("--start-iodevice", type=click.IntRange(min=0, max=2**31 - 1), help="As the hint start_iodevice.")
-def layout(
-    paths: tuple[str, ...],
-    as_json: bool,
-    striping_unit: int | None,
-    striping_factor: int | None,
-    start_iodevice: int | None,
-) -> None:
+def layout(paths: tuple[str, ...], as_json: bool, striping_unit: int | None, striping_factor: int | None) -> None:
     """Show file system, stripes, servers, locks and coherence of files, and where each fact came from.
 
     Of a folder it shows what new files in it get. Nothing is written. Paths that cannot be asked are told on standard
@@ -106,8 +99,7 @@ def layout(
     failed = False
     for path in paths:
         try:
-            found.append(inspect(path, striping_unit_bytes=striping_unit, striping_factor=striping_factor,
-                                 start_iodevice=start_iodevice))  # fmt: skip
+            found.append(inspect(path, striping_unit_bytes=striping_unit, striping_factor=striping_factor))
         except FileSystemError as error:
             click.echo(f"mpiio-ext: {path}: {error.strerror}", err=True)
             failed = True

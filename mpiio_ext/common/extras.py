@@ -11,7 +11,12 @@ from collections.abc import Iterator
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["MissingExtraError", "needing"]
+__all__ = ["MissingExtraError", "install_line", "needing"]
+
+
+def install_line(extra: str) -> str:
+    """Return what installs an extra."""
+    return f"pip install 'mpiio_ext[{extra}]'"
 
 
 class MissingExtraError(MpiioExtError, ImportError):
@@ -27,7 +32,7 @@ class MissingExtraError(MpiioExtError, ImportError):
     exit_status = 1
 
     def __init__(self, what: str, package: str | None, extra: str) -> None:
-        super().__init__(f"{what} needs {package}, which is not installed: pip install 'mpiio_ext[{extra}]'")
+        super().__init__(f"{what} needs {package}, which is not installed: {install_line(extra)}")
 
 
 @contextlib.contextmanager

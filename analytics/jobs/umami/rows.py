@@ -15,14 +15,17 @@ Section IV.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.jobs.history import name_of
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
 from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
 from mpiio_ext.common.shown import Shown
@@ -107,18 +110,37 @@ class Umami(Shown):
     absent: Sequence[str]
     beyond: Sequence[str]
 
+    @property
+    def about(self) -> str:
+        """Of what kind the job is, when it began, and how many others there are."""
+        at = datetime.datetime.fromtimestamp(float(self.times[self.place]), datetime.timezone.utc)
+        count = len(self.times) - 1
+        others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
+        return f"{name_of(self.motif, self.system)}, {at.strftime('%Y-%m-%d %H:%M UTC')}, {others}"
+
+    @property
+    def summary(self) -> str:
+        """In a sentence what was worse than usual while the job ran, and what its performance was."""
+        first = self.metrics[0]
+        if not any(row.box is not None and row.box.count >= LEAST for row in self.metrics):
+            return f"Nothing is judged: that needs {LEAST} other jobs."
+        bad = [row.metric.label for row in self.metrics[1:] if row.metric.big_is_good is not None and row.quarter == 1]
+        good = first.metric.big_is_good is not None and first.quarter is not None
+        words = f"{first.metric.label}: {first.verdict}. " if good else ""
+        if not bad:
+            return f"{words}None of the other metrics is in its worst quarter."
+        return f"{words}In their worst quarter: {', '.join(bad)}."
+
     def lines(self) -> list[str]:
         """Return which job it is, and what was worse than usual."""
-        from mpiio_ext.analytics.jobs.umami.show import about, summary
-
-        return [f"job {self.job}: {about(self)}", summary(self)]
+        return [f"job {self.job}: {self.about}", self.summary]
 
     def rows(self) -> list[dict[str, object]]:
         """Return the metrics, in the units of their columns, beside quantiles of the other jobs."""
-        from mpiio_ext.analytics.jobs.umami.show import document
-
-        nothing = dict.fromkeys(("jobs", "p5", "q1", "median", "q3", "p95"))
-        return [{**metric, **(metric.pop("history") or nothing)} for metric in document(self)["metrics"]]
+        return [{"metric": row.metric.name, "value": row.value, "verdict": row.verdict, "share_below": row.below,
+                 **dict(zip(("p5", "q1", "median", "q3", "p95"), row.box.numbers if row.box else (None,) * 5,
+                            strict=True))}
+                for row in self.metrics]  # fmt: skip
 
 
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
 from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.history import name_of
 from mpiio_ext.analytics.jobs.metrics import metric
-from mpiio_ext.analytics.jobs.umami.rows import LEAST, Row, Umami
+from mpiio_ext.analytics.jobs.umami.rows import Row, Umami
 from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Grid, Section
@@ -20,7 +18,7 @@ from mpiio_ext.common.units import number_words
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["about", "chart", "document", "page", "summary", "text"]
+__all__ = ["chart", "document", "page", "text"]
 
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
@@ -55,18 +53,13 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
                        "apart": longest_interval(found.times),
-                       "heading": f"Job {found.job}: {about(found)}" if heading else ""})  # fmt: skip
+                       "heading": f"Job {found.job}: {found.about}" if heading else ""})  # fmt: skip
 
 
 def _wrapped(label: str, most: int = 17) -> str:
     import textwrap
 
     return "\n".join(textwrap.wrap(label, most, break_long_words=True))
-
-
-def _start(found: Umami) -> str:
-    at = datetime.datetime.fromtimestamp(float(found.times[found.place]), datetime.timezone.utc)
-    return at.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def document(found: Umami) -> dict[str, Any]:
@@ -85,13 +78,6 @@ def document(found: Umami) -> dict[str, Any]:
             "without_values": list(found.absent), "beyond_limit": list(found.beyond)}  # fmt: skip
 
 
-def about(found: Umami) -> str:
-    """Return of what kind the job is, when it began, and how many others there are."""
-    count = len(found.times) - 1
-    others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
-    return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
-
-
 def _table(found: Umami) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for row in found.metrics:
@@ -105,23 +91,10 @@ def _table(found: Umami) -> list[tuple[str, ...]]:
 _COLUMNS = ("metric", "this job", "lies in", "median of the others", "their middle half", "others below")
 
 
-def summary(found: Umami) -> str:
-    """Return in a sentence what was worse than usual while the job ran, and what its performance was."""
-    first = found.metrics[0]
-    if not any(row.box is not None and row.box.count >= LEAST for row in found.metrics):
-        return f"Nothing is judged: that needs {LEAST} other jobs."
-    bad = [row.metric.label for row in found.metrics[1:] if row.metric.big_is_good is not None and row.quarter == 1]
-    good = first.metric.big_is_good is not None and first.quarter is not None
-    words = f"{first.metric.label}: {first.verdict}. " if good else ""
-    if not bad:
-        return f"{words}None of the other metrics is in its worst quarter."
-    return f"{words}In their worst quarter: {', '.join(bad)}."
-
-
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
     lines = aligned(_COLUMNS, _table(found))
-    return "\n".join([f"job {found.job}: {about(found)}", "", *lines, "", summary(found), *_unused(found)])
+    return "\n".join([f"job {found.job}: {found.about}", "", *lines, "", found.summary, *_unused(found)])
 
 
 def _unused(found: Umami) -> list[str]:
@@ -136,8 +109,8 @@ def page(found: Umami, drawing: str) -> str:
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
     missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
     sections = [
-        Section(anchor="umami", title="UMAMI", sentences=[summary(found), *_unused(found), *missing],
-                figures=[Figure(title=about(found), drawing=drawing, caption=_CAPTION)]),
+        Section(anchor="umami", title="UMAMI", sentences=[found.summary, *_unused(found), *missing],
+                figures=[Figure(title=found.about, drawing=drawing, caption=_CAPTION)]),
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),
     ]  # fmt: skip
