@@ -360,13 +360,15 @@ def write_script(*arguments: str):
 
 def test_batch_script_says_everything(tmp_path):
     target = tmp_path / "job.sh"
-    result = write_script("--partition", "main", "--account", "a1", "--qos", "debug", "--constraint", "cpu&ssd", "--mail-user", "me@site.org", "--module",
-                          "hdf5/1.14", "--mpi", "pmix", "--path", str(tmp_path), "--archive", str(tmp_path / "kept"),
+    result = write_script("--partition", "main", "--account", "a1", "--qos", "debug", "--constraint", "cpu&ssd",
+                          "--mail-user", "me@site.org", "--module", "hdf5/1.14", "--mpi", "pmix",
+                          "--path", str(tmp_path), "--archive", str(tmp_path / "kept"),
                           "--output", str(target), "--", "--scale", "0.5", "-m", "native,auto")
     assert (result.exit_code, result.output) == (0, "")
     text = target.read_text()
     for line in ("#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=3", "#SBATCH --time=1:00:00",
-                 "#SBATCH --partition=main", "#SBATCH --account=a1", "#SBATCH --qos=debug", "#SBATCH --constraint=cpu&ssd", "#SBATCH --mail-user=me@site.org",
+                 "#SBATCH --partition=main", "#SBATCH --account=a1", "#SBATCH --qos=debug",
+                 "#SBATCH --constraint=cpu&ssd", "#SBATCH --mail-user=me@site.org",
                  "#SBATCH --dependency=singleton", "module load hdf5/1.14", f"path={tmp_path}",
                  f"archive={tmp_path / 'kept'}"):
         assert line in text.splitlines(), line
