@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 
 __all__ = ["analyze"]
 
@@ -50,9 +50,7 @@ _SUBCOMMANDS = {
     metavar="DIR",
     help="Results of the bench: compare the methods in them, and add to their report why one was slower.",
 )
-@click.option(
-    "-o",
-    "--output",
+@output_option(
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",

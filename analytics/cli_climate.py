@@ -11,7 +11,7 @@ import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
 from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.climate.study import Study
@@ -94,7 +94,7 @@ def _told_apart() -> Iterator[None]:
 
 @click.command("climate", context_settings=HELP)
 @click.argument("tables", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="TABLE...")
-@click.option("-o", "--output", type=_PATH, metavar="FILE.html", help="Make an HTML page.")
+@output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
 @click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")

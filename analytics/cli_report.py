@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom
 
 @click.command("report", context_settings=HELP)
 @store_options
-@click.option("-o", "--output", type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
+@output_option(type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
 @_INTERACTIVE
 @click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]), default="darshan",
@@ -64,7 +64,7 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
 @store_options
-@click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
+@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @_INTERACTIVE
 def job(
@@ -81,7 +81,7 @@ def job(
 
 @click.command("logs", context_settings=HELP)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan...")
-@click.option("-o", "--output", type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one log.")
+@output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one log.")
 @json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import command_options, dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.sources.records import Records
@@ -238,8 +238,8 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
 @click.option(
     "--time-zone", default="UTC", show_default=True, metavar="ZONE", help="With --from-pytokio: of the machine."
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there."
+@output_option(
+    type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there."
 )
 @click.option("--schema", "print_schema", is_flag=True, is_eager=True, expose_value=False,
               callback=lambda context, _, wanted: _print_schema(context) if wanted else None,

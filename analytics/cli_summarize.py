@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
@@ -62,9 +62,7 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     show_default=True,
     help="Steps at the edges of a job: those that begin in it, all that touch it, or their share.",
 )
-@click.option(
-    "-o",
-    "--output",
+@output_option(
     "outputs",
     multiple=True,
     type=_PATH,

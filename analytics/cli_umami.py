@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter
@@ -78,7 +78,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Only jobs within so many days of it.")
 @click.option("--later", is_flag=True, help="Also jobs that began after it.")
 @row_options
-@click.option("-o", "--output", type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
+@output_option(type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True,
               help="Of a PNG; SVG and HTML follow the reader's choice.")
 @json_option()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import HELP, JsonCommand, json_file_option, json_option, json_result, output_option
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.pioneer.cli_all import everything
 from mpiio_ext.pioneer.cli_compare import compare
@@ -69,8 +69,8 @@ def say_loss(info: TraceInfo) -> None:
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
-              help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
+@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
+               help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
               "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
@@ -114,8 +114,8 @@ def path(
 
 @pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=click.Path(exists=True, dir_okay=False))
-@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
-              help="Where the profile is put: .json.")
+@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
+               help="Where the profile is put: .json.")
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
 def profile(workload_path: str, output: str, plain: bool) -> None:
     """Characterize a workload PATH: open sessions, gaps, sizes, offsets, slack times by file class."""
@@ -156,8 +156,8 @@ def _load_source(name: str) -> WorkloadPath | Profile:
 
 @pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=click.Path(exists=True, dir_okay=False))
-@click.option("-o", "--output", required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
-              help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
+@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
+               help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
               show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
               "drawn by Algorithm 1; tuned: the same, multiplied.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, output_option
 
 __all__ = ["everything"]
 
@@ -63,8 +63,8 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 @click.command(name="all", context_settings=HELP,
                short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder for everything; it must be empty or missing.")
+@output_option(required=True, type=click.Path(path_type=Path), metavar="DIR",
+               help="Folder for everything; it must be empty or missing.")
 @click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "
               "many as were traced]")
 @click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="faithful",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, JsonCommand, json_option
+from mpiio_ext.common.commands import HELP, JsonCommand, json_option, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.compare.comparison import Comparison
@@ -42,8 +42,8 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
                short_help="How close two traces or paths are.")
 @click.argument("original", type=click.Path(exists=True, path_type=Path))
 @click.argument("synthetic", type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", type=_PATH, metavar="DIR",
-              help="Folder for comparison.html, comparison.json and the figures as SVG.")
+@output_option(type=_PATH, metavar="DIR",
+               help="Folder for comparison.html, comparison.json and the figures as SVG.")
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
 @json_option("Print the JSON document, and no table.")
 @click.option("--bins", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 from mpiio_ext.common.options import Counts
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
@@ -89,7 +89,7 @@ def arbitrate() -> None:
 
 _curves = click.option("--curves", "curves", type=_Paths(), required=True,
                        help="Measured patterns in FORGE's format, files separated by commas.")
-_output = click.option("-o", "--output", type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
+_output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
 _json = json_option("Print the results as JSON.")
 
 

@@ -29,7 +29,7 @@ import click
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import HELP, INTERRUPTED, JsonCommand, json_option, json_result
+from mpiio_ext.common.commands import HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.launchers import Launch, launcher_family
@@ -429,7 +429,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
               help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.")
-@click.option("-o", "--output", default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
+@output_option(default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
 @click.option("--scratch", metavar="FOLDER", help="Where the path is carried out.  [default: beside the main file]")
 @click.option("--check", is_flag=True, help="Then run the program natively and with the hints: what gain had it?")
 @click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="Of the check.  [default: as few as prove it]")

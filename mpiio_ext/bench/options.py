@@ -21,7 +21,7 @@ from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, parse
 from mpiio_ext.bench.methods import Method, parse_method, with_delegates, without_delegates
 from mpiio_ext.bench.suites import files
 from mpiio_ext.bench.suites.files import Suite
-from mpiio_ext.common.commands import HELP, LazyGroup
+from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
@@ -231,8 +231,8 @@ class _Bench(LazyGroup):
               help="Small files, fewer methods and repetitions; options that are given still count.")
 @click.option("--path", type=_FOLDER, default=".", metavar="FOLDER",
               help="Existing folder on the file system to measure; a temporary folder is made in it.")
-@click.option("--output", type=_FOLDER, metavar="FOLDER", show_default=False,
-              help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]")
+@output_option(type=_FOLDER, metavar="FOLDER", show_default=False,
+               help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]")
 @click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER",
               help="Results of suites go to FOLDER/<suite>/<date>/<time>; one suite at a time.")
 @click.option("-w", "--workload", type=_Patterns(one_of(kernels.PATTERNS), "LIST", everything=kernels.PATTERNS),

@@ -19,7 +19,7 @@ import click
 
 from mpiio_ext.bench.errors import EXIT_USAGE
 from mpiio_ext.bench.suites import files
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
@@ -180,8 +180,8 @@ def _check_arguments(bench: click.Command, suite: str, arguments: Sequence[str])
 @click.option("--mpi", callback=_matching(_MPI, "a name of srun's --mpi"), help="srun's --mpi, e.g. pmix.")
 @click.option("--path", type=click.Path(path_type=Path), default=".", help="Folder on the file system to measure.")
 @click.option("--archive", type=click.Path(path_type=Path), default="bench-results", help="Folder of the results.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_default=False,
-              help="Where the script goes.  [default: standard output]")
+@output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_default=False,
+               help="Where the script goes.  [default: standard output]")
 @click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF THE BENCH...]")
 def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partition: str | None, account: str | None,
             qos: str | None, constraint: str | None, mail_user: str | None, modules: tuple[str, ...], mpi: str | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option
+from mpiio_ext.common.commands import HELP, json_option, output_option
 
 if TYPE_CHECKING:
     from mpiio_ext.report.baseline import Comparison
@@ -97,8 +97,8 @@ def _make(
 
 @click.command(context_settings=HELP)
 @click.argument("results", nargs=-1, required=True, type=_PATH, metavar="RESULTS...")
-@click.option("-o", "--output", type=_PATH, metavar="FILE",
-              help="The page.  [default: report.html; none with --json]")
+@output_option(type=_PATH, metavar="FILE",
+               help="The page.  [default: report.html; none with --json]")
 @click.option("--baseline", multiple=True, type=_PATH, metavar="OTHER",
               help="Compare with these results, row by row; may be repeated.")
 @click.option("--title", default="I/O benchmark of mpiio_ext", show_default=True, help="Heading of the page.")

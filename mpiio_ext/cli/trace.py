@@ -9,7 +9,7 @@ import click
 
 from mpiio_ext.cli.run import select_library, start
 from mpiio_ext.cli.words import complete_command
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, let_rank_0_speak
 
@@ -72,7 +72,7 @@ def _pattern(glob: str) -> str:
 
 
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
-@click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
+@output_option(required=True, metavar="DIR", help="Folder for the trace: a file for each process.")
 @click.option("--extension", is_flag=True, help="Put the extension under the program, too, as mpiio-ext run does.")
 @click.option("--system-files", is_flag=True, help="Record files of the system as well: /proc, libraries, modules.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Record files that match, and no others; may be repeated.")

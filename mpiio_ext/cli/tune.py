@@ -11,7 +11,7 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result
+from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, JsonCommand, json_option, json_result, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
@@ -61,7 +61,7 @@ def _dry_run(job: Job) -> None:
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Read a bandwidth from the output; higher is better.")
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
-@click.option("-o", "--output", default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
+@output_option(default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
 @click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
               help="A hint to begin with, and to beat.")  # fmt: skip
 @click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")

@@ -28,7 +28,7 @@ from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
 __all__ = ["FAILED", "HELP", "INTERRUPTED", "UNUSABLE", "JsonCommand", "LazyGroup", "all_of", "json_file_option",
-           "json_option", "json_result"]
+           "json_option", "json_result", "output_option"]
 
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
@@ -50,10 +50,15 @@ def json_option(what: str = "Print JSON.") -> Callable[[Command], Command]:
     return click.option("--json", "as_json", is_flag=True, help=what)
 
 
+def output_option(*name: str, **named: Any) -> Callable[[Command], Command]:
+    """Return ``-o, --output``: where the result goes; the arguments are those of `click.option`."""
+    return click.option("-o", "--output", *name, **named)
+
+
 def json_file_option() -> Callable[[Command], Command]:
     """Return ``--output FILE``: where the JSON goes."""
-    return click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-                        help="With --json: the file that it goes to.  [default: standard output]")
+    return output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+                         help="With --json: the file that it goes to.  [default: standard output]")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
+from support.launch import ROOT
+
+PRODUCT = ("mpiio_ext", "analytics", "delegates", "partitioning", "pioneer")
 
 #: Command -> words that it cannot use. `text` is a file that is none of any format, `none` is not there.
 UNUSABLE = {
@@ -118,6 +122,15 @@ def test_json_is_a_flag_everywhere() -> None:
     found = {(words, option.opts[-1]): option for words, command in COMMANDS.items() for option in command.params}
     flags = [option for (_, name), option in found.items() if name == "--json"]
     assert len(flags) > 20 and all(isinstance(flag, click.Option) and flag.is_flag for flag in flags)
+
+
+def test_shared_options_are_declared_once() -> None:
+    """``--output`` has its short form wherever it is, and no command declares it, or ``--json``, by itself."""
+    found = [option for command in COMMANDS.values() for option in command.params if "--output" in option.opts]
+    assert len(found) > 15 and all(option.opts == ["-o", "--output"] for option in found)
+    own = [str(path.relative_to(ROOT)) for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")
+           if re.search(r'click\.option\(\s*(?:"-o",\s*)?"--(?:json|output)"', path.read_text(encoding="utf-8"))]
+    assert own == ["mpiio_ext/common/commands.py"]
 
 
 @pytest.mark.parametrize(("words", "now"), FILES.items())

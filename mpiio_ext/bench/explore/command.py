@@ -12,7 +12,7 @@ from mpiio_ext.bench.arguments import HintType
 from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
@@ -89,8 +89,8 @@ class _Asked:
               help="The numbers of delegates alternate inside each.")
 @click.option("--path", type=_FOLDER, metavar="FOLDER", show_default="that of FORGE's file, or .",
               help="Existing folder on the file system to measure; a temporary folder is made in it.")
-@click.option("--output", type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>",
-              help="Where results go.")
+@output_option(type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>",
+               help="Where results go.")
 @click.option("--store", type=_FOLDER, metavar="FILE",
               help="Add the curves to this store, each as a new version, as `arbitrate curves` does.")
 @click.option("--program", default="", metavar="NAME", show_default="none",
