@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext._load import get_library, get_tracer
+from mpiio_ext._load import get_library
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
@@ -268,7 +268,7 @@ def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, aske
     if asked == "preloaded":
         variables["LD_PRELOAD"] = str(get_library())
     if asked == "traced":  # which looks for what is behind it
-        variables |= {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+        variables |= tracing(tmp_path / "trace")
     launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
     assert "0 calls failed, " in launch.stdout, launch.describe()
     stats = tmp_path / "stats"
@@ -359,6 +359,7 @@ import resource, signal, sys
 import mpiio_ext
 from mpi4py import MPI
 from mpiio_ext.cli import main
+from support.traced import tracing
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 main(sys.argv[1:])
