@@ -16,6 +16,7 @@ from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.launch import PROGRAMS, Launch, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
 from support.tiers import slow
+from support.traced import tracing
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -359,7 +360,6 @@ import resource, signal, sys
 import mpiio_ext
 from mpi4py import MPI
 from mpiio_ext.cli import main
-from support.traced import tracing
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 main(sys.argv[1:])

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def tracing(folder: pathlib.Path, *libraries: pathlib.Path) -> dict[str, str]:
-    """Return the variables under which a program leaves its trace in a folder; with other libraries behind the tracer."""
+    """Return the variables under which a program leaves its trace in a folder; and libraries behind the tracer."""
     preload = ":".join(str(each) for each in (get_tracer(), *libraries))
     return {"MPIOX_TRACE_DIR": str(folder), "LD_PRELOAD": preload}
 
