@@ -25,7 +25,7 @@ from cluster.served import SERVED, Place
 from differential import run
 from differential.arms import Setting
 from support import hosts
-from support.launch import LaunchError, base_environment, marked_processes, run_bounded
+from support.launch import LaunchError, base_environment, json_lines, marked_processes, run_bounded
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -83,7 +83,7 @@ def go(
     launch = cluster.run(program, each * cluster.count, each, env=env, preload=ours, timeout_s=LIMIT_S)
     words = next(line for line in launch.stdout.splitlines() if line.startswith("{"))
     assert launch.stdout.count("turn") == 1, launch.describe()
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()] if ours else []
+    lines = json_lines(statistics) if ours else []
     return json.loads(words), [line for line in lines if line["kind"] == "file"]
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from cluster import share_gluster
 from support import hosts
+from support.launch import json_lines
 from support.shares import DISTRIBUTED
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
@@ -98,7 +99,7 @@ def create(
     statistics = cluster.folder / f"{path.name}.jsonl"
     env = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics)}
     launch = cluster.run([sys.executable, "-c", PROGRAM, path, json.dumps(hints)], 2, 1, env=env, timeout_s=LIMIT_S)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     return json.loads(launch.stdout), next(line for line in lines if line["kind"] == "file")
 
 
