@@ -95,6 +95,15 @@ def parallel_h5py(family: str) -> None:
         pytest.skip("h5py of this environment has no MPI support")
 
 
+@pytest.fixture()
+def every_interface_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
+    from mpiio_ext.bench import interfaces
+
+    for way in interfaces.REGISTRY.values():
+        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
+
+
 @pytest.fixture(scope="session")
 def mpi(family: str) -> Callable[..., Launch]:
     """Return :func:`support.launch.mpi_run`."""

@@ -5,7 +5,6 @@ GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/clu
 
 from __future__ import annotations
 
-import contextlib
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -32,11 +31,9 @@ PATTERNS = ("tiny", "small", "page", "odd", "large")
 @pytest.fixture(scope="module")
 def share(request: pytest.FixtureRequest, family: str, extension: str) -> Iterator[tuple[str, hosts.Cluster]]:
     """Bring up two hosts with one kind of file system."""
-    reason = hosts.why_no_share(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield request.param, stack.enter_context(hosts.cluster(2, shares=(request.param,)))
+    hosts.require(request.param)
+    with hosts.cluster(2, shares=(request.param,)) as found:
+        yield request.param, found
 
 
 def exchange(kind: str, cluster: hosts.Cluster, prefix: str, hints: str) -> list[dict[str, object]]:

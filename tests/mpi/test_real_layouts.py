@@ -5,7 +5,6 @@ GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/lay
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pathlib
 import re
@@ -78,11 +77,9 @@ if world.rank == 0:
 @pytest.fixture(scope="module", params=DISTRIBUTED)
 def share(request: pytest.FixtureRequest, family: str, extension: str) -> Iterator[tuple[str, hosts.Cluster]]:
     """Bring up two hosts with one kind of file system."""
-    reason = hosts.why_no_share(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield request.param, stack.enter_context(hosts.cluster(2, shares=(request.param,)))
+    hosts.require(request.param)
+    with hosts.cluster(2, shares=(request.param,)) as found:
+        yield request.param, found
 
 
 def told(cluster: hosts.Cluster, k: int, path: pathlib.Path) -> dict[str, tuple[object, str]]:
