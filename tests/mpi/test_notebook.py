@@ -58,7 +58,7 @@ def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     assert found["changes"] == [1, 1, 1]
     assert len(found["bandwidth"]) == 4 and min(found["bandwidth"]) > 0
     assert found["tuned"]["verdict"] in ("wins", "nothing", "unconfirmed")
-    assert found["tuned"]["runs"][0]["phase"] == "baseline" and len(found["tuned"]["runs"]) > 3
+    assert found["tuned"]["runs"][0]["phase"] == "baseline" and len(found["tuned"]["runs"]) >= 3
     assert found["advised"]["advise"]["main_file"].endswith("/columns.dat")
     assert {"MPI_File_open", "MPI_File_write_all", "MPI_File_close"} <= set(found["operations"])
     assert found["rows"][0] == found["rows"][1] > 3 and found["classes"] and found["jobs"] >= 1
