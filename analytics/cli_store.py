@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, output_options, show_table, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.query.tuples import Tuples
 
 __all__ = ["init", "manifest", "query"]
 
@@ -98,10 +102,40 @@ def _counted(counts: dict[str, int]) -> str:
     return "logs: " + (", ".join(f"{count:,} {status}" for status, count in sorted(counts.items())) or "none")
 
 
+def _named(text: str, option: str, form: str) -> tuple[str, str]:
+    """Return the name of a new column, and what it is made of."""
+    new, found, made = text.partition("=")
+    if not found or not new.strip().isidentifier() or not made.strip():
+        raise click.UsageError(f"{option} {text!r}: write {form}")
+    return new.strip(), made.strip()
+
+
+def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: Sequence[str]) -> Tuples:
+    """Return tuples with the columns of bins, and one tuple for each group where that is asked for."""
+    if computed and group is None:
+        raise click.UsageError("--compute makes columns of groups; --group COLUMNS says of which")
+    for text in bins:
+        form = "NEW=COLUMN:EDGES, such as size=bytes_read:1GB,1TB"
+        new, made = _named(text, "--bin", form)
+        column, _, edges = made.partition(":")
+        if not edges:
+            raise click.UsageError(f"--bin {text!r}: write {form}")
+        tuples = tuples.bin(new, [edge.strip() for edge in edges.split(",")], column.strip())
+    if group is None:
+        return tuples
+    values = dict(_named(text, "--compute", "NEW=AGGREGATE, such as moved=sum(bytes_read)") for text in computed)
+    return tuples.group([name.strip() for name in group.split(",")], values or {"rows": "count()"})
+
+
 @click.command("query", context_settings=HELP)
 @click.argument("table")
 @click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
 @click.option("--join", "joins", multiple=True, metavar="TABLE[:COLUMN]", help="Join another table, by job_id.")
+@click.option("--bin", "bins", multiple=True, metavar="NEW=COLUMN:EDGES",
+              help='New column: how many of the edges are not above the value: "size=bytes_read:1GB,1TB".')
+@click.option("--group", metavar="COLUMNS", help="One row for each of the values of these columns, with commas.")
+@click.option("--compute", "computed", multiple=True, metavar="NEW=AGGREGATE",
+              help='Column of a group, such as "moved=sum(bytes_read)".  [default: rows=count()]')
 @click.option("--project", "columns", multiple=True, metavar="COLUMNS", help="Columns, with commas between them.")
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
@@ -113,6 +147,9 @@ def query(
     table: str,
     filters: tuple[str, ...],
     joins: tuple[str, ...],
+    bins: tuple[str, ...],
+    group: str | None,
+    computed: tuple[str, ...],
     columns: tuple[str, ...],
     percentiles: str | None,
     sorts: tuple[str, ...],
@@ -125,10 +162,11 @@ def query(
     csv: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Filter, join, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
+    """Filter, join, bin, group, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
 
     \b
       mpiio-ext analyze query darshan_job --filter "bytes_written > 10GB" --project job_id,app --sort -bytes_written
+      mpiio-ext analyze query darshan_job --group app --compute "moved=sum(bytes_written)" --sort -moved
     """  # noqa: D301  (click wants the backspace character itself)
     if areas is not None:
         raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
@@ -136,6 +174,8 @@ def query(
         raise click.UsageError("--percentile has columns and an order of its own; not with --project or --sort")
     if anonymous and explain:
         raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
+    if anonymous and (bins or computed):
+        raise click.UsageError("--bin and --compute give columns names of their own; not with --anonymous")
     with miner_of(setup) as miner:
         tuples = miner.load(table)
         if filters:
@@ -143,6 +183,7 @@ def query(
         for other in joins:
             name, _, key = other.partition(":")
             tuples = tuples.join(miner.load(name), key or "job_id")
+        tuples = _grouped(tuples, bins, group, computed)
         if sorts:  # before the projection, which may leave the column out
             tuples = tuples.sort(*sorts)
         if percentiles:
