@@ -13,6 +13,7 @@ from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, output_options
 from mpiio_ext.analytics.errors import AnalyticsError
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.query.tuples import Tuples
 
 __all__ = ["init", "manifest", "query"]
@@ -127,6 +128,24 @@ def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: S
     return tuples.group([name.strip() for name in group.split(",")], values or {"rows": "count()"})
 
 
+def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
+    """Return the tuples that the options ask for, all of them."""
+    tuples = miner.load(table)
+    if options["filters"]:
+        tuples = tuples.filter(*options["filters"])
+    for other in options["joins"]:
+        name, _, key = other.partition(":")
+        tuples = tuples.join(miner.load(name), key or "job_id")
+    tuples = _grouped(tuples, options["bins"], options["group"], options["computed"])
+    if options["sorts"]:  # before the projection, which may leave the column out
+        tuples = tuples.sort(*options["sorts"])
+    if options["percentiles"]:
+        return tuples.percentile(options["percentiles"])
+    if options["columns"]:
+        return tuples.project(*(name.strip() for group in options["columns"] for name in group.split(",")))
+    return tuples
+
+
 @click.command("query", context_settings=HELP)
 @click.argument("table")
 @click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
@@ -143,66 +162,37 @@ def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: S
 @click.option("--explain", is_flag=True, help="Print the plan of the engine instead of the rows.")
 @store_options
 @output_options
-def query(
-    table: str,
-    filters: tuple[str, ...],
-    joins: tuple[str, ...],
-    bins: tuple[str, ...],
-    group: str | None,
-    computed: tuple[str, ...],
-    columns: tuple[str, ...],
-    percentiles: str | None,
-    sorts: tuple[str, ...],
-    limit: int | None,
-    explain: bool,
-    setup: Path,
-    anonymous: bool,
-    areas: Path | None,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
-) -> None:
+def query(table: str, **options: Any) -> None:
     """Filter, join, bin, group, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
 
     \b
       mpiio-ext analyze query darshan_job --filter "bytes_written > 10GB" --project job_id,app --sort -bytes_written
       mpiio-ext analyze query darshan_job --group app --compute "moved=sum(bytes_written)" --sort -moved
     """  # noqa: D301  (click wants the backspace character itself)
-    if areas is not None:
+    if options["areas"] is not None:
         raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
-    if percentiles and (columns or sorts):
+    if options["percentiles"] and (options["columns"] or options["sorts"]):
         raise click.UsageError("--percentile has columns and an order of its own; not with --project or --sort")
-    if anonymous and explain:
+    if options["anonymous"] and options["explain"]:
         raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
-    if anonymous and (bins or computed):
+    if options["anonymous"] and (options["bins"] or options["computed"]):
         raise click.UsageError("--bin and --compute give columns names of their own; not with --anonymous")
-    with miner_of(setup) as miner:
-        tuples = miner.load(table)
-        if filters:
-            tuples = tuples.filter(*filters)
-        for other in joins:
-            name, _, key = other.partition(":")
-            tuples = tuples.join(miner.load(name), key or "job_id")
-        tuples = _grouped(tuples, bins, group, computed)
-        if sorts:  # before the projection, which may leave the column out
-            tuples = tuples.sort(*sorts)
-        if percentiles:
-            tuples = tuples.percentile(percentiles)
-        elif columns:
-            tuples = tuples.project(*(name.strip() for group in columns for name in group.split(",")))
-        on_terminal = not (as_json or csv or parquet)
-        if limit or on_terminal:
-            tuples = tuples.limit(limit or _MOST_ROWS)
-        if explain:
+    on_terminal = not (options["as_json"] or options["csv"] or options["parquet"])
+    with miner_of(options["setup"]) as miner:
+        tuples = _asked(miner, table, options)
+        if options["limit"] or on_terminal:
+            tuples = tuples.limit(options["limit"] or _MOST_ROWS)
+        if options["explain"]:
             click.echo(tuples.explain())
             return
         rows = tuples.arrow()
-    if anonymous:
+    if options["anonymous"]:
         from mpiio_ext.analytics.anonymous import without_secrets
 
         rows = without_secrets(rows)
         if not rows.column_names:
             raise AnalyticsError("--anonymous leaves nothing: all columns name someone, a job or a time")
-    show_table(rows, as_json=as_json, csv=csv, parquet=parquet, most=101 if percentiles else 60)
-    if on_terminal and not limit and rows.num_rows == _MOST_ROWS:
+    show_table(rows, as_json=options["as_json"], csv=options["csv"], parquet=options["parquet"],
+               most=101 if options["percentiles"] else 60)  # fmt: skip
+    if on_terminal and not options["limit"] and rows.num_rows == _MOST_ROWS:
         click.echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")

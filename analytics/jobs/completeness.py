@@ -68,13 +68,11 @@ def completeness(table: Jobs) -> list[Known]:
 
 def in_words(table: Jobs) -> list[str]:
     """Return a line of the gaps that are no values anywhere, and one of shares that are shown in percent."""
-    gaps: dict[str, list[str]] = {}
+    gaps: dict[str, int] = {}
     for one in completeness(table):
-        if one.gaps:
-            where = f" of {one.system}" if one.system else ""
-            gaps.setdefault(one.source, []).append(f"{one.gaps:,} of {count_words(one.rows, 'row')}{where}")
-    named = [f"{source} ({', '.join(places)})" for source, places in gaps.items()]
-    lines = [f"gaps of monitoring, used nowhere: {'; '.join(named)}"] if named else []
+        gaps[one.source] = gaps.get(one.source, 0) + one.gaps
+    named = ", ".join(f"{source} of {count:,}" for source, count in gaps.items() if count)
+    lines = [f"gaps of monitoring in {count_words(len(table), 'row')}, used nowhere: {named}"] if named else []
     percent = dict.fromkeys(table.texts(SYSTEM)[shares(table)].tolist())
     return [*lines, *([f"fullness of {', '.join(percent)} is a share in the table, and shown in percent"]
                       if percent else [])]  # fmt: skip

@@ -112,7 +112,7 @@ def test_completeness_is_told_of_each_source(tmp_path: Path) -> None:
     write(table, tmp_path / "t.parquet")
     page = tmp_path / "t.html"
     told = CliRunner().invoke(main, ["analyze", "climate", str(tmp_path / "t.parquet"), "-o", str(page)]).stdout
-    assert "gaps of monitoring, used nowhere: servers' bytes (12 of 40 rows of scratch1)" in told
+    assert "gaps of monitoring in 40 rows, used nowhere: servers' bytes of 12\n" in told
     assert "70 % (12 gaps)" in Page(page.read_text()).text
     told = CliRunner().invoke(main, ["analyze", "umami", "--history", str(tmp_path / "t.parquet"), "--json",
                                      "--metric", "fs_tot_bytes_written", "--metric", "performance"]).stdout  # fmt: skip

@@ -350,7 +350,7 @@ def _known_grid(made: Study) -> Grid:
                  [(row[0], *((file or "–",) if several else ()), *row[1:]) for (file, _), row in rows.items()],
                  2 if several else 1,
                  "Share of the rows in which each source has a value. A gap is a value that is stored and not used: "
-                 "the servers saw less than the job itself moved, or nothing in any row.")  # fmt: skip
+                 "the servers saw less than the job itself moved, or a 0 that cannot be.")  # fmt: skip
 
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
