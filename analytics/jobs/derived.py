@@ -111,8 +111,9 @@ def motifs(table: Jobs) -> Texts:
 
 
 def beyond(table: Jobs) -> dict[str, int]:
-    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`, as far as the table has its terms."""
-    found = {f"coverage_factor_{name}": int(below_own(table, name).sum()) for name in COVERAGE}
+    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`; where the servers saw 0 there is none."""
+    found = {f"coverage_factor_{name}": int((below_own(table, name) & (sum_of(table, servers) > 0)).sum())
+             for name, (_, servers) in COVERAGE.items()}  # fmt: skip
     return {name: count for name, count in found.items() if count}
 
 
