@@ -147,7 +147,7 @@ def platforms(tmp_path: Path) -> list[Path]:
     return [_platform(tmp_path / "edison.csv", "scratch1", {"fs_tot_open_ops": 9e9, "fs_ave_mds_cpu": 3.0}, [64] * 5),
             _platform(tmp_path / "mira.csv", "mira-fs1", {"fs_tot_read_ops": 9e9}, [64] * 4),
             _platform(tmp_path / "cori.csv", "cscratch", {"jobsdb_concurrent_nodes": 5.0},
-                      [512, 4096, 512, 4096, 512, 4096, 4096])]  # fmt: skip
+                      [1024, 4096, 512, 4096, 512, 4096, 4096])]  # fmt: skip
 
 
 def test_a_column_is_missing_where_other_rows_of_the_same_file_have_it(platforms: list[Path], tmp_path: Path) -> None:
@@ -173,6 +173,13 @@ def test_the_published_rows_of_all_platforms_come_from_one_command(platforms: li
     assert _run("climate", *platforms, "--published", "-o", page).exit_code == 0
     text = Page(page.read_text()).text
     assert "edison.csv" in text and "a column missing" in text and "1,024 processes or fewer on cscratch" in text
+
+
+def test_rows_of_an_earlier_stacking_keep_their_file(platforms: list[Path], tmp_path: Path) -> None:
+    write(select(stack([read(path) for path in platforms[:2]], "both")[0])[0], tmp_path / "both.parquet")
+    table, _ = stack([read(tmp_path / "both.parquet"), read(platforms[2])], "all")
+    assert set(table.texts("_file").tolist()) == {"edison.csv", "mira.csv", "cori.csv"}
+    assert len(published(table)[0]) == 10
 
 
 def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
