@@ -1,8 +1,8 @@
 """Measuring: which run comes when, one run with its phases and checks, and the rows.
 
-Order. A repetition (`mpiio_ext.bench.execution.schedule` says how many there are) runs every case; inside it every method
-follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift of the
-machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
+Order. A repetition (`mpiio_ext.bench.execution.schedule` says how many there are) runs every case; inside it every
+method follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift
+of the machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
 
 One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
 the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
