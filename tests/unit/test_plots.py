@@ -51,7 +51,7 @@ def test_files_by_their_suffix(tmp_path: pathlib.Path, suffix: str) -> None:
     for name in "ab":
         plots.save(_chart(*MARKS.values()), tmp_path / f"{name}{suffix}")
     data = (tmp_path / f"a{suffix}").read_bytes()
-    assert data.startswith({".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
+    assert data.startswith({".svg": b"<svg", ".png": b"\x89PNG", ".pdf": b"%PDF"}[suffix])
     assert data == (tmp_path / f"b{suffix}").read_bytes()
 
 

@@ -120,7 +120,7 @@ def svg(chart: Chart, *, interactive: bool = False) -> str:
 def svg_file(chart: Chart) -> str:
     """Return a chart as an SVG file that is dark where the reader prefers that."""
     head, _, rest = svg(chart).partition(">")
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + head.replace("<svg ", '<svg class="drawing" ', 1) + (
+    return head.replace("<svg ", '<svg class="drawing" ', 1) + (
         f">\n<style>\n{dark_style('.drawing')}\n</style>{rest}\n")  # fmt: skip
 
 
