@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError, ValidationInfo
+from pydantic_core import core_schema
 
-__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "given", "parse", "pointer", "read_json", "shown"]
+__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "given", "made_of", "parse", "pointer", "read_json",
+           "shown"]
 
 Form = TypeVar("Form")
 
@@ -67,6 +69,10 @@ class DocumentError(ValueError):
         """Return the same of a document with a name."""
         return DocumentError(self.mistakes, name)
 
+    def under(self, place: str) -> DocumentError:
+        """Return the same of the document that has this one at a place."""
+        return DocumentError((place + (within or ""), what) for within, what in self.mistakes)
+
 
 def pointer(*parts: object) -> str:
     """Return the JSON pointer of a place, "" of the document itself."""
@@ -89,6 +95,12 @@ def _listed(value: Any) -> Any:
 
 #: Of a tuple of texts in place of which there may be a single one.
 ONE_OR_MORE = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
+
+
+def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
+    """Return the annotation of what a function makes of a value of a form; what it raises is a mistake there."""
+    return GetPydanticSchema(
+        lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form)))
 
 
 def _no_constant(name: str) -> Any:
@@ -224,7 +236,7 @@ def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str
         if kind is None and error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # entries that are wrong were not counted
         if isinstance(inner, DocumentError):
-            found += [(place + (within or ""), what) for within, what in inner.mistakes]
+            found += inner.under(place).mistakes
         elif kind is None:
             found.append((place, _said(form, parts, error)))
         elif found and found[-1][0] == place and found[-1][1].startswith(wrong):
