@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import HELP, command_options, dumps, output_options, save, show_table
+from mpiio_ext.analytics.cli_output import HELP, Command, command_options, dumps, output_options, save, show_table
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.sources.records import Records
@@ -37,7 +37,7 @@ def connector() -> None:
     """  # noqa: D301  (click wants the backspace character itself)
 
 
-def _reading_options(function: Any) -> Any:
+def _reading_options(function: Command) -> Command:
     return command_options(function, [
         click.option("--source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
         click.option("--time-zone", metavar="ZONE",

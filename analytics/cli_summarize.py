@@ -13,6 +13,7 @@ from mpiio_ext.analytics.cli_output import HELP, dumps, miner_of, show_table, te
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.readerprocess import Started
+    from mpiio_ext.analytics.tools.system import System
 
 __all__ = ["summarize_job"]
 
@@ -175,7 +176,7 @@ def _tell(found: Jobs) -> None:
     tell_notes(of_rows, " (column _notes says why)")
 
 
-def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
+def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> System:
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.sources import ApartReader
     from mpiio_ext.analytics.tools.moments import moment

@@ -83,7 +83,7 @@ def _path(text: str, info: ValidationInfo) -> str:
 
 
 def _memory(pattern: str, example: str) -> BeforeValidator:
-    def check(text: Any) -> Any:
+    def check(text: object) -> str:
         if not isinstance(text, str) or (text and not re.fullmatch(pattern, text.strip(), re.IGNORECASE)):
             raise ValueError(f'{shown(text)} is not a size such as "{example}"')
         return text

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -23,6 +23,8 @@ from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Job", "batch_script", "command"]
+
+Value = TypeVar("Value", str | None, tuple[str, ...])
 
 #: sbatch: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", "days-hours:minutes[:seconds]".
 _TIME = re.compile(r"\d+(:[0-5]?\d){0,2}|\d+-\d{1,2}(:[0-5]?\d){0,2}")
@@ -133,7 +135,7 @@ def batch_script(job: Job) -> str:
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return a callback of click that refuses values that do not match: they are written into a script."""
 
-    def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    def check(ctx: click.Context, param: click.Parameter, value: Value) -> Value:
         for text in value if isinstance(value, tuple) else (() if value is None else (value,)):
             if not pattern.fullmatch(text):
                 raise click.BadParameter(f"'{text}' is not {what}", ctx, param)

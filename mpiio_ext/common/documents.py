@@ -15,13 +15,13 @@ import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError, ValidationInfo
 from pydantic_core import core_schema
 
-__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "given", "made_of", "parse", "pointer", "read_json",
-           "shown"]
+__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "from_json", "given", "made_of", "parse", "pointer",
+           "read_json", "shown"]
 
 Form = TypeVar("Form")
 
@@ -79,7 +79,7 @@ def pointer(*parts: object) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value in a few words."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
@@ -87,7 +87,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> tuple[object, ...]:
     if not isinstance(value, (str, list)):
         raise ValueError(f"{shown(value)} is not a text or a list")
     return (value,) if isinstance(value, str) else tuple(value)
@@ -103,7 +103,7 @@ def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
         lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form)))
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
@@ -116,20 +116,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_json(path: Path) -> Any:
-    """Return the JSON value in a file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is no JSON in UTF-8, has NaN, or a name twice in one object.
-    """
+def from_json(text: str) -> object:
+    """Return the JSON value of a text; ValueError where it is none, has NaN, or a name twice in one object."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_unique)
+        found: object = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    return found
+
+
+def read_json(path: Path) -> object:
+    """Return the JSON value in a file, as `from_json`; OSError where the file cannot be read."""
+    return from_json(path.read_text(encoding="utf-8-sig"))
 
 
 @functools.cache
@@ -148,7 +146,7 @@ def given(info: ValidationInfo) -> dict[str, Any]:
     return info.context or {}
 
 
-def parse(form: Callable[..., Form], document: Any, **context: Any) -> Form:
+def parse(form: Callable[..., Form], document: object, **context: object) -> Form:
     """Return what a JSON value is, as its form has it.
 
     Parameters

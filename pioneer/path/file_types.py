@@ -15,10 +15,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["FileType", "ViewError", "next_tile", "parse"]
 
@@ -234,7 +238,7 @@ class FileType:
         return np.concatenate([at + np.arange(length, dtype=np.int64) * extent
                                for length, at in zip(*self._blocks(), strict=True)] or [np.zeros(0, np.int64)])
 
-    def make(self, mpi: Any) -> Any:
+    def make(self, mpi: ModuleType) -> MPI.Datatype:
         """Return the datatype, not committed; the caller frees it.
 
         Parameters
@@ -251,7 +255,7 @@ class FileType:
             for part in inner:
                 part.Free()
 
-    def _made(self, mpi: Any, inner: list[Any]) -> Any:
+    def _made(self, mpi: ModuleType, inner: list[MPI.Datatype]) -> MPI.Datatype:
         numbers, first = self.numbers, inner[0]
         if self.kind == "C":
             return first.Create_contiguous(numbers[0][0])

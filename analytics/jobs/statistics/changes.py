@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class Change:
         return self.after / self.before if self.before else float("nan")
 
 
-def _ruptures() -> Any:
+def _ruptures() -> ModuleType:
     with needing("analytics", "finding change points"):
         import ruptures
     return ruptures

@@ -31,13 +31,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.bench import interfaces as ways
 from mpiio_ext.bench import kernels
 from mpiio_ext.bench.arguments import one_of
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, convert_parameter
 from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 __all__ = ["KernelEntry", "Suite", "load", "names"]
 
@@ -105,7 +108,7 @@ class Suite:
     entries: tuple[KernelEntry, ...]
 
 
-def _data() -> Any:
+def _data() -> Traversable:
     return resources.files("mpiio_ext.bench.suites") / "data"
 
 
