@@ -104,7 +104,7 @@ def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
