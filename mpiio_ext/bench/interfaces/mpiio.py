@@ -278,7 +278,7 @@ class MpiIo(Interface):
     suffix: ClassVar[str] = ".dat"
     file: ClassVar[type[OpenFile]] = MpiIoFile
 
-    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:
+    def arrange(self, comm: MPI.Intracomm, items: Sequence[Open | Request]) -> None:
         """Give every access its view, alike on all ranks that share the file."""
         requests = [item for item in items if isinstance(item, Request)]
         together = [request for request in requests if _is_together(request)]

@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.bench.errors import BenchError, VerificationError
 from mpiio_ext.bench.interfaces import Interface
@@ -39,6 +39,9 @@ from mpiio_ext.bench.run.counters import with_counters, with_delegates
 from mpiio_ext.bench.run.player import Played, Player
 from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
 from mpiio_ext.common.results import Row
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Runner"]
 
@@ -68,7 +71,7 @@ class Runner:
     rows : of rank 0, in the order of the runs, also of what was measured before an error
     """
 
-    comm: Any
+    comm: MPI.Intracomm
     folder: Path
     methods: list[Method]
     common_hints: dict[str, str] = field(default_factory=dict)
