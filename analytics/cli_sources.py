@@ -16,6 +16,8 @@ import click
 from mpiio_ext.analytics.cli_output import HELP, Command, command_options, dumps, output_options, save, show_table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mpiio_ext.analytics.sources.records import Records
 
 __all__ = ["connector"]
@@ -158,7 +160,7 @@ def _summary(records: Records) -> dict[str, Any]:
     }
 
 
-def _times(table: Any) -> list[float | None]:
+def _times(table: pa.Table) -> list[float | None]:
     """Return the first and the last time of a table [s since 1970 UTC]."""
     import pyarrow.compute as pc
 

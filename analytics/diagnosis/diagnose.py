@@ -127,7 +127,7 @@ def _time(files: Files) -> float:
     return float(np.nan_to_num(files.critical_time[0])) if files.jobs else 0.0
 
 
-def _who(jobs: Any, anonymous: bool) -> str:
+def _who(jobs: pa.Table, anonymous: bool) -> str:
     row = jobs.to_pylist()[0] if jobs.num_rows else {}
     if anonymous or not row:
         return "A job"
@@ -230,7 +230,7 @@ def _notes(case: Case) -> list[str]:
     return notes
 
 
-def _unknown(case: Case, jobs: Any) -> list[str]:
+def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     """Return what could not be examined, and why."""
     unknown = []
     modules = {name for row in jobs.to_pylist() for name in row.get("modules") or ()}
