@@ -165,6 +165,7 @@ def test_a_list_of_one_pattern_with_other_forwarders(tmp_path: Path) -> None:
     ([TEXTS, {**TEXTS, "dispatchers": 3}], "/1/dispatchers: is 3"), ("[" * 100_000, "is no JSON"),
     ({"phases": [{"patterns": [{"operation": "open"}]}]}, "no pattern that writes or reads"),
     ({"phases": [3]}, "/phases/0: 3 is not an object"),
+    ([TEXTS, {**TEXTS, "total_size": "x", "direct_io": -1}], "/1/total_size: .*\n.*/1/direct_io: -1 is less than 0"),
 ])
 def test_what_is_no_forge(tmp_path: Path, document: object, words: str) -> None:
     with pytest.raises(ArgumentError, match=words) as caught:
