@@ -11,6 +11,7 @@ Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901)
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -152,7 +153,7 @@ def parse(form: Callable[..., Form], document: object, **context: object) -> For
     Parameters
     ----------
     form : a dataclass, whose annotations say what there is.
-    document : of lists, dicts and so on, as `read_json` returns it.
+    document : of lists, dicts and so on, as `read_json` returns it; dates of TOML count as texts.
     context : for validators of the form (`given`).
 
     Raises
@@ -161,7 +162,7 @@ def parse(form: Callable[..., Form], document: object, **context: object) -> For
         It is not of that form; with all that is wrong.
     """
     try:
-        found: Form = _adapter(form).validate_json(json.dumps(document), strict=True, context=context)
+        found: Form = _adapter(form).validate_json(json.dumps(document, default=str), strict=True, context=context)
     except ValidationError as error:
         raise DocumentError(_mistakes(form, document, error.errors(include_url=False))) from error
     except RecursionError as error:
@@ -183,7 +184,7 @@ def _place(document: Any, location: Iterable[int | str]) -> tuple[int | str, ...
     return tuple(parts)
 
 
-def _names(form: Any, place: Iterable[int | str]) -> str:
+def _names(form: Any, place: Iterable[int | str]) -> list[str]:
     """Return the names that an object at a place may have."""
     schema = form_schema(form)
     options = [schema]
@@ -198,7 +199,7 @@ def _names(form: Any, place: Iterable[int | str]) -> str:
         options = [found for each in inner for found in (
             each.get("properties", {}).get(part), each.get("additionalProperties"), each.get("items"))
             if isinstance(found, dict)]  # fmt: skip
-    return ", ".join(dict.fromkeys(
+    return list(dict.fromkeys(
         name for option in options for each in resolved(option) for name in each.get("properties", ())))  # fmt: skip
 
 
@@ -212,7 +213,9 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
     if kind in _MISSING:
         return f"{json.dumps(error['loc'][-1])} is missing"
     if kind in _UNKNOWN:
-        return f"there is no such name; there are {_names(form, place[:-1])}"
+        names = _names(form, place[:-1])
+        near = difflib.get_close_matches(str(place[-1]), names, n=1)
+        return f"there is no such name; there are {', '.join(names)}" + (f"; did you mean '{near[0]}'?" if near else "")
     if kind == "literal_error":
         return f"{found} is not one of {about['expected'].replace(chr(39), chr(34)).replace(' or ', ', ')}"
     if kind in ("too_short", "string_too_short"):
