@@ -272,6 +272,7 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
     AnalyticsError
         The file cannot be read, is not JSON, or something in it is wrong: all problems are listed.
     """
+    document: object
     if isinstance(source, Mapping):
         name, base, document = "set-up", Path(folder).absolute(), dict(source)
     else:

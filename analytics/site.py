@@ -392,6 +392,7 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
         The file cannot be read, is not JSON, or something in it is wrong: all problems are listed, a line each, with
         their place as a JSON pointer.
     """
+    document: object
     if isinstance(source, Mapping):
         name, base, document = "site", Path(folder).absolute(), dict(source)
     else:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -24,7 +24,7 @@ from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Job", "batch_script", "command"]
 
-Value = TypeVar("Value", str | None, tuple[str, ...])
+Value = str | tuple[str, ...] | None
 
 #: sbatch: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", "days-hours:minutes[:seconds]".
 _TIME = re.compile(r"\d+(:[0-5]?\d){0,2}|\d+-\d{1,2}(:[0-5]?\d){0,2}")

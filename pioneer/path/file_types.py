@@ -247,7 +247,8 @@ class FileType:
         """
         numbers = self.numbers
         if not self.kind:
-            return mpi.BYTE.Create_contiguous(numbers[0][0])
+            byte: MPI.Datatype = mpi.BYTE
+            return byte.Create_contiguous(numbers[0][0])
         inner = [part.make(mpi) for part in self.inner]
         try:
             return self._made(mpi, inner)
@@ -262,7 +263,8 @@ class FileType:
         if self.kind == "V":
             return first.Create_hvector(numbers[0][0], numbers[1][0], numbers[2][0])
         if self.kind == "S":
-            return mpi.Datatype.Create_struct(list(numbers[0]), list(numbers[1]), inner)
+            built: MPI.Datatype = mpi.Datatype.Create_struct(list(numbers[0]), list(numbers[1]), inner)
+            return built
         if self.kind == "R":
             return first.Create_resized(numbers[0][0], numbers[1][0])
         orders = {0: mpi.ORDER_C, 1: mpi.ORDER_FORTRAN}
