@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, base_environment, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -31,17 +30,6 @@ with h5py.File(sys.argv[1], "r") as file:
     assert np.array_equal(file["strided"][...], whole)
 print("equal")
 """
-
-
-@pytest.fixture(scope="module")
-def parallel_h5py(family: str) -> None:
-    """Skip unless h5py of this environment was built for MPI."""
-    code = "import h5py; print(h5py.get_config().mpi)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() != "True":
-        pytest.skip("h5py of this environment has no MPI support")
 
 
 RANKS = (1, 2, 3, 4, 5)
@@ -63,20 +51,12 @@ CASES |= {method: datasets(4, f"*.h5:mpiox_partition={method}:{GEOMETRY}") for m
 def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]]:
     """Return the path of the file that a case has written, and what every rank saw."""
     folder = cases.result(name).folder
-    ranks = range(cases.cases[name].ranks)
-    return folder / "data.h5", [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in ranks]
+    return folder / "data.h5", of_ranks(folder, cases.cases[name].ranks)
 
 
 def check_with_serial_hdf5(path: pathlib.Path) -> None:
     """Open the file in a fresh process without MPI-IO and compare it with the formula."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(path), str(PROGRAM.parent)],
-        env=base_environment() | {"NATIVE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python_alone(CHECK, path, PROGRAM.parent, NATIVE="1")
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
@@ -85,7 +65,7 @@ def reference(parallel_h5py: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return what the MPI library alone writes; the datasets are the same for every number of ranks."""
     folder = tmp_path_factory.mktemp("native")
     python_run([PROGRAM, folder / "data.h5", folder], 3, env={"NATIVE": "1"}, timeout_s=120)
-    assert all(json.loads((folder / f"{rank}.json").read_text("utf-8"))["equal"] for rank in range(3))
+    assert all(seen["equal"] for seen in of_ranks(folder, 3))
     return folder / "data.h5"
 
 
@@ -103,14 +83,8 @@ def test_datasets(parallel_h5py: None, cases: Cases, reference: pathlib.Path, ra
     assert sum(result["bytes_written"] for result in seen) >= data * 8 * 2 + data // 2 * 4
     check_with_serial_hdf5(path)
     if shutil.which("h5diff"):
-        done = subprocess.run(
-            ["h5diff", str(path), str(reference)],
-            env=base_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = ["h5diff", str(path), str(reference)]
+        done = subprocess.run(command, env=base_environment(), capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -134,7 +108,7 @@ def test_preloaded(tmp_path: pathlib.Path, extension: str, parallel_h5py: None) 
         env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
     )
     check_with_serial_hdf5(path)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     ours = [line for line in lines if str(line.get("path", "")).endswith("data.h5")]
     assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
     assert sum(line["collective_reads"] for line in ours) >= 2, lines

@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -26,7 +23,7 @@ import pytest
 
 from mpiio_ext.bench import methods
 from support.fetch import FetchError, sdist
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import MEMORY, PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -48,23 +45,12 @@ def hints_of(method: str) -> str:
     return ":".join([*words, GEOMETRY])
 
 
-def memory() -> str | None:
-    """Return a folder in memory where there is one."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
 # ---- h5py ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def plugin(family: str) -> str:
+def plugin(parallel_h5py: None) -> str:
     """Return the folder that holds pytest-mpi; skip without parallel h5py."""
-    code = "import h5py; print(h5py.get_config().mpi)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() != "True":
-        pytest.skip("h5py of this environment has no MPI support")
     try:
         return str(sdist("pytest-mpi", PYTEST_MPI) / "src")
     except FetchError as error:
@@ -73,16 +59,15 @@ def plugin(family: str) -> str:
 
 def run_h5py(plugin: str, arguments: tuple[str, ...], ranks: int, hints: str | None) -> list[dict[str, Any]]:
     """Run h5py's tests; one result per rank. ``hints`` None: without the library."""
-    with tempfile.TemporaryDirectory(prefix="mpiox_h5py_", dir=memory()) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_h5py_", dir=MEMORY) as name:
         folder = pathlib.Path(name)
         env = {"TMPDIR": name, "PYTHONPATH": plugin} | ({"MPIOX_HINTS": hints} if hints is not None else {})
         words = [SUITE, folder, *(["--stats"] if hints is not None else []), *arguments]
         # Some tests leave files open, which ends the launch with an error after MPI_Finalize, natively too.
         launch = python_run(words, ranks, env=env, preload=hints is not None, timeout_s=240, cwd=folder, check=False)
         assert not launch.timed_out, launch.describe()
-        files = [folder / f"{rank}.json" for rank in range(ranks)]
-        assert all(file.exists() for file in files), launch.describe()
-        return [json.loads(file.read_text("utf-8")) for file in files]
+        assert all((folder / f"{rank}.json").exists() for rank in range(ranks)), launch.describe()
+        return of_ranks(folder, ranks)
 
 
 @functools.cache
@@ -138,10 +123,7 @@ def test_h5py_whole_suite_on_mpio(extension: str, plugin: str, method: str) -> N
 def examples(family: str) -> pathlib.Path:
     """Return the folder of netCDF4's examples; skip without parallel netCDF4."""
     probe = "import netCDF4 as n; print(n.__has_parallel4_support__ and n.__has_pnetcdf_support__)"
-    done = subprocess.run(
-        [sys.executable, "-c", probe], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() not in ("1", "True"):
+    if python_alone(probe).stdout.strip() not in ("1", "True"):
         pytest.skip("no netCDF4 built for parallel HDF5 and PnetCDF")
     version = importlib.metadata.version("netCDF4")
     reasons = []
@@ -173,14 +155,14 @@ def run_example(
     mpi_run([sys.executable, program, *arguments], 4, env=env, preload=method is not None, timeout_s=120, cwd=folder)
     if method is None:
         return []
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     return [line for line in lines if line["kind"] == "file"]
 
 
 @functools.cache
 def native_example(examples: pathlib.Path, kind: str) -> bytes:
     """Return the file that ``mpi_example.py`` makes with the MPI library alone (once per session)."""
-    with tempfile.TemporaryDirectory(prefix="mpiox_netcdf4_", dir=memory()) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_netcdf4_", dir=MEMORY) as name:
         run_example(examples / "mpi_example.py", pathlib.Path(name), None, kind)
         return (pathlib.Path(name) / "parallel_test.nc").read_bytes()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
-import subprocess
 import sys
-from typing import Any
 
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -31,22 +28,10 @@ print("equal")
 """
 
 
-def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, without a launcher."""
-    return subprocess.run(
-        [sys.executable, "-c", *arguments],
-        env=base_environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def parallel_netcdf4(extension: str) -> None:
     """Skip unless netCDF4 of this environment has parallel HDF5 and PnetCDF."""
-    done = python("import netCDF4 as n; print(n.__has_parallel4_support__, n.__has_pnetcdf_support__)")
+    done = python_alone("import netCDF4 as n; print(n.__has_parallel4_support__, n.__has_pnetcdf_support__)")
     if done.returncode:
         pytest.skip(f"netCDF4 cannot be imported: {done.stderr.strip().splitlines()[-1]}")
     if done.stdout.split() != ["1", "1"]:
@@ -78,14 +63,9 @@ CASES |= {method: variables(CDF5, 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}"
 CASES["missing"] = Case(text=MISSING, ranks=4, arguments=("{folder}/missing.nc",))
 
 
-def seen_in(folder: pathlib.Path, ranks: int) -> list[dict[str, Any]]:
-    """Return what every rank saw."""
-    return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
-
-
 def check_alone(path: pathlib.Path) -> None:
     """Compare the file with the formula in a process without MPI-IO."""
-    done = python(CHECK, str(path), str(PROGRAM.parent), NATIVE="1")
+    done = python_alone(CHECK, path, PROGRAM.parent, NATIVE="1")
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
@@ -93,7 +73,7 @@ def check_alone(path: pathlib.Path) -> None:
 def test_round_trip(parallel_netcdf4: None, cases: Cases, form: str, ranks: int) -> None:
     """Both ways to the file; statistics prove that the calls went through the library."""
     folder = cases.result(f"{form} {ranks}").folder
-    path, seen = folder / "data.nc", seen_in(folder, ranks)
+    path, seen = folder / "data.nc", of_ranks(folder, ranks)
     for result in seen:
         assert result["equal"]
         assert result["errors"] == 0
@@ -113,7 +93,7 @@ def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return what the MPI library alone writes."""
     folder = tmp_path_factory.mktemp("native")
     python_run([PROGRAM, CDF5, folder / "data.nc", folder], 4, env={"NATIVE": "1"}, timeout_s=60)
-    assert all(result["equal"] for result in seen_in(folder, 4))
+    assert all(result["equal"] for result in of_ranks(folder, 4))
     return folder / "data.nc"
 
 
@@ -121,7 +101,7 @@ def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_methods_leave_the_native_bytes(cases: Cases, native: pathlib.Path, method: str) -> None:
     """CDF-5 has no time stamps: the MPI library alone and every method leave the same file."""
     folder = cases.result(method).folder
-    assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen_in(folder, 4))
+    assert all(result["equal"] and result["collective_writes"] >= 3 for result in of_ranks(folder, 4))
     assert (folder / "data.nc").read_bytes() == native.read_bytes()
 
 
@@ -138,7 +118,7 @@ def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) ->
         env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
     )
     check_alone(path)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     ours = [line for line in lines if str(line.get("path", "")).endswith("data.nc")]
     assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
     assert sum(line["collective_reads"] for line in ours) >= 3, lines

@@ -15,27 +15,19 @@ from types import ModuleType
 import pytest
 
 import mpiio_ext
+from support.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load(path: Path) -> ModuleType:
-    """Import a script of the repository that belongs to no package."""
-    spec = importlib.util.spec_from_file_location(f"_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def build() -> ModuleType:
-    return load(ROOT / "build.py")
+    return load("build.py")
 
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    return load(ROOT / "scripts" / "check_sources.py")
+    return load("scripts/check_sources.py")
 
 
 # ---- generated sources ----------------------------------------------------------------------------------------------
@@ -267,6 +259,8 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     long_py = "def f():\n" + "    g()\n" * check.MAX_FUNCTION_LINES
     assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 61 lines (at most 60)"]
     assert list(check.length_problems(tmp_path / "x.c", "\n" * 801)) == ["x.c:1: file of 801 lines (at most 800)"]
+    assert list(check.length_problems(tmp_path / "x.py", "\n" * 501)) == ["x.py:1: file of 501 lines (at most 500)"]
+    assert not list(check.length_problems(tmp_path / "x.py", "\n" * 500))
     wide = "/*" + "ä" * 118 + "\n" + "x" * 121 + "\n"
     assert list(check.length_problems(tmp_path / "x.h", wide)) == ["x.h:2: line of 121 columns (at most 120)"]
     bare = "import delegates\nfrom partitioning.x import y\nfrom . import analytics\nimport mpiio_ext.pioneer\n"

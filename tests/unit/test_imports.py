@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import re
 import subprocess
@@ -13,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from support.scripts import load
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def check():
-    spec = importlib.util.spec_from_file_location("check_imports", ROOT / "scripts" / "check_imports.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("scripts/check_imports.py")
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +130,9 @@ print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name)) fo
 
 def test_the_project_has_none(check):
     modules = check.modules_of(ROOT / "mpiio_ext", "mpiio_ext")
-    assert {"mpiio_ext", "mpiio_ext.bench", "mpiio_ext.bench.run.player"} <= set(modules)
-    assert "mpiio_ext.bench.kernels" in check.imports_of("mpiio_ext.bench.run.case",
-                                                         modules["mpiio_ext.bench.run.case"], modules)
+    assert {"mpiio_ext", "mpiio_ext.bench", "mpiio_ext.bench.execution.player"} <= set(modules)
+    assert "mpiio_ext.bench.kernels" in check.imports_of("mpiio_ext.bench.execution.case",
+                                                         modules["mpiio_ext.bench.execution.case"], modules)
     reader, registry = "mpiio_ext.analytics.sources.darshan", ROOT / "analytics" / "sources" / "registry.py"
     assert reader in check.imports_of("mpiio_ext.analytics.sources.registry", registry, {reader: registry})
     assert check.main() == 0
