@@ -189,7 +189,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     mine = (plan.ids.size, outcome.bytes_written, outcome.bytes_read, outcome.failed, outcome.left_out,
             sum(plan.unknown.values()))  # fmt: skip
     numbers, late = comm.gather(mine), comm.gather(outcome.late)
-    if numbers is not None:
+    if numbers is not None and late is not None:
         total = [sum(column) for column in zip(*numbers, strict=True)]
         click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
                    f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")

@@ -269,7 +269,8 @@ class FileType:
             return first.Create_resized(numbers[0][0], numbers[1][0])
         orders = {0: mpi.ORDER_C, 1: mpi.ORDER_FORTRAN}
         if self.kind == "A":
-            return first.Create_subarray(*(list(item) for item in numbers[:3]), order=orders[numbers[3][0]])
+            sizes, counts, starts = (list(item) for item in numbers[:3])
+            return first.Create_subarray(sizes, counts, starts, order=orders[numbers[3][0]])
         if self.kind == "D":
             kinds = (mpi.DISTRIBUTE_NONE, mpi.DISTRIBUTE_BLOCK, mpi.DISTRIBUTE_CYCLIC)
             arguments = [mpi.DISTRIBUTE_DFLT_DARG if item < 0 else item for item in numbers[4]]

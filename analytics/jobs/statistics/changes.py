@@ -82,7 +82,8 @@ class Change:
 def _ruptures() -> ModuleType:
     with needing("analytics", "finding change points"):
         import ruptures
-    return ruptures
+    found: ModuleType = ruptures
+    return found
 
 
 def _cusum(values: Numbers, least: int) -> Numbers:
