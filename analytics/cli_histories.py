@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,6 +49,8 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
         click.option("--above-gib", type=float, metavar="GIB", help="Only jobs that moved more."),
         click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
+        click.option("--processes-within", type=click.FloatRange(min=1), default=1.0, show_default=True,
+                     metavar="FACTOR", help="Most over fewest processes in a history; inf: all are compared."),
     ])  # fmt: skip
 
 
@@ -56,12 +59,14 @@ def rules_of(options: dict[str, Any]) -> Filter:
     from mpiio_ext.analytics.jobs.filters import PUBLISHED, Filter
 
     taken = {name: options.pop(name) for name in
-             ("published", "complete", "since", "until", "time_zone", "above_gib", "without")}  # fmt: skip
+             ("published", "complete", "since", "until", "time_zone", "above_gib", "without",
+              "processes_within")}  # fmt: skip
+    within = taken.pop("processes_within")
     if taken.pop("published"):
         if any(taken[name] for name in ("complete", "since", "until", "above_gib", "without")):
             raise click.UsageError("--published stands for all filters; give no other with it")
-        return PUBLISHED
-    return Filter(**{**taken, "since": day(taken["since"]), "until": day(taken["until"])})
+        return dataclasses.replace(PUBLISHED, within=within)
+    return Filter(**{**taken, "within": within, "since": day(taken["since"]), "until": day(taken["until"])})
 
 
 def check_suffix(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.miner import IOMiner
+    from mpiio_ext.analytics.query.tuples import Tuples
 
 __all__ = ["init", "manifest", "query"]
 
@@ -103,10 +105,58 @@ def _counted(counts: dict[str, int]) -> str:
     return "logs: " + (", ".join(f"{count:,} {status}" for status, count in sorted(counts.items())) or "none")
 
 
+def _named(text: str, option: str, form: str) -> tuple[str, str]:
+    """Return the name of a new column, and what it is made of."""
+    new, found, made = text.partition("=")
+    if not found or not new.strip().isidentifier() or not made.strip():
+        raise click.UsageError(f"{option} {text!r}: write {form}")
+    return new.strip(), made.strip()
+
+
+def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: Sequence[str]) -> Tuples:
+    """Return tuples with the columns of bins, and one tuple for each group where that is asked for."""
+    if computed and group is None:
+        raise click.UsageError("--compute makes columns of groups; --group COLUMNS says of which")
+    for text in bins:
+        form = "NEW=COLUMN:EDGES, such as size=bytes_read:1GB,1TB"
+        new, made = _named(text, "--bin", form)
+        column, _, edges = made.partition(":")
+        if not edges:
+            raise click.UsageError(f"--bin {text!r}: write {form}")
+        tuples = tuples.bin(new, [edge.strip() for edge in edges.split(",")], column.strip())
+    if group is None:
+        return tuples
+    values = dict(_named(text, "--compute", "NEW=AGGREGATE, such as moved=sum(bytes_read)") for text in computed)
+    return tuples.group([name.strip() for name in group.split(",")], values or {"rows": "count()"})
+
+
+def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
+    """Return the tuples that the options ask for, all of them."""
+    tuples = miner.load(table)
+    if options["filters"]:
+        tuples = tuples.filter(*options["filters"])
+    for other in options["joins"]:
+        name, _, key = other.partition(":")
+        tuples = tuples.join(miner.load(name), key or "job_id")
+    tuples = _grouped(tuples, options["bins"], options["group"], options["computed"])
+    if options["sorts"]:  # before the projection, which may leave the column out
+        tuples = tuples.sort(*options["sorts"])
+    if options["percentiles"]:
+        return tuples.percentile(options["percentiles"])
+    if options["columns"]:
+        return tuples.project(*(name.strip() for group in options["columns"] for name in group.split(",")))
+    return tuples
+
+
 @click.command("query", context_settings=HELP)
 @click.argument("table")
 @click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
 @click.option("--join", "joins", multiple=True, metavar="TABLE[:COLUMN]", help="Join another table, by job_id.")
+@click.option("--bin", "bins", multiple=True, metavar="NEW=COLUMN:EDGES",
+              help='New column: how many of the edges are not above the value: "size=bytes_read:1GB,1TB".')
+@click.option("--group", metavar="COLUMNS", help="One row for each of the values of these columns, with commas.")
+@click.option("--compute", "computed", multiple=True, metavar="NEW=AGGREGATE",
+              help='Column of a group, such as "moved=sum(bytes_read)".  [default: rows=count()]')
 @click.option("--project", "columns", multiple=True, metavar="COLUMNS", help="Columns, with commas between them.")
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
@@ -114,59 +164,37 @@ def _counted(counts: dict[str, int]) -> str:
 @click.option("--explain", is_flag=True, help="Print the plan of the engine instead of the rows.")
 @store_options
 @output_options
-def query(
-    table: str,
-    filters: tuple[str, ...],
-    joins: tuple[str, ...],
-    columns: tuple[str, ...],
-    percentiles: str | None,
-    sorts: tuple[str, ...],
-    limit: int | None,
-    explain: bool,
-    setup: Path,
-    anonymous: bool,
-    areas: Path | None,
-    as_json: bool,
-    csv: Path | None,
-    parquet: Path | None,
-) -> None:
-    """Filter, join, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
+def query(table: str, **options: Any) -> None:
+    """Filter, join, bin, group, project and sort TABLE: darshan_job, darshan_file, slurm, lmt, runs.
 
     \b
       mpiio-ext analyze query darshan_job --filter "bytes_written > 10GB" --project job_id,app --sort -bytes_written
+      mpiio-ext analyze query darshan_job --group app --compute "moved=sum(bytes_written)" --sort -moved
     """  # noqa: D301  (click wants the backspace character itself)
-    if areas is not None:
+    if options["areas"] is not None:
         raise click.UsageError("--areas: only analyses name science areas; --anonymous leaves applications out")
-    if percentiles and (columns or sorts):
+    if options["percentiles"] and (options["columns"] or options["sorts"]):
         raise click.UsageError("--percentile has columns and an order of its own; not with --project or --sort")
-    if anonymous and explain:
+    if options["anonymous"] and options["explain"]:
         raise click.UsageError("--explain prints conditions and paths; not with --anonymous")
-    with miner_of(setup) as miner:
-        tuples = miner.load(table)
-        if filters:
-            tuples = tuples.filter(*filters)
-        for other in joins:
-            name, _, key = other.partition(":")
-            tuples = tuples.join(miner.load(name), key or "job_id")
-        if sorts:  # before the projection, which may leave the column out
-            tuples = tuples.sort(*sorts)
-        if percentiles:
-            tuples = tuples.percentile(percentiles)
-        elif columns:
-            tuples = tuples.project(*(name.strip() for group in columns for name in group.split(",")))
-        on_terminal = not (as_json or csv or parquet)
-        if limit or on_terminal:
-            tuples = tuples.limit(limit or _MOST_ROWS)
-        if explain:
+    if options["anonymous"] and (options["bins"] or options["computed"]):
+        raise click.UsageError("--bin and --compute give columns names of their own; not with --anonymous")
+    on_terminal = not (options["as_json"] or options["csv"] or options["parquet"])
+    with miner_of(options["setup"]) as miner:
+        tuples = _asked(miner, table, options)
+        if options["limit"] or on_terminal:
+            tuples = tuples.limit(options["limit"] or _MOST_ROWS)
+        if options["explain"]:
             click.echo(tuples.explain())
             return
         rows = tuples.arrow()
-    if anonymous:
+    if options["anonymous"]:
         from mpiio_ext.analytics.anonymous import without_secrets
 
         rows = without_secrets(rows)
         if not rows.column_names:
             raise AnalyticsError("--anonymous leaves nothing: all columns name someone, a job or a time")
-    show_table(rows, as_json=as_json, csv=csv, parquet=parquet, most=101 if percentiles else 60)
-    if on_terminal and not limit and rows.num_rows == _MOST_ROWS:
+    show_table(rows, as_json=options["as_json"], csv=options["csv"], parquet=options["parquet"],
+               most=101 if options["percentiles"] else 60)  # fmt: skip
+    if on_terminal and not options["limit"] and rows.num_rows == _MOST_ROWS:
         click.echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")

@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze umami``: a job against the history of its application, file system and motif.
+"""``mpiio-ext analyze umami``: a job against the history of its application, file system, motif and processes.
 
 Only the columns of the rows that are drawn are read, and SciPy is not imported: the figure shall be
 there in a second and a half.
@@ -6,6 +6,7 @@ there in a second and a half.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_o
 from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.filters import Filter
+    from mpiio_ext.analytics.jobs.filters import Filter, Step
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.jobs.umami.rows import Umami
 
@@ -26,16 +27,17 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 
 def _columns(metrics: tuple[str, ...]) -> set[str]:
     """Return the columns that the metrics are made of, and those that say what a job is."""
+    from mpiio_ext.analytics.jobs.coverage import terms
     from mpiio_ext.analytics.jobs.derived import SOURCES
     from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS
-    from mpiio_ext.analytics.jobs.table import ID, MOTIF, PERFORMANCE, START, SYSTEM
+    from mpiio_ext.analytics.jobs.table import FILE, ID, LOG, LOG_ID, MOTIF, PERFORMANCE, START, SYSTEM, TRUE_START
 
-    wanted = {ID, MOTIF, SYSTEM, START, PERFORMANCE, "darshan_start_time", "darshan_total_gibs_posix", "_log"}
+    wanted = {FILE, ID, LOG, LOG_ID, MOTIF, SYSTEM, START, TRUE_START, PERFORMANCE, "darshan_total_gibs_posix"}
     wanted |= {*(metrics or DEFAULT_ROWS), *SOURCES[MOTIF]}
-    return wanted | {column for name in metrics or DEFAULT_ROWS for column in SOURCES.get(name, ())}
+    return wanted | {column for name in metrics or DEFAULT_ROWS for column in (*SOURCES.get(name, ()), *terms(name))}
 
 
-def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> Jobs:
+def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> tuple[Jobs, list[Step]]:
     from mpiio_ext.analytics.jobs import HistoryError, read, select
     from mpiio_ext.analytics.jobs.filters import emptied
 
@@ -49,7 +51,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
     kept, steps = select(table, rules)
     if not len(kept):
         raise HistoryError(emptied(table.source, steps))
-    return kept
+    return kept, steps
 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
@@ -83,7 +85,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
               help="Of a PNG; SVG and HTML follow the reader's choice.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def umami(**options: Any) -> None:
-    """Show one job against the history of its application, file system and motif (UMAMI).
+    """Show one job against the history of its application, file system, motif and processes (UMAMI).
 
     For each metric a time line beside a box plot: was this job slow, and what else was unusual while it ran?
     Without -o the same as a table on the terminal.
@@ -101,7 +103,7 @@ def umami(**options: Any) -> None:
         check_suffix(output)
     metrics = tuple(alias(name) for name in options["metrics"])
     rules = rules_of(options)
-    found = _found(_table(options, metrics, rules), options, metrics)
+    found = _found(*_table(options, metrics, rules), options, metrics)
     if len(found.times) == 1:
         click.echo(f"job {found.job} has no history: {_why_alone(found, options)}", err=True)
     if output is not None:
@@ -111,12 +113,16 @@ def umami(**options: Any) -> None:
 
 def _why_alone(found: Umami, options: dict[str, Any]) -> str:
     """Return why a job has no history."""
+    from mpiio_ext.analytics.jobs.derived import UNKNOWN_SCALE
+
     if not found.system and options["log"] is not None:
         return "the log does not know its file system; --file-system names it as the table does"
     if not (found.system and found.motif):
         return f"its {'motif' if found.system else 'file system'} is not known"
+    if found.scale == UNKNOWN_SCALE:
+        return "its number of processes is not known"
     more = "" if options["later"] else " (--later: also those after it)"
-    return f"there is no job of this motif and file system before it{more}"
+    return f"there is no job of this motif, file system and number of processes before it{more}"
 
 
 def _print(found: Umami, as_json: bool, quiet: bool) -> None:
@@ -131,13 +137,15 @@ def _print(found: Umami, as_json: bool, quiet: bool) -> None:
         click.echo(show.text(found))
 
 
-def _found(table: Jobs, options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
+def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
     """Return the UMAMI of the job that the options ask for."""
-    from mpiio_ext.analytics.jobs.umami.job import find, find_log, history_of
+    from mpiio_ext.analytics.jobs.umami.job import find, find_log, history_of, other_scales
     from mpiio_ext.analytics.jobs.umami.rows import umami as rows_of
 
     chosen = {"motif": options["motif"], "system": options["system"]}
     place = (find(table, options["job"], **chosen) if options["log"] is None
              else find_log(table, options["log"], **chosen))  # fmt: skip
+    others = other_scales(table, place)
     history, place = history_of(table, place, later=options["later"], days=options["days"])
-    return rows_of(history, place, list(metrics) or None)
+    found = rows_of(history, place, list(metrics) or None)
+    return dataclasses.replace(found, left_out=steps, other_scales=others)

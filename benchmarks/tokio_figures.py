@@ -30,7 +30,7 @@ def _charts(table: Path) -> dict[str, Chart]:
     jobs, steps = published(read(table))
     made = study(jobs, steps, Options(within_days=None), Rules())
     mine = [at for at, history in enumerate(made.every) if history.system == _SYSTEM]
-    watched = {one.motif: one for one in made.watched if one.system == _SYSTEM}
+    watched = {(one.motif, one.scale): one for one in made.watched if one.system == _SYSTEM}
     history, place = history_of(jobs, find(jobs, motif=_MOTIF, system=_SYSTEM))
     correlations = correlation_chart(made.correlations, made.options.level)
     assert correlations is not None

@@ -33,6 +33,10 @@ class Box:
         """The five numbers, from the lowest to the highest."""
         return self.low, self.first, self.median, self.third, self.high
 
+    def as_json(self) -> dict[str, float]:
+        """Return the numbers by name: ``jobs``, ``p5``, ``q1``, ``median``, ``q3``, ``p95``."""
+        return {"jobs": self.count, **dict(zip(("p5", "q1", "median", "q3", "p95"), self.numbers, strict=True))}
+
 
 def box(values: Numbers) -> Box | None:
     """Return the box of the values that are known; None where there are none."""

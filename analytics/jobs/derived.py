@@ -15,35 +15,23 @@ another set of rows; and a coverage factor beyond the limit is not used, nor its
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, SYSTEM, Jobs
+from mpiio_ext.analytics.jobs.coverage import COVERAGE, MOST_COVERAGE, below_own, sum_of
+from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, PROCESSES, SCALE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts
 
-__all__ = ["COVERAGE", "MOST_COVERAGE", "RELATIVE", "SOURCES", "beyond", "derive", "groups_of", "motifs"]
+__all__ = ["RELATIVE", "SOURCES", "UNKNOWN_SCALE", "beyond", "derive", "groups_of", "motifs"]
 
-#: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
-#: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks
-#: explain the excess); the factor of opens of a third of the jobs on Edison's scratch3 is above it, up to 4,098.
-MOST_COVERAGE = 1.2
 #: The number of files is a multiple of the number of processes, but for this share (input files that all share).
 _EVENLY = 0.05
+#: Scale of a job whose number of processes is not known, while that of others of its motif and file system is.
+UNKNOWN_SCALE = "not known"
 
-#: Coverage factor -> columns of the job, and of the servers, whose sums are divided.
-COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
-    "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
-    "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
-           ("fs_tot_bytes_read", "fs_tot_bytes_written")),
-    "opens": (("darshan_tot_opens_posix",), ("fs_tot_open_ops",)),
-    "stats": (("darshan_tot_stats_posix",), ("fs_tot_getattr_ops",)),
-    "ops": (("darshan_tot_reads_posix", "darshan_tot_writes_posix"), ("fs_tot_read_ops", "fs_tot_write_ops")),
-}  # fmt: skip
 _KIND = ("darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
          "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")  # fmt: skip
 _CONTENDED = ("bw", "opens", "stats", "ops")
@@ -60,14 +48,15 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
     "fs_tot_openclose_ops": ("fs_tot_open_ops", "fs_tot_close_ops"),
     "fs_tot_metadata_ops": tuple(f"fs_tot_{name}_ops" for name in _METADATA),
+    SCALE: (*_KIND, SYSTEM),
     "darshan_normalized_perf_by_max": (*_KIND, SYSTEM, PERFORMANCE),
 }  # fmt: skip
 
 #: Derived columns whose values depend on which other rows the table has: never stored.
-RELATIVE = frozenset({"darshan_normalized_perf_by_max"})
+RELATIVE = frozenset({SCALE, "darshan_normalized_perf_by_max"})
 
 
-def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
+def derive(table: Jobs, *, processes_per_node: int | None = None, within: float = 1.0) -> Jobs:
     """Return the table with the derived columns, computed where a row has no value, and those of `RELATIVE` anew.
 
     Parameters
@@ -76,6 +65,8 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
         Columns of the published names; what is missing makes the derived values NaN.
     processes_per_node : int, optional
         For ``coverage_factor_nodehrs``, the job's share of the node hours that ran meanwhile; without it NaN.
+    within : float
+        Factor between the most and the fewest processes of jobs that are compared with each other, from 1.
     """
     made: dict[str, Any] = {}
 
@@ -84,7 +75,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
 
     made[MOTIF] = motifs(table)
     for name, (job, servers) in COVERAGE.items():
-        put(f"coverage_factor_{name}", _ratio(_sum(table, job), _sum(table, servers)))
+        put(f"coverage_factor_{name}", _ratio(sum_of(table, job), sum_of(table, servers)))
     if processes_per_node or "coverage_factor_nodehrs" in table:
         put("coverage_factor_nodehrs", _node_hours(table, processes_per_node))
     above = {name: values > MOST_COVERAGE for name, values in made.items() if name != MOTIF}  # not where it is NaN
@@ -95,8 +86,9 @@ def derive(table: Jobs, *, processes_per_node: int | None = None) -> Jobs:
         rows = above[f"coverage_factor_{name}"] | (stored < 1 - MOST_COVERAGE)
         made[f"contention_{name}"] = np.where(rows, np.nan, stored)
     for name in ("fs_tot_bytes", "fs_tot_openclose_ops", "fs_tot_metadata_ops"):
-        put(name, _sum(table, SOURCES[name]))
+        put(name, sum_of(table, SOURCES[name]))
     whole = table.joined(made)
+    whole = whole.joined({SCALE: _scales(whole, within)})
     return whole.joined({"darshan_normalized_perf_by_max": _normalised(whole)})
 
 
@@ -104,7 +96,7 @@ def _filled(table: Jobs, name: str, values: Numbers) -> Numbers:
     """Return a column with the values computed where it has none."""
     if name not in table:
         return values
-    stored = table.numbers(name)
+    stored = table.stored(name)
     missing = np.isnan(stored)
     return np.where(missing, values, stored) if missing.any() else stored
 
@@ -119,20 +111,15 @@ def motifs(table: Jobs) -> Texts:
 
 
 def beyond(table: Jobs) -> dict[str, int]:
-    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`, as far as the table has its terms."""
-    found = {f"coverage_factor_{name}": int((_ratio(_sum(table, job), _sum(table, servers)) > MOST_COVERAGE).sum())
-             for name, (job, servers) in COVERAGE.items()}  # fmt: skip
+    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`; where the servers saw 0 there is none."""
+    found = {f"coverage_factor_{name}": int((below_own(table, name) & (sum_of(table, servers) > 0)).sum())
+             for name, (_, servers) in COVERAGE.items()}  # fmt: skip
     return {name: count for name, count in found.items() if count}
 
 
 def _node_hours(table: Jobs, processes_per_node: int | None) -> Numbers:
     hours = table.numbers("darshan_nprocs") / (processes_per_node or np.nan) * table.numbers("darshan_walltime") / 3600
     return _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs"))
-
-
-def _sum(table: Jobs, names: tuple[str, ...]) -> Numbers:
-    total: Numbers = np.zeros(len(table)) + sum(table.numbers(name) for name in names)
-    return total
 
 
 def _ratio(job: Numbers, servers: Numbers) -> Numbers:
@@ -160,22 +147,46 @@ def _motifs(table: Jobs) -> Texts:
                     dtype=object)  # fmt: skip
 
 
-def groups_of(table: Jobs) -> dict[tuple[str, str], Any]:
-    """Return (file system, motif) -> places of its rows, in the order of the names.
+def _scales(table: Jobs, within: float) -> Texts:
+    """Return which processes the history of each row has; "" where its motif has but one history on the file system.
 
-    A row whose file system or motif is not known is of no group, since others are known not to be of the same; where no
-    row has one, as in a table of one file system that does not name it, this name is "" and tells nothing apart.
+    From the smallest number on, those of up to `within` times as many are of one history.
     """
-    systems, kinds = table.texts(SYSTEM), table.texts(MOTIF)
+    out = np.full(len(table), "", dtype=object)
+    processes = table.numbers(PROCESSES)
+    for rows in groups_of(table.joined({SCALE: out})).values():
+        known = np.unique(processes[rows][~np.isnan(processes[rows])])
+        if not len(known):
+            continue
+        out[rows[np.isnan(processes[rows])]] = UNKNOWN_SCALE
+        parts = []
+        while len(known):
+            parts.append(known[known <= within * known[0]])
+            known = known[len(parts[-1]):]
+        for part in parts if len(parts) > 1 else ():
+            name = f"{part[0]:.0f}" if len(part) == 1 else f"{part[0]:.0f} to {part[-1]:.0f}"
+            out[rows[np.isin(processes[rows], part)]] = name
+    return out
+
+
+def groups_of(table: Jobs) -> dict[tuple[str, str, str], Any]:
+    """Return (file system, motif, scale) -> places of its rows: by name, and then by processes.
+
+    A row whose file system, motif or number of processes is not known is of no group, since others are known not to be
+    of the same; where no row has one, as in a table of one file system that does not name it, this name is "" and tells
+    nothing apart.
+    """
+    systems, kinds, scales = table.texts(SYSTEM), table.texts(MOTIF), table.texts(SCALE)
     known = [names != "" if (names != "").any() else np.ones(len(table), dtype=np.bool_) for names in (systems, kinds)]
-    keys: dict[tuple[str, str], list[int]] = {}
-    for row in np.flatnonzero(known[0] & known[1]).tolist():
-        keys.setdefault((str(systems[row]), str(kinds[row])), []).append(row)
-    return {key: np.array(keys[key], dtype=np.int64) for key in sorted(keys)}
+    keys: dict[tuple[str, str, str], list[int]] = {}
+    for row in np.flatnonzero(known[0] & known[1] & (scales != UNKNOWN_SCALE)).tolist():
+        keys.setdefault((str(systems[row]), str(kinds[row]), str(scales[row])), []).append(row)
+    ordered = sorted(keys, key=lambda key: (*key[:2], int(key[2].split()[0]) if key[2] else 0))
+    return {key: np.array(keys[key], dtype=np.int64) for key in ordered}
 
 
 def _normalised(table: Jobs) -> Numbers:
-    """Return performance over the largest of its file system and motif."""
+    """Return performance over the largest of its history."""
     performance = table.numbers(PERFORMANCE)
     out = np.full(len(table), np.nan)
     for rows in groups_of(table).values():

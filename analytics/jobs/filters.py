@@ -1,25 +1,32 @@
 """Which rows of a table count: the filters of the published year of summaries, and others like them.
 
 Source: tokio-abcutils, ``sc18paper``: rows without a missing column; with a performance; that began between 2017-02-14
-and 2018-02-15; that moved more than 1 GiB (a bug let VPIC end without writing); not HACC's writes to a shared file.
-"Began" is ``_datetime_start``, and the days are those of the Pacific time zone: so the published numbers of rows come
-out. The column itself holds the clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours
-between the two; that is kept, because the published results rest on it.
+and 2018-02-15; that moved more than 1 GiB (a bug let VPIC end without writing); not HACC's writes to a shared file; not
+runs on Cori's Haswell nodes, a small part of the machine, which have 1,024 processes or fewer. A column is missing
+where other rows of the same file have it: each platform's table has columns of its own. "Began" is ``_datetime_start``,
+and the days are those of the Pacific time zone: so the published numbers of rows come out. The column itself holds the
+clock of the wall as if it were UTC, so that the period is off by the 7 or 8 hours between the two; that is kept,
+because the published results rest on it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.derived import SOURCES, derive
 from mpiio_ext.analytics.jobs.errors import HistoryError
-from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, START, Jobs
+from mpiio_ext.analytics.jobs.table import FILE, MOTIF, PERFORMANCE, PROCESSES, START, SYSTEM, Jobs
 
-__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "published", "select", "zone_of"]
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.tables.arrays import Flags
+
+__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "left_out", "published", "select", "zone_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +36,8 @@ class Filter:
     Attributes
     ----------
     complete : bool
-        Only rows without a missing column. Derived columns do not count, nor those that are empty in all rows.
+        Only rows without a missing column. Derived columns do not count, nor those that are empty in all rows of the
+        row's file.
     since, until : datetime.date, optional
         Half-open: first day, and the day after the last.
     time_zone : str
@@ -38,6 +46,10 @@ class Filter:
         Only jobs that moved more, in GiB.
     without : sequence of str
         Motifs to leave out.
+    above_processes : mapping of str to int
+        File system -> only its jobs of more processes.
+    within : float
+        Leaves no row out: jobs whose processes differ by up to this factor are of one history; 1: the same number.
     """
 
     complete: bool = False
@@ -46,15 +58,18 @@ class Filter:
     time_zone: str = "UTC"
     above_gib: float | None = None
     without: Sequence[str] = ()
+    above_processes: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    within: float = 1.0
 
 
 #: Columns that may be empty where all is well: notes, and what is made of other columns, which say themselves whether
 #: they are there. In a saved table some of the derived ones are empty throughout.
-_OPTIONAL = frozenset({"_notes", *SOURCES}) - {MOTIF}
+_OPTIONAL = frozenset({"_notes", FILE, *SOURCES}) - {MOTIF}
 #: The filters of the SC18 paper.
 PUBLISHED = Filter(
     complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),
     time_zone="America/Los_Angeles", above_gib=1.0, without=("hacc_io_write_shared_write",),
+    above_processes={"cscratch": 1024},
 )  # fmt: skip
 
 
@@ -82,6 +97,19 @@ def _midnight(day: datetime.date, zone: str) -> float:
     return datetime.datetime(day.year, day.month, day.day, tzinfo=zone_of(zone)).timestamp()
 
 
+def _incomplete(table: Jobs, whole: Jobs) -> Flags:
+    """Return the rows that lack a column which others of their file have."""
+    out = np.zeros(len(table), dtype=np.bool_)
+    files = table.texts(FILE)
+    missing = [(whole if name == MOTIF else table).missing(name) for name in table.names if name not in _OPTIONAL]
+    for file in set(files.tolist()):
+        mine = files == file
+        for rows in missing:
+            if not rows[mine].all():
+                out |= mine & rows
+    return out
+
+
 def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     """Return the rows that count, with the derived columns, by start; and what each filter left out.
 
@@ -98,20 +126,18 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     """
     rules = Filter() if rules is None else rules
     table.need(PERFORMANCE)
-    whole = derive(table)
+    whole = derive(table, within=rules.within)
     keep = np.ones(len(table), dtype=np.bool_)
     steps: list[Step] = []
 
-    def only(name: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]], why: str) -> None:
+    def only(name: str, rows: Flags, why: str) -> None:
         nonlocal keep
         before = int(keep.sum())
         keep = keep & rows
         steps.append(Step(name, before - int(keep.sum()), int(keep.sum()), why))
 
     if rules.complete:
-        missing = [(whole if name == MOTIF else table).missing(name) for name in table.names if name not in _OPTIONAL]
-        only("no column missing", ~np.logical_or.reduce([rows for rows in missing if not rows.all()]),
-             "a column missing")  # fmt: skip
+        only("no column missing", ~_incomplete(table, whole), "a column missing")
     slow, late = np.isnan(table.numbers(PERFORMANCE)), np.isnan(table.times())
     lacking = [name for name, rows in (("performance", slow), ("start", late)) if (rows & keep).any()]
     only("performance and start known", ~slow & ~late, f"no {' or '.join(lacking or ['performance or start'])}")
@@ -126,10 +152,15 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     if rules.without:
         names = ", ".join(rules.without)
         only(f"without {names}", ~np.isin(whole.texts(MOTIF), list(rules.without)), names)
+    for system, least in rules.above_processes.items():
+        name = f"{least:,} processes or fewer on {system}"
+        small = (table.texts(SYSTEM) == system) & (table.numbers(PROCESSES) <= least)
+        if small.any():
+            only(f"without {name}", ~small, name)
     rows = np.flatnonzero(keep)
     times = table.times()[rows]
     taken = table.take(rows[np.argsort(times, kind="stable")])
-    return derive(taken), steps
+    return derive(taken, within=rules.within), steps
 
 
 def emptied(source: str, steps: Sequence[Step]) -> str:
@@ -138,6 +169,16 @@ def emptied(source: str, steps: Sequence[Step]) -> str:
     if last is None or not last.dropped:
         return f"{source}: no row counts: the table is empty"
     return f"{source}: no row counts: the filter '{last.name}' left out the last {last.dropped:,}"
+
+
+def left_out(steps: Sequence[Step]) -> list[str]:
+    """Return in a line how many rows do not count, and why."""
+    lost = [step for step in steps if step.dropped]
+    if not lost:
+        return []
+    why = lost[0].why if len(lost) == 1 else ", ".join(f"{step.why} ({step.dropped:,})" for step in lost)
+    dropped = sum(step.dropped for step in lost)
+    return [f"{dropped:,} of {count_words(dropped + steps[-1].left, 'row')} left out: {why}"]
 
 
 def published(table: Jobs) -> tuple[Jobs, list[Step]]:

@@ -1,4 +1,4 @@
-"""Histories: jobs of the same application, layout and direction (the motif) on the same file system, by start."""
+"""Histories: jobs of the same application, layout and direction (the motif), file system and processes, by start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 from mpiio_ext.analytics.jobs.derived import groups_of
 from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["UNKNOWN_MOTIF", "UNKNOWN_SYSTEM", "History", "histories", "name_of"]
+__all__ = ["UNKNOWN_MOTIF", "UNKNOWN_SYSTEM", "History", "histories", "kind_of", "name_of"]
 
 UNKNOWN_MOTIF, UNKNOWN_SYSTEM = "motif not known", "file system not known"
 
@@ -20,29 +20,37 @@ class History:
     ----------
     system, motif : str
         File system, and kind of I/O such as ``ior_fpp_write``.
+    scale : str
+        Its processes, such as ``512`` or ``512 to 1024``; "" where the motif has no other history on the file system.
     jobs : Jobs
         A row per job, by start, with the derived columns.
     """
 
     system: str
     motif: str
+    scale: str = ""
     jobs: Jobs
 
     @property
     def name(self) -> str:
         """Name for people and for JSON: ``ior_fpp_write on scratch1``."""
-        return name_of(self.motif, self.system)
+        return name_of(self.motif, self.system, self.scale)
 
 
-def name_of(motif: str, system: str) -> str:
+def kind_of(motif: str, scale: str) -> str:
+    """Return motif and processes of a history: ``ior_fpp_write (512 processes)``."""
+    return (motif or UNKNOWN_MOTIF) + (f" ({scale} processes)" if scale else "")
+
+
+def name_of(motif: str, system: str, scale: str = "") -> str:
     """Return the name of a history; what is not known is said to be so."""
-    return f"{motif or UNKNOWN_MOTIF} on {system}" if system else f"{motif or UNKNOWN_MOTIF}, {UNKNOWN_SYSTEM}"
+    return kind_of(motif, scale) + (f" on {system}" if system else f", {UNKNOWN_SYSTEM}")
 
 
 def histories(table: Jobs, *, least: int = 1) -> list[History]:
     """Return the histories of a table whose rows are in order (:func:`mpiio_ext.analytics.jobs.select`).
 
-    Rows whose file system or motif is not known, while that of others is, are of none.
+    Rows whose file system, motif or processes are not known, while those of others are, are of none.
 
     Parameters
     ----------
@@ -51,5 +59,5 @@ def histories(table: Jobs, *, least: int = 1) -> list[History]:
     least : int
         Jobs that a history has at least; shorter ones are left out.
     """
-    return [History(system=system, motif=motif, jobs=table.take(rows))
-            for (system, motif), rows in groups_of(table).items() if len(rows) >= least]  # fmt: skip
+    return [History(system=system, motif=motif, scale=scale, jobs=table.take(rows))
+            for (system, motif, scale), rows in groups_of(table).items() if len(rows) >= least]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.jobs.columns import OPERATIONS
-from mpiio_ext.analytics.jobs.derived import COVERAGE, MOST_COVERAGE
+from mpiio_ext.analytics.jobs.coverage import COVERAGE, MOST_COVERAGE
 from mpiio_ext.analytics.sources.topology import JobRadius
 from mpiio_ext.analytics.tools.health import Failovers, Fullness, Target
 from mpiio_ext.analytics.tools.others import Others

@@ -8,16 +8,18 @@ same, unless both name their log and the names differ: programs of a job that be
 last table stays, which is the one that was made last where tables are given in their order.
 
 Guarantees. Rows of one table are never taken for each other, nor rows without a start. How many were left out is told.
+Each row has the name of its file, since what a complete row has differs from file to file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import numpy as np
 
 from mpiio_ext.analytics.jobs.derived import motifs
-from mpiio_ext.analytics.jobs.table import ID, LOG, SYSTEM, Jobs
+from mpiio_ext.analytics.jobs.table import FILE, ID, LOG, SYSTEM, Jobs
 
 __all__ = ["stack"]
 
@@ -46,7 +48,17 @@ def stack(tables: Sequence[Jobs], source: str) -> tuple[Jobs, int]:
                 logs.setdefault(run, set()).add(name)
         kept.append(table if keep.all() else table.take(keep))
     left_out = sum(map(len, tables)) - sum(map(len, kept))
-    return (kept[0] if len(kept) == 1 else Jobs.stacked(reversed(kept), source)), left_out
+    if len(kept) == 1:
+        return kept[0], left_out
+    names = [PurePath(table.source).name for table in kept]
+    named = [_named(table, name if names.count(name) == 1 else table.source)
+             for table, name in zip(kept, names, strict=True)]  # fmt: skip
+    return Jobs.stacked(reversed(named), source), left_out
+
+
+def _named(table: Jobs, name: str) -> Jobs:
+    """Return the table with the name of its file in each row that does not have one of an earlier stacking."""
+    return table.joined({FILE: [known or name for known in table.texts(FILE).tolist()]})
 
 
 def _there(logs: set[str] | None, name: str) -> bool:

@@ -9,7 +9,8 @@ rows are taken when they are asked for: a study takes hundreds of sets of rows, 
 :data:`.columns.SUMMARY` have its types and, as metadata, its units and meanings.
 
 Guarantees. What is missing is NULL in the table, NaN or "" in an array, never 0, and a 0 that cannot be is missing too
-(`NEVER_ZERO`). A column that is asked for as numbers and holds a text is an error that names the column and the text.
+(`NEVER_ZERO`), as are gaps of the servers' monitoring (:mod:`.coverage`). A column that is asked for as numbers and
+holds a text is an error that names the column and the text.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
+from mpiio_ext.analytics.jobs.coverage import of_servers
 from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
@@ -32,13 +34,17 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 
-__all__ = ["ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "START", "SYSTEM", "TRUE_START", "Jobs",
-           "Slice", "completed", "typed"]  # fmt: skip
+__all__ = ["FILE", "ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "PROCESSES", "SCALE", "START", "SYSTEM",
+           "TRUE_START", "Jobs", "Slice", "completed", "typed"]  # fmt: skip
 
 #: Series of a job by name: bytes_read, bytes_written, oss_cpu, open_ops …
 Slice = Mapping[str, Series]
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.
 ID, SYSTEM, MOTIF = "_jobid", "_file_system", "_benchmark_id"
+#: Processes of the job, and those of its history as a text where the motif ran with several numbers of them.
+PROCESSES, SCALE = "darshan_nprocs", "_scale"
+#: Name of the file that a row is of, where several were put together.
+FILE = "_file"
 #: Name of the Darshan log that a row is of, where the table says it, and the key of summaries.
 LOG, LOG_ID = "_log", "_log_id"
 #: Start in s since 1970 as the published filters take it; :meth:`Jobs.times` says why that is not always UTC.
@@ -140,7 +146,7 @@ class Jobs:
             raise HistoryError(f"{self.source}: there is no column {', '.join(missing)}")
 
     def numbers(self, name: str) -> Numbers:
-        """Return a column as float64, NaN where missing or an impossible 0; all NaN where there is no such column.
+        """Return a column as float64, NaN where missing, a gap or an impossible 0; all NaN without such a column.
 
         Raises
         ------
@@ -148,6 +154,21 @@ class Jobs:
             A value is a text that is no number.
         """
         return self._array("numbers", name) if name in self else np.full(len(self), np.nan)
+
+    def stored(self, name: str) -> Numbers:
+        """Return a column as :meth:`numbers` does, with the values of servers in gaps of monitoring as stored."""
+        return self._array("stored", name) if name in self else np.full(len(self), np.nan)
+
+    def by_system(self) -> list[Flags]:
+        """Return the rows of each file system of each file that was put into this table."""
+        keys = [*zip(self.texts(FILE).tolist(), self.texts(SYSTEM).tolist(), strict=True)]
+        places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        number = np.array([places[key] for key in keys], dtype=np.int64)
+        return [number == at for at in range(len(places))]
+
+    def own_rows(self) -> Flags:
+        """Return the rows that ``summarize-job`` has made: those with its key."""
+        return ~self.missing(LOG_ID) if LOG_ID in self else np.zeros(len(self), dtype=np.bool_)
 
     def texts(self, name: str) -> Texts:
         """Return a column as texts, "" where missing; all "" where there is no such column. IDs have no decimals."""
@@ -164,8 +185,10 @@ class Jobs:
         if key not in self._arrays:
             if self._whole is not None:
                 self._arrays[key] = self._whole._array(kind, name)[self._rows]
+            elif kind == "numbers":
+                self._arrays[key] = of_servers(self, name, self._array("stored", name))
             else:
-                make = {"numbers": _numbers, "texts": _texts, "missing": _missing}[kind]
+                make = {"stored": _numbers, "texts": _texts, "missing": _missing}[kind]
                 self._arrays[key] = make(self._table[name], name, self.source)
         return self._arrays[key]
 

@@ -96,6 +96,32 @@ def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
     assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
 
 
+def test_query_bins_and_groups(folder: pathlib.Path) -> None:
+    given = ["query", "darshan_file", "--bin", "size=bytes_written:1B, 200MB", "--group", "size", "--json"]
+    every = json.loads(ask(folder, "query", "darshan_file", "--project", "bytes_written", "--json").stdout)
+    sizes = [row["bytes_written"] for row in every]
+    bins = [None if size is None else (size >= 1) + (size >= 200_000_000) for size in sizes]
+    counts = json.loads(ask(folder, *given).stdout)
+    assert {row["size"]: row["rows"] for row in counts} == {one: bins.count(one) for one in set(bins)}
+    summed = json.loads(ask(folder, *given, "--filter", "bytes_written >= 1B", "--compute", "moved=sum(bytes_written)",
+                            "--compute", "most=max(bytes_written)").stdout)  # fmt: skip
+    assert len(counts) > len(summed) > 0
+    assert sum(row["moved"] for row in summed) == sum(size or 0 for size in sizes)
+    assert max(row["most"] for row in summed) == max(size or 0 for size in sizes)
+
+
+@pytest.mark.parametrize(("options", "words"), [
+    (["--bin", "bytes_written:1GB"], "write NEW=COLUMN:EDGES"), (["--bin", "x=opens"], "write NEW=COLUMN:EDGES"),
+    (["--compute", "n=count()"], "--group COLUMNS says"), (["--group", "app", "--compute", "count()"], "NEW=AGG"),
+    (["--bin", "x=bytes_written:1GB", "--anonymous"], "not with --anonymous"),
+    (["--group", "processes", "--compute", "n=max(app)", "--anonymous"], "not with --anonymous"),
+    (["--group", "nosuch"], "nosuch"), (["--bin", "x=bytes_written:5s"], "5s"),
+])  # fmt: skip
+def test_bins_and_groups_that_cannot_be_are_refused(folder: pathlib.Path, options: list[str], words: str) -> None:
+    done = run(["query", "darshan_job", *options, "--setup", str(folder / "setup.json")])
+    assert done.exit_code == 2 and words in done.stderr and not done.stdout
+
+
 def test_a_query_s_file_has_all_rows_and_the_terminal_says_where_it_stops(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

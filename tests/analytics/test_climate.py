@@ -402,7 +402,7 @@ def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> N
 def test_jobs_of_no_history_are_told(tmp_path: Path) -> None:
     write(history([1.0] * 3, {"_file_system": ["a", "", ""]}), tmp_path / "t.csv")
     done = run(tmp_path / "t.csv", "-o", tmp_path / "t.html")
-    assert done.exit_code == 0 and "2 jobs of no history: file system or motif not known" in done.stdout
+    assert done.exit_code == 0 and "2 jobs of no history: file system, motif or processes not known" in done.stdout
     assert "3 jobs of 2020-01-01 to 2020-01-03 in 1 history" in done.stdout
     assert json.loads(run(tmp_path / "t.csv", "--json").stdout)["rows_of_no_history"] == 2
     write(history([1.0] * 3, {"_file_system": [""] * 3}), tmp_path / "t.csv")

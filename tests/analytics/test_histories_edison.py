@@ -105,7 +105,27 @@ def test_rows_and_motifs_are_those_of_an_independent_reading(kept: Jobs, raw: li
     assert len(raw) == len(kept)
     rows = _aligned(kept, raw)
     for name in ("darshan_agg_perf_by_slowest_posix", "fs_tot_bytes_read", "fshealth_ost_most_full_pct"):
-        assert kept.numbers(name).tolist() == [float(row[name]) for row in rows]
+        assert kept.stored(name).tolist() == [float(row[name]) for row in rows]
+        if name != "fs_tot_bytes_read":
+            assert kept.numbers(name).tolist() == kept.stored(name).tolist()
+
+
+@pytest.mark.parametrize(("name", "own", "servers", "count"), [
+    ("fs_tot_bytes_read", ["darshan_tot_bytes_read_posix"], ["fs_tot_bytes_read"], 11),
+    ("fs_max_bytes_written_per_sec", ["darshan_tot_bytes_written_posix"], ["fs_tot_bytes_written"], 6),
+    ("fs_tot_bytes", ["darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"],
+     ["fs_tot_bytes_read", "fs_tot_bytes_written"], 16),
+    ("fs_tot_unlink_ops", ["darshan_tot_opens_posix"], ["fs_tot_open_ops"], 845),
+])  # fmt: skip
+def test_what_the_servers_saw_is_no_value_where_the_job_itself_moved_more(
+    kept: Jobs, raw: list[dict[str, str]], name: str, own: list[str], servers: list[str], count: int
+) -> None:
+    rows = _aligned(kept, raw)
+    gaps = np.array([sum(float(row[one]) for one in own) > 1.2 * sum(float(row[one]) for one in servers)
+                     for row in rows])  # fmt: skip
+    assert gaps.sum() == count and not np.isnan(kept.stored(name)).any()
+    np.testing.assert_array_equal(np.isnan(kept.numbers(name)), gaps)
+    np.testing.assert_array_equal(kept.numbers(name)[~gaps], kept.stored(name)[~gaps])
 
 
 def _ratio(above: float, below: float) -> float:

@@ -74,9 +74,10 @@ def test_quarters_are_reversed_where_small_is_good(value: float, up: str, down: 
 
 
 def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged() -> None:
-    table = select(history([1.0] * 9, {"fs_ave_mds_cpu": [0.0] * 9, "fs_ave_oss_cpu": [1.0] * 8 + [math.nan],
+    failed = "fshealth_ost_overloaded_oss_count"
+    table = select(history([1.0] * 9, {failed: [0.0] * 9, "fs_ave_oss_cpu": [1.0] * 8 + [math.nan],
                                        "fs_max_oss_cpu": [math.nan] * 8 + [2.0]}))[0]  # fmt: skip
-    usual, absent, alone = umami(table, 8, ["fs_ave_mds_cpu", "fs_ave_oss_cpu", "fs_max_oss_cpu"]).rows
+    usual, absent, alone = umami(table, 8, [failed, "fs_ave_oss_cpu", "fs_max_oss_cpu"]).rows
     assert (usual.verdict, usual.below) == ("usual", 0.5)
     assert absent.value is None and absent.verdict == "" and absent.box is not None
     assert alone.box is None and alone.value == 2.0 and alone.verdict == "" and alone.below is None
@@ -95,9 +96,9 @@ def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))
 def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
-    table = history(values, {"fs_tot_bytes": values})
+    table = history(values, {"darshan_total_gibs_posix": values})
     row = umami(table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}), len(values) - 1,
-                ["fs_tot_bytes"]).rows[0]  # fmt: skip
+                ["darshan_total_gibs_posix"]).rows[0]  # fmt: skip
     others = values[:-1]
     first, median, third = np.percentile(others, (25, 50, 75))
     equal = sum(one == values[-1] for one in others)

@@ -9,7 +9,7 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs.climate.months import month_at, month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.watch import Watched
 from mpiio_ext.analytics.jobs.gaps import longest_interval
-from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, History
+from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, History, kind_of
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
@@ -21,9 +21,10 @@ _MOST_ROWS = 16
 
 
 def months_chart(
-    name: str, system: str, every: Sequence[History], watched: Mapping[str, Watched], target: str, zone: datetime.tzinfo
-) -> Chart:
-    """Return the distribution of performance over months: a panel for each motif of a file system.
+    name: str, system: str, every: Sequence[History], watched: Mapping[tuple[str, str], Watched], target: str,
+    zone: datetime.tzinfo,
+) -> Chart:  # fmt: skip
+    """Return the distribution of performance over months: a panel for each history of a file system.
 
     Parameters
     ----------
@@ -31,8 +32,8 @@ def months_chart(
         Of the figure, and of the file system.
     every : sequence of History
         Of this file system.
-    watched : mapping of str to Watched
-        Motif -> what the watch found; its changes are marked.
+    watched : mapping of (str, str) to Watched
+        Motif and scale -> what the watch found; its changes are marked.
     target : str
         Column.
     zone : datetime.tzinfo
@@ -45,10 +46,10 @@ def months_chart(
     for history in every:
         boxes = [[places[month], *(one.factor * value for value in box.numbers)]
                  for month, box in sorted(month_boxes(history, target, zone).items())]  # fmt: skip
-        found = watched.get(history.motif)
+        found = watched.get((history.motif, history.scale))
         changes = [[_within(shift.time, zone, places), "▼" if shift.change.after < shift.change.before else "▲"]
                    for shift in (found.shifts if found else ())]  # fmt: skip
-        panels.append({"title": history.motif, "boxes": boxes, "changes": changes})
+        panels.append({"title": kind_of(history.motif, history.scale), "boxes": boxes, "changes": changes})
     names = [datetime.date(year, month, 1).strftime("%b %y" if month == 1 or at == 0 else "%b")
              for at, (year, month) in enumerate(months)]  # fmt: skip
     return Chart(kind="months", name=name, title=f"{one.label}{_on(system)} by month",
@@ -66,7 +67,7 @@ def _within(time: float, zone: datetime.tzinfo, places: Mapping[tuple[int, int],
 
 
 def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Rules) -> Chart:
-    """Return the regimes of a file system: a panel for each motif, with both moving averages."""
+    """Return the regimes of a file system: a panel for each history, with both moving averages."""
     one = metric(rules.target)
     panels = []
     for found in every:
@@ -75,7 +76,8 @@ def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Ru
                  for region in found.regions if region.regime != NORMAL]  # fmt: skip
         outliers = [at for at, regime in enumerate(found.regimes.tolist()) if regime.startswith("transient")]
         panels.append({
-            "title": found.history.motif, "times": times, "values": (found.values * one.factor).tolist(),
+            "title": kind_of(found.history.motif, found.history.scale), "times": times,
+            "values": (found.values * one.factor).tolist(),
             "short": (found.short * one.factor).tolist(), "long": (found.long * one.factor).tolist(), "spans": spans,
             "outliers": outliers, "apart": longest_interval(found.history.jobs.times()),
         })  # fmt: skip

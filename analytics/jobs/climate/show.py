@@ -13,8 +13,11 @@ from mpiio_ext.analytics.jobs.climate.silence import stopped, too_few
 from mpiio_ext.analytics.jobs.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.jobs.climate.together import falls
 from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched
-from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE, beyond
-from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, name_of
+from mpiio_ext.analytics.jobs.completeness import completeness, in_words
+from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.derived import beyond
+from mpiio_ext.analytics.jobs.filters import left_out
+from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, kind_of, name_of
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
@@ -28,7 +31,6 @@ from mpiio_ext.common.units import number_words
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.boxes import Box
-    from mpiio_ext.analytics.jobs.filters import Step
 
 __all__ = ["charts_of", "page", "text"]
 
@@ -85,8 +87,9 @@ def _moved_in_short(item: Moved, shift: Shift) -> str:
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
     change = shift.change
     share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
-    return (f"{name_of(found.motif, found.system)}: since {_day(shift.time, zone)} {_value(target, change.before)} → "
-            f"{_value(target, change.after)}{share} (p {_p(shift.p_corrected)})")  # fmt: skip
+    return (f"{name_of(found.motif, found.system, found.scale)}: since {_day(shift.time, zone)} "
+            f"{_value(target, change.before)} → {_value(target, change.after)}{share} "
+            f"(p {_p(shift.p_corrected)})")  # fmt: skip
 
 
 def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
@@ -110,7 +113,7 @@ def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
                    if job.worse and (days is None or newest - job.time <= days * 86400)),
                   key=lambda pair: -pair[1].time)  # fmt: skip
     target = made.options.target
-    lines = [f"outlier: job {job.job} of {one.motif}{f' on {one.system}' if one.system else ''}, "
+    lines = [f"outlier: job {job.job} of {kind_of(one.motif, one.scale)}{f' on {one.system}' if one.system else ''}, "
              f"{_day(job.time, zone)}: {_value(target, job.value)}, expected {_value(target, job.expected)}"
              for one, job in slow[:_MOST_OUTLIERS]]  # fmt: skip
     more = len(slow) - len(lines)
@@ -130,7 +133,7 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
         lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
                      f"a change needs {least}")  # fmt: skip
     if made.unknown:
-        lines.append(f"{count_words(made.unknown, 'job')} of no history: file system or motif not known")
+        lines.append(f"{count_words(made.unknown, 'job')} of no history: file system, motif or processes not known")
     return lines
 
 
@@ -151,17 +154,7 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
                  f"{count_words(changes, 'change of level', 'changes of level')}, "
                  f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
     note = [_LONGER] if any("†" in line for line in lines) else []
-    return "\n".join([*lines, *_left_out(made.steps), *_hints(made), *note])
-
-
-def _left_out(steps: Sequence[Step]) -> list[str]:
-    """Return in a line how many rows do not count, and why."""
-    lost = [step for step in steps if step.dropped]
-    if not lost:
-        return []
-    why = lost[0].why if len(lost) == 1 else ", ".join(f"{step.why} ({step.dropped:,})" for step in lost)
-    dropped = sum(step.dropped for step in lost)
-    return [f"{dropped:,} of {count_words(dropped + steps[-1].left, 'row')} left out: {why}"]
+    return "\n".join([*lines, *left_out(made.steps), *in_words(made.table), *_hints(made), *note])
 
 
 def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
@@ -170,7 +163,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     target, rows = made.options.target, []
     for one, shift in found[:_MOST_CHANGES]:
         ratio = shift.change.ratio
-        rows.append((name_of(one.motif, one.system), _day(shift.time, zone),
+        rows.append((name_of(one.motif, one.system, one.scale), _day(shift.time, zone),
                      f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
                      "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
                      _moved_in_short(shift.moved[0], shift) if shift.moved else "–"))  # fmt: skip
@@ -202,8 +195,8 @@ def _systems(made: Study) -> list[str]:
 def _panels(made: Study, system: str) -> list[int]:
     """Return which histories of a file system get a panel: those with changes first, in their order."""
     mine = [at for at, history in enumerate(made.every) if history.system == system and len(history.jobs) > 1]
-    changed = {(one.system, one.motif) for one in made.watched if one.shifts}
-    mine.sort(key=lambda at: ((system, made.every[at].motif) not in changed, -len(made.every[at].jobs)))
+    changed = {(one.motif, one.scale) for one in made.watched if one.system == system and one.shifts}
+    mine.sort(key=lambda at: ((made.every[at].motif, made.every[at].scale) not in changed, -len(made.every[at].jobs)))
     return sorted(mine[:_MOST_PANELS])
 
 
@@ -214,7 +207,7 @@ def charts_of(made: Study, zone: datetime.tzinfo) -> list[Chart]:
         places = _panels(made, system)
         if not places:
             continue
-        watched = {one.motif: one for one in made.watched if one.system == system}
+        watched = {(one.motif, one.scale): one for one in made.watched if one.system == system}
         charts.append(months_chart(f"months-{number}", system, [made.every[at] for at in places], watched,
                                    made.options.target, zone))  # fmt: skip
         if made.partitions:
@@ -241,7 +234,8 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
         findings.append(Finding(weight="warning", title=_headline(one, one.regression, target, zone),
                                 evidence=_moved_words(one.regression, zone)))  # fmt: skip
     shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
-    rows = [(one.motif, one.system, "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
+    rows = [(kind_of(one.motif, one.scale), one.system,
+             "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
              _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
              "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
              _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
@@ -266,7 +260,7 @@ def _quartiles(one: Box | None) -> str:
 def _coverage_section(made: Study) -> Section:
     every = coverage(made.every)
     names = [name for name in COVERAGE if any(name in found for _, found in every)]
-    rows = [(history.motif, history.system, *(_quartiles(found.get(name)) for name in names))
+    rows = [(kind_of(history.motif, history.scale), history.system, *(_quartiles(found.get(name)) for name in names))
             for history, found in every]  # fmt: skip
     grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
@@ -304,19 +298,20 @@ def _correlation_section(made: Study, drawn: Mapping[str, str]) -> Section:
     figures = [Figure(title="Spearman's coefficient with performance", drawing=drawn["correlations"],
                       caption="Coloured and bold: sure after correction for all tests of the table. " + _LONGER)
                ] if "correlations" in drawn else []  # fmt: skip
-    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within motifs")
+    columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within histories")
     return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
         "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
         "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
-        "Spearman's coefficients within the motifs; ≠: its sign is the opposite: what correlates is the kind of I/O."],
+        "Spearman's coefficients within the histories; ≠: its sign is the opposite: what correlates is the kind of "
+        "I/O."],
         grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
 
 
 def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
-    counts = [(one.history.motif, one.history.system,
+    counts = [(kind_of(one.history.motif, one.history.scale), one.history.system,
                *(f"{int((one.regimes == regime).sum()):,}" for regime in REGIMES))
               for one in made.partitions]  # fmt: skip
-    rows = [(one.motif, one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
+    rows = [(kind_of(one.motif, one.scale), one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
              _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
              _signed(one.moved.effect), _p(one.moved.p_corrected))
             for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
@@ -334,14 +329,28 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
 
 
 def _rows_section(made: Study) -> Section:
-    steps = [(step.name, f"{step.dropped:,}", f"{step.left:,}") for step in made.steps]
-    counts: dict[str, int] = {}
-    for history in made.every:
-        counts[history.system] = counts.get(history.system, 0) + len(history.jobs)
-    systems = [(system or UNKNOWN_SYSTEM, f"{count:,}") for system, count in counts.items()]
-    return Section(anchor="rows", title="Rows that count", sentences=[f"Of {made.table.source}."],
-                   grids=[_grid(("filter", "rows left out", "rows left"), steps, 1),
-                          _grid(("file system", "rows"), systems, 1)])  # fmt: skip
+    steps = [(step.name, f"{step.dropped:,}", f"{step.left:,}", step.why if step.dropped else "–")
+             for step in made.steps]  # fmt: skip
+    sentences = [f"Of {made.table.source}.", *(f"{line[0].upper()}{line[1:]}." for line in in_words(made.table))]
+    return Section(anchor="rows", title="Rows that count", sentences=sentences, grids=[
+        Grid(columns=("filter", "rows left out", "rows left", "why"), numbers=(False, True, True, False), rows=steps),
+        _known_grid(made)])  # fmt: skip
+
+
+def _known_grid(made: Study) -> Grid:
+    """Return how complete each source is on each file system of each file."""
+    found = completeness(made.table)
+    sources = list(dict.fromkeys(one.source for one in found))
+    rows: dict[tuple[str, str], list[str]] = {}
+    for one in found:
+        row = rows.setdefault((one.file, one.system), [one.system or UNKNOWN_SYSTEM, f"{one.rows:,}"])
+        row.append(f"{100 * one.known / one.rows:.3g} %" + (f" ({one.gaps:,} gaps)" if one.gaps else ""))
+    several = any(file for file, _ in rows)
+    return _grid(("file system", *(("file",) if several else ()), "rows", *sources),
+                 [(row[0], *((file or "–",) if several else ()), *row[1:]) for (file, _), row in rows.items()],
+                 2 if several else 1,
+                 "Share of the rows in which each source has a value. A gap is a value that is stored and not used: "
+                 "the servers saw less than the job itself moved, or a 0 that cannot be.")  # fmt: skip
 
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
@@ -367,5 +376,5 @@ def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
         _rows_section(made),
     ]  # fmt: skip
     head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
-            "same application, file system and motif.")  # fmt: skip
+            "same application, file system, motif and processes.")  # fmt: skip
     return pages.document(title, sections, head=head)

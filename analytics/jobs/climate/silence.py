@@ -30,12 +30,13 @@ class Stopped:
 
     system: str
     motif: str
+    scale: str
     time: float
 
     @property
     def name(self) -> str:
         """Name for people and for JSON: ``ior_fpp_write on scratch1``."""
-        return name_of(self.motif, self.system)
+        return name_of(self.motif, self.system, self.scale)
 
 
 def newest(every: Sequence[History]) -> float | None:
@@ -57,5 +58,6 @@ def stopped(every: Sequence[History]) -> list[Stopped]:
         times = history.jobs.times()
         usual = longest_interval(times)
         if last is not None and usual is not None and last - float(np.nanmax(times)) > usual:
-            out.append(Stopped(system=history.system, motif=history.motif, time=float(np.nanmax(times))))
+            out.append(Stopped(system=history.system, motif=history.motif, scale=history.scale,
+                               time=float(np.nanmax(times))))  # fmt: skip
     return sorted(out, key=lambda one: -one.time)

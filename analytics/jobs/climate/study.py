@@ -13,9 +13,11 @@ from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.jobs.climate.together import falls
 from mpiio_ext.analytics.jobs.climate.watch import Options, Watched, as_json, watch
+from mpiio_ext.analytics.jobs.completeness import completeness
 from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.filters import Step
 from mpiio_ext.analytics.jobs.history import History, histories, name_of
+from mpiio_ext.analytics.jobs.metrics import EXPLAINING
 from mpiio_ext.analytics.jobs.regimes.explain import Difference, explain, named
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES, Partition, Rules, partition
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlation, correlation_table
@@ -65,7 +67,7 @@ class Study:
 
     @property
     def unknown(self) -> int:
-        """Rows of no history: their file system or motif is not known."""
+        """Rows of no history: their file system, motif or number of processes is not known."""
         return len(self.table) - sum(len(history.jobs) for history in self.every)
 
 
@@ -115,10 +117,21 @@ def coverage(every: Sequence[History]) -> list[tuple[History, dict[str, Box]]]:
     return out
 
 
+def _quartiles(made: Study) -> list[dict[str, Any]]:
+    """Return the distribution of what is watched and of each metric in each history."""
+    metrics = dict.fromkeys([made.options.target, *(made.options.metrics or EXPLAINING)])
+    out = []
+    for history in made.every:
+        boxes = {name: box(history.jobs.numbers(name)) for name in metrics if name in history.jobs}
+        out.append({"file_system": history.system, "motif": history.motif, "processes": history.scale or None,
+                    "metrics": {name: one.as_json() for name, one in boxes.items() if one is not None}})
+    return out
+
+
 def document(made: Study) -> dict[str, Any]:
     """Return a study as JSON can hold it; values are in the units of the columns, times in s since 1970 UTC."""
     regimes = [{
-        "file_system": one.history.system, "motif": one.history.motif,
+        "file_system": one.history.system, "motif": one.history.motif, "processes": one.history.scale or None,
         "jobs": {regime: int((one.regimes == regime).sum()) for regime in REGIMES},
         "regions": [dataclasses.asdict(region) | {"from": float(one.history.jobs.times()[region.begin]),
                                                   "until": float(one.history.jobs.times()[region.end - 1])}
@@ -128,14 +141,15 @@ def document(made: Study) -> dict[str, Any]:
         "source": made.table.source, "rows": len(made.table), "rows_of_no_history": made.unknown,
         "filters": [dataclasses.asdict(step) for step in made.steps],
         "falls": [dataclasses.asdict(fall) for fall in falls(made.watched)],
-        "regressions": [name_of(one.motif, one.system) for one in made.regressions],
+        "regressions": [name_of(one.motif, one.system, one.scale) for one in made.regressions],
         "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
         "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
-        "histories": [as_json(one) for one in made.watched],
+        "histories": [as_json(one) for one in made.watched], "quartiles": _quartiles(made),
         "correlations": [dataclasses.asdict(one) for one in made.correlations],
         "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],
         "coverage_beyond_limit": beyond(made.table),
-        "coverage": [{"file_system": history.system, "motif": history.motif,
+        "completeness": [dataclasses.asdict(one) for one in completeness(made.table)],
+        "coverage": [{"file_system": history.system, "motif": history.motif, "processes": history.scale or None,
                       **{name: dataclasses.asdict(one) for name, one in found.items()}}
                      for history, found in coverage(made.every)],
     }  # fmt: skip

@@ -111,6 +111,7 @@ class Watched:
 
     system: str
     motif: str
+    scale: str
     jobs: int
     newest: float
     level: float
@@ -192,8 +193,8 @@ def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Opti
     recent = last is not None and (options.within_days is None or newest - last.time <= options.within_days * _DAY)
     begin = last.change.place if last else 0
     return Watched(
-        system=one.history.system, motif=one.history.motif, jobs=len(one.values), newest=float(one.times[-1]),
-        level=float(np.median(one.values[begin:])), shifts=shifts,
+        system=one.history.system, motif=one.history.motif, scale=one.history.scale, jobs=len(one.values),
+        newest=float(one.times[-1]), level=float(np.median(one.values[begin:])), shifts=shifts,
         outliers=_outliers(one, [shift.change for shift in shifts], options.target),
         regression=last if last is not None and recent and last.worse else None,
     )  # fmt: skip
@@ -209,7 +210,8 @@ def as_json(found: Watched) -> dict[str, Any]:
                   for item in shift.moved],
     } for shift in found.shifts]  # fmt: skip
     return {
-        "file_system": found.system, "motif": found.motif, "jobs": found.jobs, "newest": found.newest,
-        "level": found.level, "regression_since": found.regression.time if found.regression else None,
+        "file_system": found.system, "motif": found.motif, "processes": found.scale or None, "jobs": found.jobs,
+        "newest": found.newest, "level": found.level,
+        "regression_since": found.regression.time if found.regression else None,
         "changes": shifts, "outliers": [dataclasses.asdict(one) for one in found.outliers],
     }  # fmt: skip

@@ -38,7 +38,7 @@ class Difference:
 
     Attributes
     ----------
-    system, motif, regime : str
+    system, motif, scale, regime : str
     jobs, normal_jobs : int
         Of the regime, and the normal ones beside them.
     moved : Moved
@@ -47,6 +47,7 @@ class Difference:
 
     system: str
     motif: str
+    scale: str
     regime: str
     jobs: int
     normal_jobs: int
@@ -78,7 +79,7 @@ def explain(every: Sequence[Partition], metrics: Sequence[str] | None = None) ->
     beside = [_beside(one.regimes, regime) for one, regime in pairs]
     tests = adjusted([compared(one.history.jobs.take(normal), one.history.jobs.take(one.regimes == regime), metrics)
                       for (one, regime), normal in zip(pairs, beside, strict=True)])  # fmt: skip
-    return [Difference(system=one.history.system, motif=one.history.motif, regime=regime,
+    return [Difference(system=one.history.system, motif=one.history.motif, scale=one.history.scale, regime=regime,
                        jobs=int(np.sum(one.regimes == regime)), normal_jobs=int(np.sum(normal)), moved=moved)
             for (one, regime), normal, found in zip(pairs, beside, tests, strict=True) for moved in found]  # fmt: skip
 

@@ -9,7 +9,7 @@ Algorithm. Both coefficients and their p-values are SciPy's. The interval is Fis
 nearly normal, of variance 1/(n - 3) for Pearson's and (1 + r²/2)/(n - 3) for Spearman's (Bonett and Wright, 2000). All
 p-values of a table are corrected together. Jobs of all motifs are together in these coefficients, as in the paper, so
 that a metric in which motifs differ correlates for that alone; beside each stands the mean of the coefficients within
-the motifs, by Fisher's transformation, weighted by n - 3.
+the histories, by Fisher's transformation, weighted by n - 3.
 
 Guarantees. A metric with fewer than 4 pairs, or with one value only, is not tested: its numbers are NaN. Jobs of a
 history follow each other in time and are not independent, so that p-values are smaller than they should be: a p-value
@@ -27,7 +27,7 @@ import numpy as np
 
 from mpiio_ext.analytics.jobs.metrics import EXPLAINING
 from mpiio_ext.analytics.jobs.statistics.correction import corrected
-from mpiio_ext.analytics.jobs.table import MOTIF, SYSTEM, Jobs
+from mpiio_ext.analytics.jobs.table import MOTIF, SCALE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -60,7 +60,7 @@ class Correlation:
     p, p_corrected : float
         Of no correlation; corrected over the whole table.
     within : float
-        Mean of the coefficients within the motifs; NaN where no motif has one.
+        Mean of the coefficients within the histories; NaN where none has one.
     """
 
     group: str
@@ -76,7 +76,7 @@ class Correlation:
 
     @property
     def reversed_within(self) -> bool:
-        """Whether the sign within the motifs is not that of all jobs together."""
+        """Whether the sign within the histories is not that of all jobs together."""
         return self.coefficient * self.within < 0
 
 
@@ -106,12 +106,12 @@ def correlate(x: Numbers, y: Numbers, method: str, confidence: float = 0.95) -> 
     return r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), float(found.pvalue)
 
 
-def _within(x: Numbers, y: Numbers, motifs: Sequence[Flags], method: str) -> float:
-    """Return the mean of the coefficients of the motifs; NaN without any."""
+def _within(x: Numbers, y: Numbers, every: Sequence[Flags], method: str) -> float:
+    """Return the mean of the coefficients of the histories; NaN without any."""
     import scipy.stats
 
     total = weight = 0.0
-    for rows in motifs:
+    for rows in every:
         one, two = x[rows], y[rows]
         if len(one) < _LEAST_PAIRS or np.ptp(one) == 0 or np.ptp(two) == 0:
             continue
@@ -124,8 +124,9 @@ def _within(x: Numbers, y: Numbers, motifs: Sequence[Flags], method: str) -> flo
 
 
 def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confidence: float) -> list[Correlation]:
-    performance, kinds = table.numbers(target), table.texts(MOTIF)
-    motifs = [kinds == kind for kind in sorted(set(kinds.tolist()))]
+    performance = table.numbers(target)
+    kinds = np.char.add(np.char.add(table.texts(MOTIF), " "), table.texts(SCALE))
+    every = [kinds == kind for kind in sorted(set(kinds.tolist()))]
     out = []
     for name in metrics:
         values = table.numbers(name)
@@ -133,7 +134,7 @@ def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confid
         pairs = int(both.sum())
         for method in ("pearson", "spearman"):
             r, low, high, p = correlate(values[both], performance[both], method, confidence)
-            within = _within(values[both], performance[both], [rows[both] for rows in motifs], method)
+            within = _within(values[both], performance[both], [rows[both] for rows in every], method)
             out.append(Correlation(group=group, metric=name, method=method, pairs=pairs, coefficient=r, low=low,
                                    high=high, p=p, within=within))  # fmt: skip
     return out

@@ -1,4 +1,4 @@
-"""UMAMI: a job against the history of its application, file system and motif."""
+"""UMAMI: a job against the history of its application, file system, motif and processes."""
 
 from mpiio_ext.analytics.jobs.umami.job import find
 from mpiio_ext.analytics.jobs.umami.rows import Row, Umami, umami

@@ -1,8 +1,8 @@
 """Which row of a table is the job that is asked for, and which jobs are its history.
 
 A job of the scheduler may run several programs, each a row: then the motif says which. What the history is, the paper
-leaves to the reader of the figure; here it is the jobs of the same file system and motif that began before, because
-what came later was no part of what could be expected, unless later ones are asked for too.
+leaves to the reader of the figure; here it is the jobs of the same file system, motif and processes that began before,
+because what came later was no part of what could be expected, unless later ones are asked for too.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.jobs.derived import groups_of
 from mpiio_ext.analytics.jobs.errors import HistoryError
-from mpiio_ext.analytics.jobs.table import ID, LOG, MOTIF, SYSTEM, Jobs
+from mpiio_ext.analytics.jobs.table import ID, LOG, MOTIF, SCALE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.umami.rows import Umami
     from mpiio_ext.analytics.tables.arrays import Flags
 
-__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "of_job", "with_log"]
+__all__ = ["LAST", "find", "find_log", "has_log", "history_of", "of_job", "other_scales", "with_log"]
 
 #: The job that began last.
 LAST = "last"
@@ -152,9 +153,9 @@ def _listed(names: Sequence[str]) -> str:
 def history_of(
     table: Jobs, place: int, *, later: bool = False, days: float | None = None
 ) -> tuple[Jobs, int]:
-    """Return the jobs of the same file system and motif, by start, and the place of the job among them.
+    """Return the jobs of the same file system, motif and scale, by start, and the place of the job among them.
 
-    A job whose file system or motif is not known, while that of others is, has no history.
+    A job of which one of these is not known, while that of others is, has no history.
 
     Parameters
     ----------
@@ -167,19 +168,21 @@ def history_of(
     days : float, optional
         Only jobs that began within so many days of it.
     """
-    times, rows = table.times(), np.ones(len(table), dtype=np.bool_)
-    for column in (SYSTEM, MOTIF):
-        names = table.texts(column)
-        rows &= names == names[place]
-        if not names[place] and (names != "").any():
-            rows[:] = False  # what it is of is not known: nothing is of the same kind
-    rows[place] = True
+    times, rows = table.times(), np.zeros(len(table), dtype=np.bool_)
+    rows[next((places for places in groups_of(table).values() if place in places), place)] = True
     if days is not None:
         rows &= np.abs(times - times[place]) <= days * 86400
     if not later:
         rows &= np.arange(len(table)) <= place
     places = np.flatnonzero(rows)
     return table.take(places), int(np.flatnonzero(places == place)[0])
+
+
+def other_scales(table: Jobs, place: int) -> dict[str, int]:
+    """Return processes -> jobs of the same file system and motif that are of another history than this one."""
+    system, motif, scale = (str(table.texts(name)[place]) for name in (SYSTEM, MOTIF, SCALE))
+    return {key[2]: len(rows) for key, rows in groups_of(table).items()
+            if key[:2] == (system, motif) and key[2] != scale}  # fmt: skip
 
 
 def of_job(

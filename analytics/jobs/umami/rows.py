@@ -15,7 +15,7 @@ Section IV.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +24,10 @@ from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, Metric, metric
-from mpiio_ext.analytics.jobs.table import ID, MOTIF, SYSTEM, Jobs
+from mpiio_ext.analytics.jobs.table import ID, MOTIF, SCALE, SYSTEM, Jobs
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.filters import Step
     from mpiio_ext.analytics.tables.arrays import Numbers
 
 __all__ = ["LEAST", "QUARTERS", "Row", "Umami", "umami"]
@@ -85,7 +86,7 @@ class Umami:
 
     Attributes
     ----------
-    job, system, motif : str
+    job, system, motif, scale : str
     times : numpy.ndarray
         Start of each job of the history, in s since 1970 UTC.
     place : int
@@ -94,17 +95,27 @@ class Umami:
     absent : sequence of str
         Metrics that were asked for and of which neither the job nor the history has a value.
     beyond : sequence of str
-        Coverage factors of the job that are not used, because they are beyond `derived.MOST_COVERAGE`.
+        Coverage factors of the job that are not used, because they are beyond `coverage.MOST_COVERAGE`.
+    gaps : sequence of str
+        Metrics of the servers whose value of the job is a gap of their monitoring (:mod:`..coverage`).
+    left_out : sequence of Step
+        What the filters of the table left out.
+    other_scales : mapping of str to int
+        Processes -> jobs of the same motif and file system that are of another history for these.
     """
 
     job: str
     system: str
     motif: str
+    scale: str
     times: Numbers
     place: int
     rows: Sequence[Row]
     absent: Sequence[str]
     beyond: Sequence[str]
+    gaps: Sequence[str]
+    left_out: Sequence[Step] = ()
+    other_scales: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
@@ -141,7 +152,7 @@ def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Um
     Parameters
     ----------
     history : Jobs
-        Jobs of one file system and motif by start, with the derived columns.
+        Jobs of one history by start, with the derived columns.
     place : int
         The job of interest.
     metrics : sequence of str, optional
@@ -160,8 +171,11 @@ def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Um
         raise HistoryError(f"{history.source}: neither the job nor its history has a value of {', '.join(every)}")
     return Umami(
         job=str(history.texts(ID)[place]), system=str(history.texts(SYSTEM)[place]),
-        motif=str(history.texts(MOTIF)[place]), times=history.times(), place=place,
+        motif=str(history.texts(MOTIF)[place]), scale=str(history.texts(SCALE)[place]), times=history.times(),
+        place=place,
         rows=[_row(name, values, place) for name, values in known.items()],
         absent=[] if metrics is None else [name for name in every if name not in known],
         beyond=[name for name in beyond(history.take(np.array([place]))) if name in every],
+        gaps=[name for name, values in every.items()
+              if np.isnan(values[place]) and not np.isnan(history.stored(name)[place])],
     )  # fmt: skip

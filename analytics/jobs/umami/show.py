@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.jobs.derived import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
+from mpiio_ext.analytics.jobs.filters import left_out
 from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.history import name_of
 from mpiio_ext.analytics.jobs.metrics import metric
@@ -51,7 +53,7 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
             "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
             "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
         })  # fmt: skip
-    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system)}"
+    title = f"UMAMI of job {found.job}: {name_of(found.motif, found.system, found.scale)}"
     return Chart(kind="umami", name="umami", title=title,
                  data={"rows": rows, "times": found.times.tolist(), "place": found.place,
                        "apart": longest_interval(found.times),
@@ -77,18 +79,20 @@ def document(found: Umami) -> dict[str, Any]:
         rows.append({
             "metric": row.metric.name, "label": row.metric.label, "big_is_good": row.metric.big_is_good,
             "value": row.value, "quarter": row.quarter, "verdict": row.verdict, "share_below": row.below,
-            "history": box and {"jobs": box.count, "p5": box.low, "q1": box.first, "median": box.median,
-                                "q3": box.third, "p95": box.high},
+            "history": box and box.as_json(),
         })  # fmt: skip
     return {"job": found.job, "file_system": found.system, "motif": found.motif,
-            "start": float(found.times[found.place]), "history_jobs": len(found.times) - 1, "metrics": rows,
-            "without_values": list(found.absent), "beyond_limit": list(found.beyond)}  # fmt: skip
+            "processes": found.scale or None, "start": float(found.times[found.place]),
+            "history_jobs": len(found.times) - 1, "metrics": rows,
+            "without_values": list(found.absent), "beyond_limit": list(found.beyond),
+            "gaps": list(found.gaps), "other_processes": dict(found.other_scales),
+            "filters": [dataclasses.asdict(step) for step in found.left_out]}  # fmt: skip
 
 
 def _heading(found: Umami) -> str:
     count = len(found.times) - 1
     others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
-    return f"{name_of(found.motif, found.system)}, {_start(found)}, {others}"
+    return f"{name_of(found.motif, found.system, found.scale)}, {_start(found)}, {others}"
 
 
 def _table(found: Umami) -> list[tuple[str, ...]]:
@@ -124,10 +128,14 @@ def text(found: Umami) -> str:
 
 
 def _unused(found: Umami) -> list[str]:
-    """Return that a coverage factor of the job is no share, where that is so."""
-    if not found.beyond:
-        return []
-    return [f"Beyond {MOST_COVERAGE:g} and not used: {', '.join(metric(name).label for name in found.beyond)}."]
+    """Return which values of the job are not used, and which rows are not compared."""
+    names = {"Beyond {0:g} and not used: {1}.": found.beyond,
+             "Not used, as the servers saw less than the job itself moved or nothing at all: {1}.": found.gaps}
+    lines = [words.format(MOST_COVERAGE, ", ".join(metric(name).label for name in some))
+             for words, some in names.items() if some]  # fmt: skip
+    others = [f"{count:,} of {scale} processes" for scale, count in found.other_scales.items()]
+    lines += [f"Not compared: jobs of the same motif on the same file system, {', '.join(others)}."] if others else []
+    return [*lines, *(f"{line}." for line in left_out(found.left_out))]
 
 
 def page(found: Umami, drawing: str) -> str:
@@ -140,5 +148,5 @@ def page(found: Umami, drawing: str) -> str:
         Section(anchor="weather", title="Weather during the job", grids=[grid],
                 sentences=["Each metric while this job ran, beside all other jobs of the history."]),
     ]  # fmt: skip
-    head = "One job against the history of its application, file system and motif."
+    head = "One job against the history of its application, file system, motif and processes."
     return pages.document(f"Job {found.job}", sections, head=head)

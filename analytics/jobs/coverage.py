@@ -1,0 +1,120 @@
+"""Which values of the servers are gaps of monitoring: the job itself moved more than the servers say.
+
+Problem. Where samples of the servers are missing, their sums are too small, or 0. Such a number looks like a quiet file
+system, and would stand in medians, quarters, correlations and explanations.
+
+Algorithm. What the servers moved, opened or were asked for includes what the job did meanwhile. A sum of the servers
+below the job's own, by more than clocks explain (`MOST_COVERAGE`), is a gap, and so is what was made of the same
+samples: mean and extreme rates, and of opens all operations of metadata servers. A metric of the servers that is 0 in
+all rows of a file system was never measured. Shares of fullness that a table calls percent are told by their values.
+
+Guarantees. A gap is no value wherever numbers of the table are asked for; the table itself keeps what was stored, so
+that a saved one can be filtered again. Where the job's own traffic is not known nothing is judged. State of the file
+system (``fshealth_``), which may be 0 for a year, is no traffic.
+
+Source: Lockwood et al. (PDSW-DISCS 2017; SC18) for coverage factors and for the limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpiio_ext.analytics.jobs.table import Jobs
+    from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
+__all__ = ["COVERAGE", "MOST_COVERAGE", "below_own", "judged_by", "of_servers", "shares", "sum_of", "terms"]
+
+#: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
+#: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks
+#: explain the excess); the factor of opens of a third of the jobs on Edison's scratch3 is above it, up to 4,098.
+MOST_COVERAGE = 1.2
+
+#: Coverage factor -> columns of the job, and of the servers, whose sums are divided.
+COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
+    "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
+    "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
+           ("fs_tot_bytes_read", "fs_tot_bytes_written")),
+    "opens": (("darshan_tot_opens_posix",), ("fs_tot_open_ops",)),
+    "stats": (("darshan_tot_stats_posix",), ("fs_tot_getattr_ops",)),
+    "ops": (("darshan_tot_reads_posix", "darshan_tot_writes_posix"), ("fs_tot_read_ops", "fs_tot_write_ops")),
+}  # fmt: skip
+
+#: Columns of the servers -> coverage factors whose terms say whether a value is a gap; the first pattern counts.
+_JUDGED = tuple((re.compile(pattern), factors) for pattern, factors in (
+    (r"fs_(tot|ave|min|max)_(bytes|gibs)_read(_per_sec)?", ("read_bw",)),
+    (r"fs_(tot|ave|min|max)_(bytes|gibs)_written(_per_sec)?", ("write_bw",)),
+    (r"fs_tot_bytes", ("bw",)),
+    (r"fs_(tot|ave|min|max)_(read|write)_ops(_per_sec)?", ("ops",)),
+    (r"fs_(tot|ave|min|max)_(getattr|metadata)_ops(_per_sec)?", ("opens", "stats")),
+    (r"fs_(tot|ave|min|max)_\w+_ops(_per_sec)?", ("opens",)),
+))  # fmt: skip
+#: What servers measure and is never 0 in all jobs: not which share of their samples is missing.
+_MEASURED = re.compile(r"fs_(tot|ave|max)_\w+")
+_FULLNESS = re.compile(r"fshealth_ost_(avg|most|least)_full_pct")
+_FULLEST = "fshealth_ost_most_full_pct"
+
+
+def judged_by(name: str) -> tuple[str, ...]:
+    """Return the coverage factors that say whether a value of a column is a gap; of other columns none."""
+    return next((factors for pattern, factors in _JUDGED if pattern.fullmatch(name)), ())
+
+
+def terms(name: str) -> frozenset[str]:
+    """Return the columns that say whether a value of a column is a gap, and in which unit it is."""
+    more = {_FULLEST} if _FULLNESS.fullmatch(name) else set()
+    return frozenset(column for factor in judged_by(name) for side in COVERAGE[factor] for column in side) | more
+
+
+def sum_of(table: Jobs, names: tuple[str, ...]) -> Numbers:
+    """Return the sum of columns as stored; NaN where one of them has no value."""
+    total: Numbers = np.zeros(len(table)) + sum(table.stored(name) for name in names)
+    return total
+
+
+def below_own(table: Jobs, factor: str) -> Flags:
+    """Return the rows in which the servers' sum of a coverage factor is below the job's own."""
+    job, servers = (sum_of(table, names) for names in COVERAGE[factor])
+    out: Flags = job > MOST_COVERAGE * servers  # not where either is NaN
+    return out
+
+
+def of_servers(table: Jobs, name: str, values: Numbers) -> Numbers:
+    """Return the values of a column, NaN in the gaps of monitoring, and fullness in percent.
+
+    Parameters
+    ----------
+    table : Jobs
+    name : str
+        Of the column.
+    values : numpy.ndarray, shape (jobs,)
+        As stored.
+    """
+    if not name.startswith("fs"):
+        return values
+    for factor in judged_by(name):
+        values = np.where(below_own(table, factor), np.nan, values)
+    if _MEASURED.fullmatch(name):
+        for rows in table.by_system():
+            if not np.nan_to_num(values[rows]).any():
+                values = np.where(rows, np.nan, values)
+    if _FULLNESS.fullmatch(name):
+        values = np.where(shares(table), 100 * values, values)
+    return values
+
+
+def shares(table: Jobs) -> Flags:
+    """Return the rows whose fullness is a share: that of others' tables whose fullest OST was never above 1 "%"."""
+    out = np.zeros(len(table), dtype=np.bool_)
+    fullest = table.stored(_FULLEST)
+    for rows in table.by_system():
+        known = fullest[rows & ~np.isnan(fullest)]
+        if len(known) and known.max() <= 1:
+            out |= rows
+    out &= ~table.own_rows()
+    return out
