@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,9 @@ from mpiio_ext.analytics.cli_output import (
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.common.options import Bandwidth
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]
 
 _SVG = click.Path(path_type=Path, dir_okay=False)
@@ -28,18 +31,18 @@ _ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "benc
 _FIGURE = click.option("--figure", type=_SVG, metavar="FILE.svg", help="Write the figure, too.")
 
 
-def _every_fifth(table: Any) -> Any:
+def _every_fifth(table: pa.Table) -> pa.Table:
     return table.take(list(range(0, table.num_rows, 5)))
 
 
-def _with_jobs(table: Any) -> Any:
+def _with_jobs(table: pa.Table) -> pa.Table:
     import pyarrow.compute as pc
 
     return table.filter(pc.greater(table["jobs"], 0))
 
 
 #: What the terminal shows of tables with a row for each percent.
-_SHORT: dict[str, Callable[[Any], Any]] = {"sequential": _every_fifth, "read-ratio": _with_jobs}
+_SHORT: dict[str, Callable[[pa.Table], pa.Table]] = {"sequential": _every_fifth, "read-ratio": _with_jobs}
 
 
 def _run(

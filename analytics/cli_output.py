@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["areas_of", "command_options", "dumps", "miner_of", "output_options", "save",
-           "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
+__all__ = ["Command", "areas_of", "command_options", "dumps", "miner_of", "output_options",
+           "save", "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
 
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
@@ -99,12 +99,12 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
 # ---- showing ---------------------------------------------------------------------------------------------------------
 
 
-def dumps(document: Any) -> str:
+def dumps(document: object) -> str:
     """Return JSON; what is not a number is null."""
     return json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

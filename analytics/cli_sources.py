@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import command_options, dumps, output_options, save, show_table
+from mpiio_ext.analytics.cli_output import Command, command_options, dumps, output_options, save, show_table
 from mpiio_ext.common.commands import HELP, output_option
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mpiio_ext.analytics.sources.records import Records
 
 __all__ = ["connector"]
@@ -38,7 +40,7 @@ def connector() -> None:
     """  # noqa: D301  (click wants the backspace character itself)
 
 
-def _reading_options(function: Any) -> Any:
+def _reading_options(function: Command) -> Command:
     return command_options(function, [
         click.option("--source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
         click.option("--time-zone", metavar="ZONE",
@@ -159,7 +161,7 @@ def _summary(records: Records) -> dict[str, Any]:
     }
 
 
-def _times(table: Any) -> list[float | None]:
+def _times(table: pa.Table) -> list[float | None]:
     """Return the first and the last time of a table [s since 1970 UTC]."""
     import pyarrow.compute as pc
 

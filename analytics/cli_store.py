@@ -14,6 +14,8 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.commands import HELP
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mpiio_ext.analytics.miner import IOMiner
     from mpiio_ext.analytics.query.tuples import Tuples
 
@@ -26,7 +28,7 @@ _MOST_ROWS = 1000
 _SHOWN_REASONS = 5
 
 
-def _logs(miner: Any) -> Any:
+def _logs(miner: IOMiner) -> pa.Table:
     """Return the store's table of logs: kind, path, status, reason, rows of each table."""
     from mpiio_ext.analytics.store.logtable import read_logs
 
@@ -34,7 +36,7 @@ def _logs(miner: Any) -> Any:
     return read_logs(catalog.folder, catalog.manifest.logs)
 
 
-def _reasons(logs: Any, *, paths: bool = True) -> list[str]:
+def _reasons(logs: pa.Table, *, paths: bool = True) -> list[str]:
     """Return a line for each reason why logs are not whole, the most frequent first."""
     counts: dict[tuple[str, str], list[str]] = {}
     for row in logs.select(["status", "reason", "path"]).to_pylist():

@@ -14,6 +14,7 @@ from mpiio_ext.common.commands import HELP, json_option, output_option
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
     from mpiio_ext.analytics.readerprocess import Started
+    from mpiio_ext.analytics.tools.system import System
 
 __all__ = ["summarize_job"]
 
@@ -174,7 +175,7 @@ def _tell(found: Jobs) -> None:
     tell_notes(of_rows, " (column _notes says why)")
 
 
-def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> Any:
+def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> System:
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.sources import ApartReader
     from mpiio_ext.analytics.tools.moments import moment

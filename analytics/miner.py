@@ -22,6 +22,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.setup import Setup, load_setup
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.query import Tuples
     from mpiio_ext.analytics.store.catalog import Catalog
     from mpiio_ext.analytics.store.fill import Report
 
@@ -89,7 +90,7 @@ class IOMiner:
 
         return Catalog(self.setup.store)
 
-    def load(self, name: str, jobs: tuple[int | None, int | None] | None = None) -> Any:
+    def load(self, name: str, jobs: tuple[int | None, int | None] | None = None) -> Tuples:
         """Return a table of the store as tuples to query, an instance of `mpiio_ext.analytics.query.tuples.Tuples`.
 
         Parameters

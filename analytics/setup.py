@@ -83,7 +83,7 @@ def _path(text: str, info: ValidationInfo) -> str:
 
 
 def _memory(pattern: str, example: str) -> BeforeValidator:
-    def check(text: Any) -> Any:
+    def check(text: object) -> str:
         if not isinstance(text, str) or (text and not re.fullmatch(pattern, text.strip(), re.IGNORECASE)):
             raise ValueError(f'{shown(text)} is not a size such as "{example}"')
         return text
@@ -272,6 +272,7 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
     AnalyticsError
         The file cannot be read, is not JSON, or something in it is wrong: all problems are listed.
     """
+    document: object
     if isinstance(source, Mapping):
         name, base, document = "set-up", Path(folder).absolute(), dict(source)
     else:

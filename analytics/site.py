@@ -355,7 +355,7 @@ def parse_site(document: Any, folder: Path) -> Site:
     return dataclasses.replace(site, lmt_mounts={**lmt, **site.lmt_mounts}, file_systems=systems, clocks=clocks)
 
 
-def load_document(path: Path) -> Any:
+def load_document(path: Path) -> object:
     """Return the JSON in a file; names that stand twice in an object are a mistake.
 
     Raises
@@ -371,7 +371,7 @@ def load_document(path: Path) -> Any:
         raise AnalyticsError(f"{path}: the site is not JSON: {error}") from error
 
 
-def is_pytokio(document: Any) -> bool:
+def is_pytokio(document: object) -> bool:
     """Return whether a document is a site as pytokio has it, and none of this package."""
     return isinstance(document, Mapping) and "mount_to_fsname" in document and "file_systems" not in document
 
@@ -392,6 +392,7 @@ def load_site(source: str | os.PathLike[str] | Mapping[str, Any], folder: str | 
         The file cannot be read, is not JSON, or something in it is wrong: all problems are listed, a line each, with
         their place as a JSON pointer.
     """
+    document: object
     if isinstance(source, Mapping):
         name, base, document = "site", Path(folder).absolute(), dict(source)
     else:

@@ -88,7 +88,7 @@ class _Converter:
         return sorted(self._left)
 
 
-def from_pytokio(document: Mapping[str, Any], time_zone: str = "UTC") -> tuple[dict[str, Any], list[str]]:
+def from_pytokio(document: object, time_zone: str = "UTC") -> tuple[dict[str, Any], list[str]]:
     """Return a site of pytokio as one of this package.
 
     Parameters

@@ -22,6 +22,7 @@ from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
 if TYPE_CHECKING:
+    from cffi import FFI
     from mpi4py import MPI
 
 __all__ = [
@@ -181,7 +182,7 @@ class Typemap:
         if hi > lo and self.size_bytes == 0:
             raise ArgumentError("a typemap without data has no positions")
 
-    def _base(self, memory: npt.NDArray[Any], lo: int, hi: int, origin: int) -> Any:
+    def _base(self, memory: npt.NDArray[Any], lo: int, hi: int, origin: int) -> FFI.CData:
         """Return the address of offset 0, having checked that the range lies inside `memory`."""
         self._check_range(lo, hi)
         if not memory.flags.c_contiguous:
@@ -312,7 +313,7 @@ def _int64(values: Sequence[int]) -> Int64Array:
     return np.ascontiguousarray(values, dtype=np.int64).reshape(-1)
 
 
-def _words(array: Int64Array) -> Any:
+def _words(array: Int64Array) -> FFI.CData:
     return ffi.from_buffer("int64_t[]", array)
 
 

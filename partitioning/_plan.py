@@ -9,13 +9,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
+
+if TYPE_CHECKING:
+    from cffi import FFI
 
 __all__ = [
     "EXTENT_DTYPE",
@@ -398,6 +401,6 @@ class Plan:
         return np.array(rows, EXTENT_DTYPE)
 
 
-def _pointer(array: npt.NDArray[Any], kind: str = "int64_t *") -> Any:
+def _pointer(array: npt.NDArray[Any], kind: str = "int64_t *") -> FFI.CData:
     """Return the address of an array's first element for a C function; the array must outlive the call."""
     return ffi.cast(kind, array.ctypes.data)

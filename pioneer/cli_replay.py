@@ -19,6 +19,8 @@ from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
 from mpiio_ext.errors import MpiioExtError
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
     from mpiio_ext.pioneer.engine import Outcome, Plan
 
 __all__ = ["replay"]
@@ -35,7 +37,7 @@ def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[
     start(command, str(mpiio_ext.get_library()), settings_of(hint, hints_file, None), dry_run=False)
 
 
-def _refuse(comm: Any, error: Exception | None, status: int = UNUSABLE) -> None:
+def _refuse(comm: MPI.Intracomm, error: Exception | None, status: int = UNUSABLE) -> None:
     """End all ranks when one has an error; collective."""
     found = comm.allgather(None if error is None else str(error))
     first = next(((rank, text) for rank, text in enumerate(found) if text is not None), None)
@@ -53,7 +55,7 @@ def _not_made(plan: Plan, outcome: Outcome) -> Counter[str]:
     return Counter(engine_name(number) for number in plan.operation[outcome.result == NOT_MADE].tolist())
 
 
-def _say_left_out(comm: Any, plan: Plan, outcome: Outcome | None = None) -> None:
+def _say_left_out(comm: MPI.Intracomm, plan: Plan, outcome: Outcome | None = None) -> None:
     """Print what is left out, and why; collective."""
     from mpiio_ext.pioneer.engine.coverage import NOT_OPEN
 
@@ -72,7 +74,7 @@ def _say_left_out(comm: Any, plan: Plan, outcome: Outcome | None = None) -> None
         click.echo(f"  left out: {count:,} x {name}: {NOT_OPEN}; or --most-bytes allows no more")
 
 
-def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
+def _say_plan(comm: MPI.Intracomm, plan: Plan, place: Path) -> None:
     from mpiio_ext.pioneer.engine.room import input_bytes
     from mpiio_ext.pioneer.engine.run import needed_files
 
@@ -89,7 +91,7 @@ def _say_plan(comm: Any, plan: Plan, place: Path) -> None:
     _say_left_out(comm, plan)
 
 
-def _say_communicators(comm: Any, plan: Plan) -> None:
+def _say_communicators(comm: MPI.Intracomm, plan: Plan) -> None:
     """Print on which communicators of a part of the ranks files would be opened; collective."""
     from mpiio_ext.pioneer.show_operations import ranges
 
@@ -104,7 +106,7 @@ def _say_communicators(comm: Any, plan: Plan) -> None:
                    )  # fmt: skip
 
 
-def _check_room(comm: Any, plan: Plan, place: Path, most_bytes: int) -> None:
+def _check_room(comm: MPI.Intracomm, plan: Plan, place: Path, most_bytes: int) -> None:
     """End all ranks where a rank would make more input than it may write, or the file system has too little room."""
     from mpiio_ext.pioneer.engine.room import free_bytes, input_bytes, room_needed
     from mpiio_ext.pioneer.engine.run import needed_files
@@ -143,7 +145,7 @@ def _failures(plan: Plan, outcome: Outcome, *, harmless: bool) -> Counter[tuple[
     return found
 
 
-def _say_in_vain(comm: Any, plan: Plan, outcome: Outcome) -> None:
+def _say_in_vain(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     """Print which calls found no file, or another rank before them, and have not failed in the trace; collective."""
     several = comm.gather(_failures(plan, outcome, harmless=True))
     total: Counter[tuple[str, str]] = Counter()
@@ -155,7 +157,7 @@ def _say_in_vain(comm: Any, plan: Plan, outcome: Outcome) -> None:
             click.echo(f"  in vain: {count:,} x {name}: {why} (as a program may that asks, or that comes second)")
 
 
-def _say_failed(comm: Any, plan: Plan, outcome: Outcome) -> bool:
+def _say_failed(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> bool:
     """Print which calls have failed, and why; whether rank 0 has seen one that had not failed in the trace."""
     _say_in_vain(comm, plan, outcome)
     several = comm.gather(_failures(plan, outcome, harmless=False))
@@ -182,12 +184,12 @@ def _say_late(late: Sequence[Any], spun_ns: int) -> None:
                    f"rank 0 spun for the last {spun_ns / 1e3:.1f} us of each")  # fmt: skip
 
 
-def _say_outcome(comm: Any, plan: Plan, outcome: Outcome) -> None:
+def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     seconds = max(comm.allgather(outcome.seconds))
     mine = (plan.ids.size, outcome.bytes_written, outcome.bytes_read, outcome.failed, outcome.left_out,
             sum(plan.unknown.values()))  # fmt: skip
     numbers, late = comm.gather(mine), comm.gather(outcome.late)
-    if numbers is not None:
+    if numbers is not None and late is not None:
         total = [sum(column) for column in zip(*numbers, strict=True)]
         click.echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
                    f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
@@ -245,7 +247,9 @@ def replay(
                 spin_ns=None if spin_us is None else 1000 * spin_us, most_bytes=most, report_s=report)  # fmt: skip
 
 
-def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool, orders: bool, **settings: Any) -> None:
+def _replay(
+    comm: MPI.Intracomm, source: Path, place: Path, dry_run: bool, existing: bool, orders: bool, **settings: Any
+) -> None:
     from mpiio_ext.pioneer.engine import Places, make_plan
     from mpiio_ext.pioneer.engine.room import claim
     from mpiio_ext.pioneer.engine.run import together_alike
@@ -278,7 +282,7 @@ def _replay(comm: Any, source: Path, place: Path, dry_run: bool, existing: bool,
         raise SystemExit(status)
 
 
-def _once(comm: Any, plan: Plan, settings: dict[str, Any]) -> int:
+def _once(comm: MPI.Intracomm, plan: Plan, settings: dict[str, Any]) -> int:
     """Carry a plan out and print what came of it; return the exit status, on ranks other than 0 always 0."""
     from mpiio_ext.pioneer.engine import carry_out, prepare_files
     from mpiio_ext.pioneer.engine.room import CALLS_FAILED

@@ -14,16 +14,19 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.tune.replayed import END_MARK
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["obey"]
 
 _SLEEP_S = 0.001
 
 
-def _lines(comm: Any) -> Iterator[str]:
+def _lines(comm: MPI.Intracomm) -> Iterator[str]:
     """Yield what rank 0 reads, on all ranks; collective."""
     while True:
         line = sys.stdin.readline() if comm.rank == 0 else ""
@@ -46,7 +49,7 @@ def _settle(first: dict[str, str], order: dict[str, Any]) -> None:
             os.environ[name] = value
 
 
-def obey(comm: Any, run: Callable[[], int]) -> None:
+def obey(comm: MPI.Intracomm, run: Callable[[], int]) -> None:
     """Do all orders; collective, blocking until the input ends.
 
     Parameters
@@ -62,7 +65,7 @@ def obey(comm: Any, run: Callable[[], int]) -> None:
         _say_end(comm, status)
 
 
-def _say_end(comm: Any, status: int) -> None:
+def _say_end(comm: MPI.Intracomm, status: int) -> None:
     comm.Barrier()
     if comm.rank == 0:
         print(f"{END_MARK}{status}", flush=True)

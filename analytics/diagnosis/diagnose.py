@@ -16,8 +16,8 @@ Source: IOMiner, Sections II-D and III-F.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction
 from mpiio_ext.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["diagnose"]
 
@@ -100,7 +103,7 @@ def diagnose(
     )  # fmt: skip
 
 
-def _arrow(rows: Any) -> Any:
+def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(rows, pa.Table):
@@ -110,7 +113,7 @@ def _arrow(rows: Any) -> Any:
     return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in found])
 
 
-def _files(table: Any, jobs: Any, direction: Direction, background: float) -> Files:
+def _files(table: pa.Table, jobs: pa.Table, direction: Direction, background: float) -> Files:
     """Return the files as one group, with what only the job's row knows."""
     import pyarrow as pa
 
@@ -124,7 +127,7 @@ def _time(files: Files) -> float:
     return float(np.nan_to_num(files.critical_time[0])) if files.jobs else 0.0
 
 
-def _who(jobs: Any, anonymous: bool) -> str:
+def _who(jobs: pa.Table, anonymous: bool) -> str:
     row = jobs.to_pylist()[0] if jobs.num_rows else {}
     if anonymous or not row:
         return "A job"
@@ -227,7 +230,7 @@ def _notes(case: Case) -> list[str]:
     return notes
 
 
-def _unknown(case: Case, jobs: Any) -> list[str]:
+def _unknown(case: Case, jobs: pa.Table) -> list[str]:
     """Return what could not be examined, and why."""
     unknown = []
     modules = {name for row in jobs.to_pylist() for name in row.get("modules") or ()}

@@ -89,7 +89,7 @@ def batched(function: Callable[..., Any], names: Sequence[str], kind: Any, vecto
     result = kind.to_pyarrow()
     names = list(names)
 
-    def work(*columns: Any) -> Any:
+    def work(*columns: pa.Array | pa.ChunkedArray) -> pa.Array:
         import pyarrow as pa
 
         arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
@@ -121,7 +121,9 @@ def _misfit(
     return f"function {called(function)}: {error}"
 
 
-def _values(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str], vectorized: bool) -> Any:
+def _values(
+    function: Callable[..., Any], arrays: Sequence[Any], names: Sequence[str], vectorized: bool
+) -> list[object] | pa.Array:
     """Return the results, as a list or an Arrow array."""
     import pyarrow as pa
 
@@ -135,7 +137,7 @@ def _values(function: Callable[..., Any], arrays: Sequence[Any], names: Sequence
     return [_call(function, names, row) for row in rows]
 
 
-def _call(function: Callable[..., Any], names: Sequence[str], row: tuple[Any, ...]) -> Any:
+def _call(function: Callable[..., Any], names: Sequence[str], row: tuple[Any, ...]) -> object:
     if any(value is None for value in row):
         return None
     try:

@@ -44,7 +44,7 @@ class Results:
     values: list[Any]
 
 
-def call(function: Function, frame: Any, names: Sequence[str], key: tuple[Any, ...]) -> Any:
+def call(function: Function, frame: Any, names: Sequence[str], key: tuple[Any, ...]) -> object:
     """Call a user's function with one group.
 
     Raises
@@ -219,7 +219,7 @@ def _rows(value: Any, column: str) -> Sequence[Mapping[str, Any]]:
     return [{column: value}]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     """Return NumPy's and pandas' scalars as Python's; pandas' NA is None."""
     import pandas as pd
 

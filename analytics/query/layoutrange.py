@@ -70,7 +70,7 @@ def _outcomes(node: Node, layout: Mapping[str, int | None]) -> _Outcomes:
     return _ANY
 
 
-def _value(node: Node, layout: Mapping[str, int | None]) -> Any:
+def _value(node: Node, layout: Mapping[str, int | None]) -> object:
     if isinstance(node, Name) and node.name in layout:
         return layout[node.name]
     if isinstance(node, Literal) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
@@ -78,7 +78,7 @@ def _value(node: Node, layout: Mapping[str, int | None]) -> Any:
     return _UNKNOWN
 
 
-def _compared(name: str, left: Any, right: Any) -> bool | None:
+def _compared(name: str, left: object, right: object) -> bool | None:
     return None if left is None or right is None else _COMPARISONS[name](left, right)
 
 

@@ -36,6 +36,7 @@ from mpiio_ext.common.extras import needing
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+    from ibis.expr.operations import Node
     from pyspark.sql import DataFrame
 
 __all__ = ["DISPATCH", "SparkEngine", "java_missing"]
@@ -154,9 +155,9 @@ class SparkEngine(Engine):
     def read_placed(self, units: Sequence[Sequence[str]], schema: pa.Schema, domain: str) -> ir.Table:
         """See :meth:`Engine.read_placed`."""
         found = super().read_placed(units, schema, domain)
-        views: dict[int, Any] = {}
+        views: dict[int, Node] = {}
 
-        def table(unit: int) -> Any:
+        def table(unit: int) -> Node:
             """Return the files of one unit as one partition."""
             if unit not in views:
                 frame = self._files(units[unit], schema)
@@ -277,7 +278,7 @@ class SparkEngine(Engine):
         units = local_units(expression.op(), self._placed, list(keys))
         parts = [expression] if units is None else [unit.to_expr() for unit in units]
 
-        def results(part: ir.Table) -> Any:
+        def results(part: ir.Table) -> DataFrame:
             grouped = self._frame(part).groupBy(*[f"`{key}`" for key in keys])
             return grouped.applyInArrow(work, "results binary")
 

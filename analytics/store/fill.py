@@ -119,7 +119,7 @@ class _Chunk:
     kind: str
     root: str
     period: str
-    rows: Any
+    rows: pa.Table
     paths: list[str]
 
 

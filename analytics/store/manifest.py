@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError
 from mpiio_ext.common.files import write_whole
 
 __all__ = ["FORMAT", "NAME", "FileEntry", "Manifest", "read_manifest", "write_manifest"]
@@ -61,6 +63,8 @@ class FileEntry:
         File with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
     """
 
+    __pydantic_config__ = CLOSED
+
     table: str
     path: str
     rows: int
@@ -74,13 +78,6 @@ class FileEntry:
     target: int = -1
     layouts: tuple[tuple[int | None, ...], ...] | None = None
     uncommon: str = ""
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> FileEntry:
-        """Return the entry that a manifest has."""
-        layouts = entry.get("layouts")
-        known = None if layouts is None else tuple(map(tuple, layouts))
-        return cls(**{**entry, "commits": tuple(entry["commits"]), "layouts": known})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +102,8 @@ class Manifest:
         What is suspicious in the contents, a line each: times that are off by whole hours.
     """
 
+    __pydantic_config__ = CLOSED
+
     commit: int = 0
     files: tuple[FileEntry, ...] = ()
     logs: tuple[str, ...] = ()
@@ -124,7 +123,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     """
     path = folder / NAME
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = documents.read_json(path)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -139,18 +138,9 @@ def read_manifest(folder: Path) -> Manifest | None:
             " fill a new folder, or remove this one and fill it again from the logs (mpiio-ext analyze init)"
         )
     try:
-        files = tuple(map(FileEntry.of, document["files"]))
-        return Manifest(
-            commit=document["commit"],
-            files=files,
-            logs=tuple(document["logs"]),
-            osts=document["osts"],
-            options=document["options"],
-            placement=document["placement"],
-            notes=tuple(document.get("notes", ())),
-        )
-    except (KeyError, TypeError) as error:
-        raise AnalyticsError(f"{path}: the store's manifest lacks or misnames an entry: {error}") from error
+        return documents.parse(Manifest, {name: value for name, value in document.items() if name != "format"})
+    except DocumentError as error:
+        raise AnalyticsError(str(error.of(path))) from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -23,11 +23,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
 __all__ = ["Pool", "WorkerDeathError", "WorkerError"]
+
+Value = TypeVar("Value")
 
 _LENGTH = struct.Struct("<Q")
 #: What a worker runs: with the paths of this process, and not the current folder.
@@ -61,7 +63,7 @@ class _Worker:
         except (WorkerDeathError, WorkerError, ImportError) as error:
             raise AnalyticsError(f"a process that converts logs cannot be started: {error}") from error
 
-    def _send(self, value: Any) -> None:
+    def _send(self, value: object) -> None:
         assert self._process.stdin is not None
         data = pickle.dumps(value)
         data = _LENGTH.pack(len(data)) + data
@@ -82,7 +84,7 @@ class _Worker:
             there += len(part)
         return b"".join(parts)
 
-    def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout_s: float) -> Any:
+    def call(self, function: Callable[..., Value], arguments: tuple[object, ...], timeout_s: float) -> Value:
         """Return what `function` returns there."""
         until = time.monotonic() + timeout_s
         try:
@@ -98,7 +100,8 @@ class _Worker:
             raise WorkerError(value)
         if kind == "missing":
             raise ImportError(value)
-        return value
+        found: Value = value
+        return found
 
     def _epitaph(self) -> str:
         code = self._process.wait()
@@ -136,7 +139,7 @@ class Pool:
         self._threads = ThreadPoolExecutor(max(1, workers))
         self._ending = False
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def call(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Return what `function` returns in a worker.
 
         Raises

@@ -43,7 +43,7 @@ def key_of(table: str) -> str:
     return KEYS[table][0]
 
 
-def writer_options(schema: Any) -> dict[str, Any]:
+def writer_options(schema: pa.Schema) -> dict[str, Any]:
     """Return the options of ``pyarrow.parquet.ParquetWriter`` for a table of the store."""
     codecs = {}
     for field in schema:
@@ -79,24 +79,24 @@ class TableWriter:
     def __init__(
         self,
         path: Path,
-        schema: Any,
+        schema: pa.Schema,
         table: str,
         *,
         group_rows: int = GROUP_ROWS,
         group_bytes: int = GROUP_BYTES,
-        seen: Callable[[Any], None] | None = None,
+        seen: Callable[[pa.Table], None] | None = None,
     ) -> None:
         self._schema = schema
         self._seen = seen
         self._key = key_of(table)
         self._writer = pq.ParquetWriter(path, schema, **writer_options(schema))
-        self._waiting: list[Any] = []
+        self._waiting: list[pa.Table] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._group_rows, self._group_bytes = group_rows, group_bytes
         self.rows = 0
         self.low, self.high = 0, 0
 
-    def write(self, rows: Any) -> None:
+    def write(self, rows: pa.Table) -> None:
         """Append an Arrow table of the schema, behind all rows before by key."""
         if not rows.num_rows:
             return

@@ -36,7 +36,7 @@ class _Paths(_ParamType):
 
     name = "FILE[,FILE...]"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Path, ...]:
         """Return a tuple of paths."""
         if isinstance(value, tuple):
             return value
@@ -51,9 +51,9 @@ class _SystemNodes(_ParamType):
 
     name = "N|set"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Return a number or "set"."""
-        return value if value == "set" else click.IntRange(1).convert(value, param, ctx)
+        return "set" if value == "set" else int(click.IntRange(1).convert(value, param, ctx))
 
 
 def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str,

@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
@@ -29,10 +29,15 @@ except MissingExtraError as _error:
         raise
     raise SystemExit(f"mpiio_ext.bench: {_error}") from None
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["main"]
 
+Kind = TypeVar("Kind")
 
-def _leave(status: int, message: str, comm: Any = None) -> NoReturn:
+
+def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoReturn:
     """Let rank 0 say why, then end every rank of `comm` (None: of the launch) with the same status.
 
     A launcher kills the other ranks as soon as one ends with an error, so rank 0 speaks before any rank ends.
@@ -54,7 +59,7 @@ def _leave_without_mpi(status: int, message: str) -> NoReturn:
     sys.exit(status)
 
 
-def _parse(which: click.Command, arguments: list[str], kind: type[Any]) -> Any:
+def _parse(which: click.Command, arguments: list[str], kind: type[Kind]) -> Kind:
     """Return the options, of a kind; ends the process after --help or a wrong argument."""
     silent = contextlib.redirect_stdout(io.StringIO()) if launch_rank() else contextlib.nullcontext()
     try:
@@ -126,7 +131,7 @@ def _hints_of_the_job(hints: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop("MPIOX_HINTS", None)
 
 
-def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> Any:
+def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> MPI.Intracomm | None:
     """Return the communicator of the ranks that measure; None on those that have served as delegates until now."""
     from mpi4py import MPI
 
@@ -155,7 +160,7 @@ def _explore(arguments: list[str]) -> None:
         _carry_out(comm, lambda: explore(comm, options))
 
 
-def _carry_out(comm: Any, action: Callable[[], Path]) -> Path:
+def _carry_out(comm: MPI.Intracomm, action: Callable[[], Path]) -> Path:
     """Return what it returns; ends the process on all ranks when it fails."""
     from mpi4py import MPI
 

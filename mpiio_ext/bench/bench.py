@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -32,6 +32,9 @@ from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width
 from mpiio_ext.bench.work import Work, needed_bytes, plan
 from mpiio_ext.common.results import Absent, Row, measure, with_ratios
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["SetupError", "run_bench"]
 
 
@@ -46,7 +49,7 @@ class _Place:
 # ---- before anything runs ----
 
 
-def _planned(comm: Any, options: Options) -> Work:
+def _planned(comm: MPI.Intracomm, options: Options) -> Work:
     """Return what runs; collective, because ranks of different hosts may find different libraries."""
     work, error = Work(), None
     try:
@@ -84,7 +87,7 @@ def _new_output(options: Options) -> Path:
 
 
 @contextlib.contextmanager
-def _one_suite(comm: Any, options: Options) -> Iterator[None]:
+def _one_suite(comm: MPI.Intracomm, options: Options) -> Iterator[None]:
     """Hold the archive's lock while a suite runs; raises on all ranks where another one runs; collective."""
     with contextlib.ExitStack() as stack:
         if options.suite is not None:
@@ -101,7 +104,7 @@ def _enter(stack: contextlib.ExitStack, options: Options) -> None:
         raise SetupError(f"--archive {options.archive}: cannot write there ({error.strerror})") from error
 
 
-def _with_delegates(comm: Any, options: Options, work: Work, folder: Path) -> Work:
+def _with_delegates(comm: MPI.Intracomm, options: Options, work: Work, folder: Path) -> Work:
     """Return what runs once the delegates have been started, or could not be; collective."""
     ours = [method for method in work.methods if method.delegated]
     if not ours:
@@ -116,7 +119,7 @@ def _with_delegates(comm: Any, options: Options, work: Work, folder: Path) -> Wo
                    absent=(*work.absent, Absent(what=f"method {ours[0].name}", reason=reason)))
 
 
-def _delegates_or_clean(comm: Any, options: Options, work: Work, place: _Place) -> Work:
+def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> Work:
     """As `_with_delegates`; the folders that were made are taken away again where it ends the bench."""
     try:
         return _with_delegates(comm, options, work, place.folder)
@@ -141,7 +144,7 @@ def _console() -> Console:
 # ---- the run ----
 
 
-def _runner(comm: Any, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> Runner:
+def _runner(comm: MPI.Intracomm, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> Runner:
     return Runner(comm=comm, folder=folder, methods=list(work.methods), common_hints=options.hints,
                   native=NativeLimit(seconds=options.native_limit_s, file_bytes=options.native_bytes),
                   keep_files=options.keep_files, advance=advance)
@@ -175,7 +178,7 @@ def _versions(work: Work) -> dict[str, str]:
     return {name: version for case in work.cases for name, version in case.interface.versions().items()}
 
 
-def run_bench(comm: Any, options: Options) -> Path:
+def run_bench(comm: MPI.Intracomm, options: Options) -> Path:
     """Run everything, write the results and return their folder; collective over `comm`.
 
     Raises
@@ -196,7 +199,7 @@ def run_bench(comm: Any, options: Options) -> Path:
     return output
 
 
-def _run(comm: Any, options: Options, work: Work, place: _Place) -> None:
+def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> None:
     environment = describe(comm, place.folder.parent, _versions(work))
     console = _console() if comm.rank == 0 else None
     if console:

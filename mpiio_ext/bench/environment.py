@@ -9,9 +9,12 @@ import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.common.children import run
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["JOB_NUMBERS", "describe", "file_system_of"]
 
@@ -65,7 +68,7 @@ def _job() -> dict[str, str]:
     return {} if number is None else {"job": number}
 
 
-def describe(comm: Any, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
+def describe(comm: MPI.Intracomm, path: Path, interface_versions: dict[str, str]) -> dict[str, Any]:
     """Return the environment as a JSON-compatible dictionary; collective over `comm`, equal on every rank."""
     from mpi4py import MPI
 

@@ -12,11 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.bench.errors import SetupError
 from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.common.progress import Advance
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["KEEP_EVERY_S", "check_shared", "keeping", "make_folder", "make_output"]
 
@@ -69,7 +72,7 @@ def make_output(output: Path) -> Path:
     return output
 
 
-def check_shared(comm: Any, folder: Path) -> None:
+def check_shared(comm: MPI.Intracomm, folder: Path) -> None:
     """Raise SetupError on all ranks unless every rank sees the folder that rank 0 has made; collective."""
     unseen = None if folder.is_dir() else SetupError(f"--path {folder.parent}: not the same folder on every host")
     agree(comm, unseen, "preparing")

@@ -25,6 +25,8 @@ from mpiio_ext.errors import ArgumentError
 
 __all__ = ["Job", "batch_script", "command"]
 
+Value = str | tuple[str, ...] | None
+
 #: sbatch: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", "days-hours:minutes[:seconds]".
 _TIME = re.compile(r"\d+(:[0-5]?\d){0,2}|\d+-\d{1,2}(:[0-5]?\d){0,2}")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,@:+-]*")
@@ -134,7 +136,7 @@ def batch_script(job: Job) -> str:
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return a callback of click that refuses values that do not match: they are written into a script."""
 
-    def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    def check(ctx: click.Context, param: click.Parameter, value: Value) -> Value:
         for text in value if isinstance(value, tuple) else (() if value is None else (value,)):
             if not pattern.fullmatch(text):
                 raise click.BadParameter(f"'{text}' is not {what}", ctx, param)

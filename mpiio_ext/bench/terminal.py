@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.common.progress import Advance, progress
 from mpiio_ext.launchers import launched_rank
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["launch_rank", "progress_of_rank_0", "terminal_width"]
 
@@ -56,7 +59,9 @@ def terminal_width(descriptor: int) -> int | None:
         os.close(copy)
 
 
-def progress_of_rank_0(comm: Any, shown: bool | None, steps: int) -> contextlib.AbstractContextManager[Advance]:
+def progress_of_rank_0(
+    comm: MPI.Intracomm, shown: bool | None, steps: int
+) -> contextlib.AbstractContextManager[Advance]:
     """Return the bar of so many steps on rank 0's terminal.
 
     Parameters

@@ -11,15 +11,18 @@ Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901)
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError, ValidationInfo
+from pydantic_core import core_schema
 
-__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "given", "parse", "pointer", "read_json", "shown"]
+__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "from_json", "given", "made_of", "parse", "pointer",
+           "read_json", "shown"]
 
 Form = TypeVar("Form")
 
@@ -67,13 +70,17 @@ class DocumentError(ValueError):
         """Return the same of a document with a name."""
         return DocumentError(self.mistakes, name)
 
+    def under(self, place: str) -> DocumentError:
+        """Return the same of the document that has this one at a place."""
+        return DocumentError((place + (within or ""), what) for within, what in self.mistakes)
+
 
 def pointer(*parts: object) -> str:
     """Return the JSON pointer of a place, "" of the document itself."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value in a few words."""
     if isinstance(value, (dict, list)):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
@@ -81,7 +88,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> tuple[object, ...]:
     if not isinstance(value, (str, list)):
         raise ValueError(f"{shown(value)} is not a text or a list")
     return (value,) if isinstance(value, str) else tuple(value)
@@ -91,8 +98,14 @@ def _listed(value: Any) -> Any:
 ONE_OR_MORE = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
+    """Return the annotation of what a function makes of a value of a form; what it raises is a mistake there."""
+    return GetPydanticSchema(
+        lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form)))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -104,20 +117,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def read_json(path: Path) -> Any:
-    """Return the JSON value in a file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is no JSON in UTF-8, has NaN, or a name twice in one object.
-    """
+def from_json(text: str) -> object:
+    """Return the JSON value of a text; ValueError where it is none, has NaN, or a name twice in one object."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_constant, object_pairs_hook=_unique)
+        found: object = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    return found
+
+
+def read_json(path: Path) -> object:
+    """Return the JSON value in a file, as `from_json`; OSError where the file cannot be read."""
+    return from_json(path.read_text(encoding="utf-8-sig"))
 
 
 @functools.cache
@@ -136,13 +147,13 @@ def given(info: ValidationInfo) -> dict[str, Any]:
     return info.context or {}
 
 
-def parse(form: Callable[..., Form], document: Any, **context: Any) -> Form:
+def parse(form: Callable[..., Form], document: object, **context: object) -> Form:
     """Return what a JSON value is, as its form has it.
 
     Parameters
     ----------
     form : a dataclass, whose annotations say what there is.
-    document : of lists, dicts and so on, as `read_json` returns it.
+    document : of lists, dicts and so on, as `read_json` returns it; dates of TOML count as texts.
     context : for validators of the form (`given`).
 
     Raises
@@ -151,7 +162,7 @@ def parse(form: Callable[..., Form], document: Any, **context: Any) -> Form:
         It is not of that form; with all that is wrong.
     """
     try:
-        found: Form = _adapter(form).validate_json(json.dumps(document), strict=True, context=context)
+        found: Form = _adapter(form).validate_json(json.dumps(document, default=str), strict=True, context=context)
     except ValidationError as error:
         raise DocumentError(_mistakes(form, document, error.errors(include_url=False))) from error
     except RecursionError as error:
@@ -173,7 +184,7 @@ def _place(document: Any, location: Iterable[int | str]) -> tuple[int | str, ...
     return tuple(parts)
 
 
-def _names(form: Any, place: Iterable[int | str]) -> str:
+def _names(form: Any, place: Iterable[int | str]) -> list[str]:
     """Return the names that an object at a place may have."""
     schema = form_schema(form)
     options = [schema]
@@ -188,7 +199,7 @@ def _names(form: Any, place: Iterable[int | str]) -> str:
         options = [found for each in inner for found in (
             each.get("properties", {}).get(part), each.get("additionalProperties"), each.get("items"))
             if isinstance(found, dict)]  # fmt: skip
-    return ", ".join(dict.fromkeys(
+    return list(dict.fromkeys(
         name for option in options for each in resolved(option) for name in each.get("properties", ())))  # fmt: skip
 
 
@@ -202,7 +213,9 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
     if kind in _MISSING:
         return f"{json.dumps(error['loc'][-1])} is missing"
     if kind in _UNKNOWN:
-        return f"there is no such name; there are {_names(form, place[:-1])}"
+        names = _names(form, place[:-1])
+        near = difflib.get_close_matches(str(place[-1]), names, n=1)
+        return f"there is no such name; there are {', '.join(names)}" + (f"; did you mean '{near[0]}'?" if near else "")
     if kind == "literal_error":
         return f"{found} is not one of {about['expected'].replace(chr(39), chr(34)).replace(' or ', ', ')}"
     if kind in ("too_short", "string_too_short"):
@@ -224,7 +237,7 @@ def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str
         if kind is None and error["type"] == "too_short" and len(error["input"]) >= error["ctx"]["min_length"]:
             continue  # entries that are wrong were not counted
         if isinstance(inner, DocumentError):
-            found += [(place + (within or ""), what) for within, what in inner.mistakes]
+            found += inner.under(place).mistakes
         elif kind is None:
             found.append((place, _said(form, parts, error)))
         elif found and found[-1][0] == place and found[-1][1].startswith(wrong):

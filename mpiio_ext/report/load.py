@@ -106,10 +106,6 @@ def _file_of(path: Path) -> Path:
     raise ReportError(f"{path}: the folder holds no results.json{hint}")
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number in JSON")
-
-
 def _document(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -120,13 +116,13 @@ def _document(path: Path) -> dict[str, Any]:
     if not text.strip():
         raise ReportError(f"{path}: the file is empty; was the bench ended before it wrote its results?")
     try:
-        document = json.loads(text, parse_constant=_no_constant)
+        document = documents.from_json(text)
     except json.JSONDecodeError as error:
         behind = len(text.rstrip()) - error.pos
         if text.lstrip().startswith("{") and (behind < _TOKEN or error.msg.startswith("Unterminated")):
             raise ReportError(f"{path}: the JSON ends in the midst of line {error.lineno}: it is cut off") from error
         raise ReportError(f"{path}: not JSON: {error.msg} in line {error.lineno}, column {error.colno}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ReportError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(document, dict):
         raise ReportError(f"{path}: JSON, but not results of the bench: a {type(document).__name__} at the top")

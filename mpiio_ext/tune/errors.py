@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
@@ -42,7 +42,7 @@ class TooShort(TuneError):  # noqa: N818  (a verdict, not only an error)
         self.run_s, self.left_s, self.more_s = run_s, left_s, more_s
 
 
-def need(module: str) -> Any:
+def need(module: str) -> ModuleType:
     """Import a module of the extra `tune`.
 
     Raises

@@ -38,13 +38,13 @@ _MPI_APPEND = 128  # MPI_MODE_APPEND of MPICH and Open MPI
 _WRITING = (Role.WRITE, Role.BEGIN, Role.RESIZE)
 
 
-def _told(operation: Operation, extra: dict[str, Any]) -> Any:
+def _told(operation: Operation, extra: dict[str, object]) -> object:
     """Return the flags, or the mode, of an open; None: the trace does not tell them."""
     return extra.get("amode") if operation.layer == "mpiio" else extra.get("mode", extra.get("flags")) if (
         operation.layer == "stdio") else extra.get("flags")  # fmt: skip
 
 
-def _truncates(operation: Operation, flags: Any) -> bool:
+def _truncates(operation: Operation, flags: object) -> bool:
     if operation.name == "creat":
         return True
     if operation.layer == "mpiio":
@@ -52,7 +52,7 @@ def _truncates(operation: Operation, flags: Any) -> bool:
     return bool(flags & os.O_TRUNC) if isinstance(flags, int) else "O_TRUNC" in str(flags) or str(flags)[:1] == "w"
 
 
-def _appends(operation: Operation, flags: Any) -> bool:
+def _appends(operation: Operation, flags: object) -> bool:
     if isinstance(flags, int):
         return bool(flags & (_MPI_APPEND if operation.layer == "mpiio" else os.O_APPEND))
     return "APPEND" in str(flags) or (operation.layer == "stdio" and str(flags)[:1] == "a")

@@ -19,11 +19,12 @@ from pydantic import Field, PlainValidator, with_config
 from typing_extensions import Required, TypedDict
 
 from mpiio_ext.common import documents
-from mpiio_ext.common.documents import CLOSED, DocumentError, pointer
+from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
 from mpiio_ext.pioneer.path.names import Template
 from mpiio_ext.pioneer.path.rules import Rule
 
-__all__ = ["MOST_GROUPS", "OWNERS", "VERSION", "Count", "PathInfo", "Whole", "parse_info", "parse_path", "path_form"]
+__all__ = ["MOST_GROUPS", "OWNERS", "VERSION", "Count", "PathInfo", "Positive", "Whole", "parse_info",
+           "parse_path", "path_form"]
 
 VERSION: Literal[1] = 1
 #: Bits of the column `groups`.
@@ -34,6 +35,7 @@ OWNERS = ("root", "shared", "private", "child")
 
 Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 _Rank = Annotated[int, Field(ge=0, le=1 << 24)]
 _Size = Annotated[int, Field(ge=1, le=1 << 24)]
 
@@ -43,10 +45,6 @@ _VALUES = {"offset": Whole, "size": Count, "duration": Count, "slack": Count}
 _Communicator = TypedDict("_Communicator", {"blocks": _Size, "every": _Size, "from": _Rank, "ranks": list[list[_Rank]],
                                             "which": list[_Rank]}, total=False)  # fmt: skip
 with_config(CLOSED)(_Communicator)
-
-
-def _rule(found: Any) -> Rule:
-    return Rule.from_json(documents.parse(_Communicator, found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class PathInfo:
     ranks: Count = 0
     minimal: bool = True
     starts: tuple[Count, ...] = ()
-    communicators: tuple[Annotated[Rule, PlainValidator(_rule, json_schema_input_type=_Communicator)], ...] = ()
+    communicators: tuple[Annotated[Rule, made_of(_Communicator, Rule.from_json)], ...] = ()
     version: Literal[1] = VERSION
 
     @property
@@ -125,7 +123,7 @@ def path_form(groups: int) -> Any:
     row = form("Operation", {
         "id": Count | None, "operation": Required[str], "file": str | None,
         "owner": Literal["root", "shared", "private", "child"] | None,
-        "groups": Required[Annotated[int, Field(ge=1, le=2**63 - 1)]], "session": Count | None,
+        "groups": Required[Positive], "session": Count | None,
         "layer": Required[Literal["posix", "stdio", "mpiio", "mpi"]], "extra": str | dict[str, Any] | None, **columns,
     }, total=False)  # fmt: skip
     rows: Any = list[with_config(CLOSED)(row)]  # type: ignore[misc]

@@ -15,10 +15,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["FileType", "ViewError", "next_tile", "parse"]
 
@@ -234,7 +238,7 @@ class FileType:
         return np.concatenate([at + np.arange(length, dtype=np.int64) * extent
                                for length, at in zip(*self._blocks(), strict=True)] or [np.zeros(0, np.int64)])
 
-    def make(self, mpi: Any) -> Any:
+    def make(self, mpi: ModuleType) -> MPI.Datatype:
         """Return the datatype, not committed; the caller frees it.
 
         Parameters
@@ -243,7 +247,8 @@ class FileType:
         """
         numbers = self.numbers
         if not self.kind:
-            return mpi.BYTE.Create_contiguous(numbers[0][0])
+            byte: MPI.Datatype = mpi.BYTE
+            return byte.Create_contiguous(numbers[0][0])
         inner = [part.make(mpi) for part in self.inner]
         try:
             return self._made(mpi, inner)
@@ -251,19 +256,21 @@ class FileType:
             for part in inner:
                 part.Free()
 
-    def _made(self, mpi: Any, inner: list[Any]) -> Any:
+    def _made(self, mpi: ModuleType, inner: list[MPI.Datatype]) -> MPI.Datatype:
         numbers, first = self.numbers, inner[0]
         if self.kind == "C":
             return first.Create_contiguous(numbers[0][0])
         if self.kind == "V":
             return first.Create_hvector(numbers[0][0], numbers[1][0], numbers[2][0])
         if self.kind == "S":
-            return mpi.Datatype.Create_struct(list(numbers[0]), list(numbers[1]), inner)
+            built: MPI.Datatype = mpi.Datatype.Create_struct(list(numbers[0]), list(numbers[1]), inner)
+            return built
         if self.kind == "R":
             return first.Create_resized(numbers[0][0], numbers[1][0])
         orders = {0: mpi.ORDER_C, 1: mpi.ORDER_FORTRAN}
         if self.kind == "A":
-            return first.Create_subarray(*(list(item) for item in numbers[:3]), order=orders[numbers[3][0]])
+            sizes, counts, starts = (list(item) for item in numbers[:3])
+            return first.Create_subarray(sizes, counts, starts, order=orders[numbers[3][0]])
         if self.kind == "D":
             kinds = (mpi.DISTRIBUTE_NONE, mpi.DISTRIBUTE_BLOCK, mpi.DISTRIBUTE_CYCLIC)
             arguments = [mpi.DISTRIBUTE_DFLT_DARG if item < 0 else item for item in numbers[4]]

@@ -152,7 +152,7 @@ def _from_parquet(path: Path) -> tuple[pa.Table, PathInfo]:
     try:
         return table, parse_info(document)
     except DocumentError as error:
-        raise DocumentError([(f"/pioneer-path{place}", what) for place, what in error.mistakes]) from error
+        raise error.under("/pioneer-path") from error
 
 
 def _from_json(path: Path) -> tuple[pa.Table, PathInfo]:

@@ -112,8 +112,18 @@ class Distribution:
         DocumentError
             It is none; the message says what is wrong, and where.
         """
-        found = documents.parse(ListedDistribution, document)
-        values, counts = (np.asarray(found[name], np.int64) for name in ("values", "counts"))
+        return cls.checked(documents.parse(ListedDistribution, document))
+
+    @classmethod
+    def checked(cls, found: ListedDistribution) -> Distribution:
+        """Return the distribution of a form.
+
+        Raises
+        ------
+        DocumentError
+            It is none; with what its types cannot say.
+        """
+        values, counts = np.asarray(found["values"], np.int64), np.asarray(found["counts"], np.int64)
         if len(values) != len(counts):
             raise DocumentError([("", f"there are {len(values)} values and {len(counts)} counts")])
         order = np.argsort(values, kind="stable")

@@ -15,7 +15,7 @@ from pydantic import Field, with_config
 from typing_extensions import Required, TypedDict
 
 from mpiio_ext.common.documents import CLOSED, form_schema
-from mpiio_ext.pioneer.path.document import Count, Whole
+from mpiio_ext.pioneer.path.document import Count, Positive, Whole
 from mpiio_ext.pioneer.profile.fits import Fit
 
 __all__ = ["ListedDistribution", "ProfileForm", "profile_schema"]
@@ -28,7 +28,7 @@ class ListedDistribution(TypedDict, total=False):
     """A distribution; `exact`: no value stands for its neighbours; `fits`: the closest first."""
 
     values: Required[list[Whole]]
-    counts: Required[list[Annotated[int, Field(ge=1, le=2**63 - 1)]]]
+    counts: Required[list[Positive]]
     exact: bool
     fits: list[Fit]
 

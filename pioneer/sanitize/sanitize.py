@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_
 from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher
 from mpiio_ext.pioneer.table import SCHEMA
+
+if TYPE_CHECKING:
+    from cffi import FFI
 
 __all__ = ["APPLICATION", "MASKS", "SANITIZED", "application_only", "sanitize"]
 
@@ -155,7 +158,7 @@ class _Columns:
     arrays: dict[str, NDArray[Any]]
     extra: pa.Buffer | None
 
-    def view(self, is_system: bytes, *, final: bool) -> Any:
+    def view(self, is_system: bytes, *, final: bool) -> FFI.CData:
         rows = ffi.new("mpiio_ext_rows *")
         rows.count = self.arrays["step"].size
         rows.final = final
@@ -281,10 +284,10 @@ class _Sanitizers:
 
     def __init__(self, names: _Names) -> None:
         self._names = names
-        self._of_rank: dict[int, Any] = {}
+        self._of_rank: dict[int, FFI.CData] = {}
         self._waiting: dict[int, pa.RecordBatch] = {}
 
-    def _machine(self, rank: int) -> Any:
+    def _machine(self, rank: int) -> FFI.CData:
         machine = self._of_rank.get(rank)
         if machine is None:
             machine = ffi.gc(lib.mpiio_ext_handle_resolver_new(), lib.mpiio_ext_handle_resolver_free)

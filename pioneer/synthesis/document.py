@@ -16,26 +16,31 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import chain, pairwise
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, GetPydanticSchema, with_config
+from typing_extensions import NotRequired, TypedDict
 
-from mpiio_ext.common.documents import DocumentError, pointer
-from mpiio_ext.pioneer.path import OWNERS
-from mpiio_ext.pioneer.path.document import PathInfo, parse_info
+from mpiio_ext.common import documents
+from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
+from mpiio_ext.pioneer.path.document import Count, PathInfo, Positive, Whole, parse_info
 from mpiio_ext.pioneer.profile import Distribution, Profile
-from mpiio_ext.pioneer.profile.characterize import NO_FILE
 from mpiio_ext.pioneer.profile.document import to_json
-from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Linked, Model, Shape, Step, Times, time_slices
+from mpiio_ext.pioneer.profile.form import ListedDistribution
+from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Pair, Shape, Step, Times, time_slices
 
 __all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
 
 MOST_TIMES = 512
 #: Operations that a file may ask for: what is read must not fill the memory.
 _MOST = 1 << 28
+#: Places, offsets and counts are below it.
+_BELOW = 1 << 62
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------
@@ -58,54 +63,6 @@ def _runs(values: NDArray[np.int64]) -> list[list[int]]:
     if at < values.size:
         found.append([int(values[at]), 0, 1])
     return found
-
-
-class _Reader:
-    """Takes values out of a document; the first one that is wrong ends it."""
-
-    def fail(self, place: str, what: str) -> DocumentError:
-        return DocumentError([(place, what)])
-
-    def get(self, place: str, found: Any, name: str) -> Any:
-        if not isinstance(found, dict) or name not in found:
-            raise self.fail(place + pointer(name), "missing")
-        return found[name]
-
-    def items(self, place: str, found: Any, name: str) -> list[tuple[str, Any]]:
-        several = self.get(place, found, name)
-        if not isinstance(several, list):
-            raise self.fail(place + pointer(name), "not a list")
-        return [(place + pointer(name, at), item) for at, item in enumerate(several)]
-
-    def number(self, place: str, found: Any, *, least: int = 0, below: int = 1 << 62) -> int:
-        if not isinstance(found, int) or isinstance(found, bool) or not least <= found < below:
-            raise self.fail(place, f"not a whole number from {least} to {below - 1}")
-        return found
-
-    def array(self, place: str, found: Any, *, count: int | None = None, below: int = 1 << 62) -> NDArray[np.int64]:
-        """Return the numbers of runs: each from -1 to `below` - 1, `count` of them."""
-        if not isinstance(found, list):
-            raise self.fail(place, "not a list of runs [first, step, count]")
-        total, parts = 0, []
-        for at, run in enumerate(found):
-            if not isinstance(run, list) or len(run) != 3:
-                raise self.fail(f"{place}/{at}", "not a run [first, step, count]")
-            first = self.number(f"{place}/{at}/0", run[0], least=-1, below=below)
-            step = self.number(f"{place}/{at}/1", run[1], least=-(1 << 62))
-            length = self.number(f"{place}/{at}/2", run[2], least=1, below=_MOST)
-            total += length
-            if total > _MOST or not -1 <= first + step * (length - 1) < below:
-                raise self.fail(f"{place}/{at}", "too long, or it leaves the numbers that are allowed")
-            parts.append(first + step * np.arange(length, dtype=np.int64))
-        if count is not None and total != count:
-            raise self.fail(place, f"{total} numbers, not {count}")
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-
-    def distribution(self, place: str, found: Any) -> Distribution:
-        try:
-            return Distribution.from_json(found)
-        except DocumentError as error:
-            raise DocumentError([(f"{place}{within}", what) for within, what in error.mistakes]) from error
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -133,12 +90,8 @@ def _track_to_json(track: Sequence[Step]) -> dict[str, Any]:
             **({"members": _runs(members)} if members.any() else {})}  # fmt: skip
 
 
-def _step_to_json(step: Step) -> list[int | bool]:
-    return [step.shape, step.overlaps, step.member] if step.member else [step.shape, step.overlaps]
-
-
 def _archetype_to_json(found: Archetype) -> dict[str, Any]:
-    gaps = [{"steps": [_step_to_json(step) for step in pair], **_counted(counted)}
+    gaps = [{"steps": [list(step if step.member else step[:2]) for step in pair], **_counted(counted)}
             for pair, counted in found.gaps.items()]  # fmt: skip
     linked = [{"owner": owner, "names": list(names)} for owner, names in found.linked]
     return {"owner": found.owner, "names": list(found.names), **({"linked": linked} if linked else {}),
@@ -186,7 +139,7 @@ def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, 
         "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
         "starts": list(model.info.starts),
         "operations": model.operations,
-        "kinds": [[kind.operation, kind.layer, kind.groups, kind.extra, kind.named] for kind in model.kinds],
+        "kinds": [list(kind) for kind in model.kinds],
         "shapes": [_shape_to_json(shape) for shape in model.shapes],
         "archetypes": [_archetype_to_json(item) for item in model.archetypes],
         "times": _times_to_json(model.times),
@@ -196,145 +149,188 @@ def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, 
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _kind(reader: _Reader, place: str, found: Any, groups: int) -> Kind:
-    fitting = isinstance(found, list) and len(found) == 5 and isinstance(found[0], str) and isinstance(found[1], str)
-    if not fitting or not (found[3] is None or isinstance(found[3], str)) or not isinstance(found[4], bool):
-        raise reader.fail(place, "not [operation, layer, groups, extra or null, whether it names a file]")
-    return Kind(found[0], found[1], reader.number(f"{place}/2", found[2], least=1, below=1 << groups), found[3],
-                found[4])  # fmt: skip
+def _numbers(least: int) -> GetPydanticSchema:
+    """Return the form of the numbers of runs, each from `least` to less than `_BELOW`."""
+    def expanded(runs: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
+        total, parts = 0, [np.zeros(0, np.int64)]
+        for at, (first, step, count) in enumerate(runs):
+            total += count
+            if total > _MOST or not all(least <= end < _BELOW for end in (first, first + step * (count - 1))):
+                raise DocumentError([(pointer(at), "too long, or it leaves the numbers that are allowed")])
+            parts.append(first + step * np.arange(count, dtype=np.int64))
+        return np.concatenate(parts)
+
+    return made_of(list[tuple[Whole, Whole, Annotated[int, Field(ge=1, lt=_MOST)]]], expanded)
 
 
-def _shape(reader: _Reader, place: str, found: Any, kinds: int, groups: int) -> Shape:
-    numbers = reader.array(f"{place}/kinds", reader.get(place, found, "kinds"), below=kinds)
-    places = reader.array(f"{place}/places", reader.get(place, found, "places"), count=numbers.size)
-    if not numbers.size or numbers.min() < 0 or places[0] != 0 or (np.diff(places) < 1).any():
-        raise reader.fail(place, "kinds and places: none, or places do not ascend from 0")
-    session = reader.get(place, found, "session")
-    if session is not None and not (isinstance(session, list) and len(session) == 2):
-        raise reader.fail(f"{place}/session", "not [first, last] or null")
-    first, last = (0, numbers.size - 1) if session is None else (
-        reader.number(f"{place}/session/{at}", session[at], below=numbers.size) for at in (0, 1))  # fmt: skip
-    accesses, counts = [], []
-    for where, item in reader.items(place, found, "accesses"):
-        columns = reader.items(where, item, "columns")
-        if len(columns) != 2 * groups:
-            raise reader.fail(f"{where}/columns", f"{len(columns)} columns, not {2 * groups}")
-        accesses.append(np.stack([reader.array(at, column, count=numbers.size) for at, column in columns]))
-        counts.append(reader.number(f"{where}/count", reader.get(where, item, "count"), least=1))
-    if not accesses:
-        raise reader.fail(f"{place}/accesses", "there is none")
-    return Shape(session is not None, numbers, places, first, last, accesses, np.array(counts, np.int64))
+_Numbers = Annotated[NDArray[np.int64], _numbers(-1)]
+_Indices = Annotated[NDArray[np.int64], _numbers(0)]
+_Sampled = Annotated[Distribution, made_of(ListedDistribution, Distribution.checked)]
+_Operations = Annotated[int, Field(ge=0, lt=_MOST)]
 
 
-def _counter(reader: _Reader, place: str, found: Any) -> Counter[int]:
-    if isinstance(found, dict):
-        found = {name: found[name] for name in ("values", "counts") if name in found}
-    read = reader.distribution(place, found)
-    return Counter(dict(zip(read.values.tolist(), read.counts.tolist(), strict=True)))
+@with_config(CLOSED)
+class _Access(TypedDict):
+    count: Annotated[int, Field(ge=1, lt=_BELOW)]
+    columns: Annotated[list[_Numbers], Field(min_length=1)]
 
 
-def _track(reader: _Reader, place: str, found: Any, shapes: int, files: int) -> tuple[Step, ...]:
-    numbers = reader.array(f"{place}/shapes", reader.get(place, found, "shapes"), below=shapes)
-    if not numbers.size or numbers.min() < 0:
-        raise reader.fail(f"{place}/shapes", "there is none, or a number is negative")
-    over = reader.array(f"{place}/overlapping", reader.get(place, found, "overlapping"), below=numbers.size)
-    if (over < 1).any():
-        raise reader.fail(f"{place}/overlapping", "the first unit overlaps nothing, and there is none before it")
-    overlaps = np.zeros(numbers.size, bool)
-    overlaps[over] = True
-    members = np.zeros(numbers.size, np.int64)
-    if "members" in found:
-        members = reader.array(f"{place}/members", found["members"], count=numbers.size, below=files)
-        if members.min() < 0 or members[0] != 0:
-            raise reader.fail(f"{place}/members", "the first one is not 0, or a number is negative")
-    return tuple(Step(*about) for about in zip(numbers.tolist(), overlaps.tolist(), members.tolist(), strict=True))
+@with_config(CLOSED)
+class _Shape(TypedDict):
+    session: tuple[Count, Count] | None
+    kinds: _Indices
+    places: _Indices
+    accesses: Annotated[list[_Access], Field(min_length=1)]
 
 
-def _step(reader: _Reader, place: str, found: Any, shapes: int, files: int) -> Step:
-    if not isinstance(found, list) or len(found) not in (2, 3) or not isinstance(found[1], bool):
-        raise reader.fail(place, "not [shape, whether it overlaps], and the number of the file where some are linked")
-    member = reader.number(f"{place}/2", found[2], below=files) if len(found) == 3 else 0
-    return Step(reader.number(f"{place}/0", found[0], below=shapes), found[1], member)
+def _shape(found: _Shape) -> Shape:
+    kinds, places = found["kinds"], found["places"]
+    if not kinds.size or kinds.size != places.size or places[0] != 0 or (np.diff(places) < 1).any():
+        raise ValueError("kinds and places: none, not equally many, or places do not ascend from 0")
+    first, last = found["session"] or (0, kinds.size - 1)
+    if max(first, last) >= kinds.size:
+        raise DocumentError([("/session", f"there are {kinds.size} operations")])
+    mistakes = [(pointer("accesses", at, "columns", number), f"{column.size} numbers, not {kinds.size}")
+                for at, access in enumerate(found["accesses"]) for number, column in enumerate(access["columns"])
+                if column.size != kinds.size]
+    if mistakes:
+        raise DocumentError(mistakes)
+    return Shape(found["session"] is not None, kinds, places, first, last,
+                 [np.stack(access["columns"]) for access in found["accesses"]],
+                 np.array([access["count"] for access in found["accesses"]], np.int64))
 
 
-def _owner_and_names(reader: _Reader, place: str, found: Any) -> Linked:
-    owner = reader.get(place, found, "owner")
-    if owner not in (*OWNERS, NO_FILE):
-        raise reader.fail(f"{place}/owner", f"not one of {', '.join((*OWNERS, NO_FILE))}")
-    names = [name for _, name in reader.items(place, found, "names")]
-    if not names or (names != [None] and not all(isinstance(name, str) for name in names)):
-        raise reader.fail(f"{place}/names", "not a list of names, or [null]")
-    return owner, tuple(names)
+@with_config(CLOSED)
+class _Track(TypedDict):
+    shapes: _Indices
+    overlapping: _Indices
+    members: NotRequired[_Indices]
 
 
-def _archetype(reader: _Reader, place: str, found: Any, shapes: int) -> Archetype:
-    owner, names = _owner_and_names(reader, place, found)
-    linked = [_owner_and_names(reader, where, item)
-              for where, item in (reader.items(place, found, "linked") if "linked" in found else [])]  # fmt: skip
+def _track(found: _Track) -> tuple[Step, ...]:
+    shapes, over = found["shapes"], found["overlapping"]
+    members = found.get("members", np.zeros_like(shapes))
+    if not shapes.size:
+        raise DocumentError([("/shapes", "there is none")])
+    if (over < 1).any() or (over >= shapes.size).any():
+        raise DocumentError([("/overlapping", f"not from 1 to {shapes.size - 1}: the first unit overlaps nothing")])
+    if members.size != shapes.size or members[0]:
+        raise DocumentError([("/members", f"not {shapes.size} numbers, or the first one is not 0")])
+    overlaps = np.isin(np.arange(shapes.size), over)
+    return tuple(map(Step, shapes.tolist(), overlaps.tolist(), members.tolist()))
+
+
+@with_config(CLOSED)
+class _Gap(TypedDict):
+    steps: Pair
+    values: list[Whole]
+    counts: list[Positive]
+
+
+def _gap(found: _Gap) -> tuple[Pair, Counter[int]]:
+    return found["steps"], _counter(Distribution.checked({"values": found["values"], "counts": found["counts"]}))
+
+
+def _counter(found: Distribution) -> Counter[int]:
+    return Counter(dict(zip(found.values.tolist(), found.counts.tolist(), strict=True)))
+
+
+_Owner = Literal["root", "shared", "private", "child", "none"]
+_Names = tuple[None] | Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+@with_config(CLOSED)
+class _Linked(TypedDict):
+    owner: _Owner
+    names: _Names
+
+
+@with_config(CLOSED)
+class _Archetype(_Linked):
+    linked: NotRequired[list[_Linked]]
+    track: Annotated[tuple[Step, ...], made_of(_Track, _track)]
+    first: _Sampled
+    gaps: list[Annotated[tuple[Pair, Counter[int]], made_of(_Gap, _gap)]]
+
+
+def _archetype(found: _Archetype) -> Archetype:
+    names, track, gaps, first = found["names"], found["track"], dict(found["gaps"]), _counter(found["first"])
+    linked = tuple((other["owner"], other["names"]) for other in found.get("linked", ()))
     if any(len(others) != len(names) for _, others in linked):
-        raise reader.fail(f"{place}/linked", f"not {len(names)} names of each")
-    files = 1 + len(linked)
-    track = _track(reader, f"{place}/track", reader.get(place, found, "track"), shapes, files)
-    gaps = {}
-    for where, item in reader.items(place, found, "gaps"):
-        steps = [_step(reader, at, step, shapes, files) for at, step in reader.items(where, item, "steps")]
-        if len(steps) != 2:
-            raise reader.fail(f"{where}/steps", "not two")
-        gaps[steps[0], steps[1]] = _counter(reader, where, item)
+        raise DocumentError([("/linked", f"not {len(names)} names of each")])
+    if max(step.member for step in chain(track, *gaps)) > len(linked):
+        raise DocumentError([("/track", f"there are {1 + len(linked)} files")])
     for pair in pairwise(track):
         if not gaps.get(pair):
-            raise reader.fail(f"{place}/gaps", f"there is none for the shapes {[step.shape for step in pair]}")
-    first = _counter(reader, f"{place}/first", reader.get(place, found, "first"))
+            raise DocumentError([("/gaps", f"there is none for the shapes {[step.shape for step in pair]}")])
     if not first or min(first) < 0:
-        raise reader.fail(f"{place}/first", "there is no value, or one is negative")
-    return Archetype(owner, names, track, first, gaps, tuple(linked))
+        raise DocumentError([("/first", "there is no value, or one is negative")])
+    return Archetype(found["owner"], names, track, first, gaps, linked)
 
 
-def _slice(reader: _Reader, place: str, found: Any, groups: int) -> NDArray[np.int64]:
-    if not isinstance(found, list) or len(found) != 2 * groups:
-        raise reader.fail(place, f"not {2 * groups} distributions")
-    rows = [reader.distribution(f"{place}/{at}", row) for at, row in enumerate(found)]
-    if len({row.total for row in rows}) != 1 or not 0 < rows[0].total <= _MOST:
-        raise reader.fail(place, "the distributions have no values, too many, or not equally many")
-    return np.stack([row.multiset() for row in rows])
+def _slice(found: Sequence[Distribution]) -> NDArray[np.int64]:
+    if len({row.total for row in found}) != 1 or not 0 < found[0].total <= _MOST:
+        raise ValueError("the distributions have no values, too many, or not equally many")
+    return np.stack([row.multiset() for row in found])
 
 
-def _times(reader: _Reader, found: Any, groups: int) -> Times:
-    samples = {}
-    for where, item in reader.items("/shapes", found, "times"):
-        key = [reader.number(at, number, least=-1) for at, number in reader.items(where, item, "key")]
-        slices = [_slice(reader, at, part, groups) for at, part in reader.items(where, item, "slices")]
-        if len(key) != 4 or not slices:
-            raise reader.fail(where, "not a key of 4 numbers with slices")
-        samples[key[0], key[1], key[2], key[3]] = np.concatenate(slices, axis=1)
-    return Times(samples)
+_Slice = Annotated[NDArray[np.int64], made_of(list[_Sampled], _slice)]
+_Role = Annotated[int, Field(ge=-1, lt=_BELOW)]
 
 
-def _info(found: Any) -> PathInfo:
-    names = ("representatives", "members", "ranks", "starts", "communicators")
-    try:
-        return parse_info({name: found[name] for name in names if name in found} if isinstance(found, dict) else found)
-    except DocumentError as error:
-        raise DocumentError([(f"/shapes{within}", what) for within, what in error.mistakes]) from error
+@with_config(CLOSED)
+class _Times(TypedDict):
+    key: tuple[_Role, _Role, _Role, _Role]
+    slices: Annotated[list[_Slice], Field(min_length=1)]
 
 
-def _several(reader: _Reader, found: Any, name: str, make: Any, *about: int) -> Sequence[Any]:
-    return tuple(make(reader, where, item, *about) for where, item in reader.items("/shapes", found, name))
+class _Structure(TypedDict):
+    """What `PathInfo` has not."""
+
+    operations: _Operations
+    kinds: list[Kind]
+    shapes: list[Annotated[Shape, made_of(_Shape, _shape)]]
+    archetypes: list[Annotated[Archetype, made_of(_Archetype, _archetype)]]
+    times: list[_Times]
 
 
-def model_from_json(found: Mapping[str, Any]) -> Model:
+def _beyond(found: _Structure, groups: int) -> Iterator[tuple[str, str]]:
+    """Yield what is of a kind, a shape or a group that is not there: its place, and what there is."""
+    for at, kind in enumerate(found["kinds"]):
+        if not 0 < kind.groups < 1 << groups:
+            yield pointer("kinds", at, 2), f"not a whole number from 1 to {(1 << groups) - 1}"
+    for at, shape in enumerate(found["shapes"]):
+        if shape.kinds.max() >= len(found["kinds"]):
+            yield pointer("shapes", at, "kinds"), f"there are {len(found['kinds'])} kinds"
+        for number, access in enumerate(shape.accesses):
+            if len(access) != 2 * groups:
+                yield pointer("shapes", at, "accesses", number, "columns"), f"{len(access)} columns, not {2 * groups}"
+    for at, archetype in enumerate(found["archetypes"]):
+        if max(step.shape for step in chain(archetype.track, *archetype.gaps)) >= len(found["shapes"]):
+            yield pointer("archetypes", at), f"there are {len(found['shapes'])} shapes"
+    for at, times in enumerate(found["times"]):
+        for number, rows in enumerate(times["slices"]):
+            if len(rows) != 2 * groups:
+                yield pointer("times", at, "slices", number), f"not {2 * groups} distributions"
+
+
+def model_from_json(document: Mapping[str, object]) -> Model:
     """Return the structure that the part ``shapes`` of a profile is.
 
     Raises
     ------
     DocumentError
-        It is none; the error names the place.
+        It is none; with everything that is wrong, and its place.
     """
-    reader = _Reader()
-    info = _info(found)
-    groups = len(info.representatives)
-    kinds = _several(reader, found, "kinds", _kind, groups)
-    shapes = _several(reader, found, "shapes", _shape, len(kinds), groups)
-    archetypes = _several(reader, found, "archetypes", _archetype, len(shapes))
-    operations = reader.number("/shapes/operations", reader.get("/shapes", found, "operations"), below=_MOST)
-    return Model(tuple(kinds), tuple(shapes), tuple(archetypes), _times(reader, found, groups), info, operations)
+    try:
+        found = documents.parse(_Structure, document)
+        about = {item.name for item in fields(PathInfo)}
+        info = parse_info({name: value for name, value in document.items() if name in about})
+        mistakes = tuple(_beyond(found, len(info.representatives)))
+        if mistakes:
+            raise DocumentError(mistakes)
+    except DocumentError as error:
+        raise error.under("/shapes") from error
+    times = {item["key"]: np.concatenate(item["slices"], axis=1) for item in found["times"]}
+    return Model(tuple(found["kinds"]), tuple(found["shapes"]), tuple(found["archetypes"]), Times(times), info,
+                 found["operations"])

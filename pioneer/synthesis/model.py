@@ -21,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,8 +42,7 @@ UNKNOWN = -1
 _MOST_SLICES, _IN_SLICE = 16, 16
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """An operation without what is drawn.
 
     Attributes
@@ -86,8 +86,7 @@ class Shape:
         return np.flatnonzero(np.diff(self.places, prepend=-2) != 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A unit in the track of a file.
 
     Attributes

@@ -62,7 +62,7 @@ def _more_often(found: Archetype, factor: float, lives: Lives) -> Archetype:
         return found
     parts = lives.of(found)
     again = parts[1:] or parts
-    again = [(replace(again[0][0], overlaps=False), *again[0][1:]), *again[1:]]
+    again = [(again[0][0]._replace(overlaps=False), *again[0][1:]), *again[1:]]
     count = max(1, round(len(parts) * factor))
     lived = [parts[0], *(again[at % len(again)] for at in range(count - 1))]
     lives.check(found, lived)

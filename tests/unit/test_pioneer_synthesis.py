@@ -404,6 +404,29 @@ def test_spoilt_shapes_are_refused_or_still_give_a_path(data: st.DataObject) -> 
     assert not fits(profile)
 
 
+@pytest.mark.parametrize(("place", "value", "said"), [
+    (("kinds", 0, 2), 4, "/kinds/0/2: not a whole number from 1 to 3"),
+    (("shapes", 0, "kinds", 0, 0), 9, "/shapes/0/kinds: there are 4 kinds"),
+    (("shapes", 0, "places"), [[1, 1, 6]], "/shapes/0: kinds and places: none, not equally many, or places do not"),
+    (("shapes", 0, "session"), [0, 6], "/shapes/0/session: there are 6 operations"),
+    (("shapes", 0, "accesses", 0, "columns", 1), [[-1, 0, 5]], "/shapes/0/accesses/0/columns/1: 5 numbers, not 6"),
+    (("archetypes", 0, "track", "overlapping"), [[0, 0, 1]], "/archetypes/0/track/overlapping: not from 1 to"),
+    (("archetypes", 0, "track", "shapes", 0, 2), 1 << 40, "/archetypes/0/track/shapes/0/2: 1099511627776 is not less"),
+    (("archetypes", 0, "gaps"), [], "/archetypes/0/gaps: there is none for the shapes"),
+    (("archetypes", 0, "owner"), "me", '/archetypes/0/owner: "me" is not one of "root", "shared"'),
+    (("times", 0, "slices", 0), [], "/times/0/slices/0: the distributions have no values"),
+    (("operations",), None, "/operations: null is not a whole number"),
+])
+def test_spoilt_shapes_are_told_with_their_place(place: tuple[Any, ...], value: object, said: str) -> None:
+    document = parent = json.loads(DOCUMENT)
+    for name in place[:-1]:
+        parent = parent[name]
+    parent[place[-1]] = value
+    with pytest.raises(DocumentError) as caught:
+        model_from_json(document)
+    assert caught.value.problems[0].startswith(f"/shapes{said}")
+
+
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 

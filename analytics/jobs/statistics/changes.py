@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -78,10 +79,11 @@ class Change:
         return self.after / self.before if self.before else float("nan")
 
 
-def _ruptures() -> Any:
+def _ruptures() -> ModuleType:
     with needing("analytics", "finding change points"):
         import ruptures
-    return ruptures
+    found: ModuleType = ruptures
+    return found
 
 
 def _cusum(values: Numbers, least: int) -> Numbers:

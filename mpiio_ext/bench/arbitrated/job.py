@@ -18,13 +18,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext import stats  # before mpi4py
 from mpiio_ext.bench.errors import VerificationError
 from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.bench.explore.content import Content
 from mpiio_ext.bench.explore.spec import Spec, parse
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["SLOT_S", "main"]
 
@@ -38,7 +41,7 @@ _TOTAL_BYTES = 16 << 20
 class _Rank:
     """What one rank does."""
 
-    def __init__(self, comm: Any, spec: Spec) -> None:
+    def __init__(self, comm: MPI.Intracomm, spec: Spec) -> None:
         self.comm, self.spec = comm, spec
         self.requests = spec.requests(comm.size)
         self.contents = (Content(spec.request_bytes, 0), Content(spec.request_bytes, 1))
@@ -91,7 +94,7 @@ class _Rank:
         return compared
 
 
-def _carry_out(comm: Any, path: Path, stop: Path, spec: Spec) -> dict[str, Any]:
+def _carry_out(comm: MPI.Intracomm, path: Path, stop: Path, spec: Spec) -> dict[str, Any]:
     from mpi4py import MPI
 
     rank = _Rank(comm, spec)

@@ -16,6 +16,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mpiio_ext.bench.compare.launches import ArgumentError, Case, Outcome, run_benchmark
@@ -32,7 +33,7 @@ class HostsError(BenchError):
     """Hosts cannot be brought up here."""
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> ModuleType:
     """Return a module of the cluster, which is loaded from its files: the path of imports stays as it is."""
     if "cluster" not in sys.modules:
         spec = importlib.util.spec_from_file_location("cluster", _CLUSTER / "__init__.py",

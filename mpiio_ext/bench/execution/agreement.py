@@ -5,13 +5,18 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from mpiio_ext.bench.errors import BenchError, SetupError
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["Watch", "agree", "on_rank_0", "span_of", "timed", "wait_quietly"]
+
+Value = TypeVar("Value")
 
 
 class Watch:
@@ -38,7 +43,7 @@ def _one_line(error: BaseException) -> str:
     return " ".join((str(error) or type(error).__name__).split())
 
 
-def agree(comm: Any, error: Exception | None, doing: str) -> None:
+def agree(comm: MPI.Intracomm, error: Exception | None, doing: str) -> None:
     """Raise on every rank of `comm` when one has an error; collective.
 
     Raises
@@ -59,9 +64,9 @@ def agree(comm: Any, error: Exception | None, doing: str) -> None:
     raise BenchError(f"{doing}: {message} (rank {rank}, {int(total[0])} of {comm.size} ranks failed)")
 
 
-def on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
+def on_rank_0(comm: MPI.Intracomm, action: Callable[[], Value]) -> Value:
     """Return on every rank what `action` returns on rank 0; its OSError becomes a SetupError of all; collective."""
-    result: Any = None
+    result: Value | None = None
     error: Exception | None = None
     if comm.rank == 0:
         try:
@@ -72,7 +77,8 @@ def on_rank_0(comm: Any, action: Callable[[], Any]) -> Any:
             text = f"{caught.strerror or caught}"
             error = SetupError(text + (f": {caught.filename}" if caught.filename else ""))
     agree(comm, error, "preparing")
-    return comm.bcast(result)
+    found: Value = comm.bcast(result)
+    return found
 
 
 def span_of(marks: Sequence[tuple[str, float, float]]) -> float:
@@ -93,7 +99,7 @@ def span_of(marks: Sequence[tuple[str, float, float]]) -> float:
     return max(last[host] - first[host] for host in first)
 
 
-def timed(comm: Any, phase: Callable[[], None], doing: str) -> float:
+def timed(comm: MPI.Intracomm, phase: Callable[[], None], doing: str) -> float:
     """Run `phase` on every rank at once and return its time by `span_of` in seconds; collective.
 
     Raises
@@ -114,7 +120,7 @@ def timed(comm: Any, phase: Callable[[], None], doing: str) -> float:
     return span_of(marks)
 
 
-def wait_quietly(comm: Any, failed: bool) -> bool:
+def wait_quietly(comm: MPI.Intracomm, failed: bool) -> bool:
     """Wait for every rank of `comm`, sleeping rather than spinning, and return whether one has failed; collective."""
     from mpi4py import MPI
 

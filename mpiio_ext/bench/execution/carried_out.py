@@ -11,7 +11,7 @@ import dataclasses
 import platform
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
 
 if TYPE_CHECKING:
+    from mpi4py import MPI
+
     from mpiio_ext.pioneer.engine import Outcome, Plan
 
 __all__ = ["EnginePlayer", "difference"]
@@ -44,7 +46,7 @@ class EnginePlayer:
     folder : where the files are
     """
 
-    def __init__(self, *, comm: Any, case: Case, folder: Path) -> None:
+    def __init__(self, *, comm: MPI.Intracomm, case: Case, folder: Path) -> None:
         self._comm, self._case, self._folder = comm, case, folder
         self._hints: dict[str, str] = {}
         self._method, self._independent, self._delegated = "", False, False

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["start_delegates"]
 
 
-def start_delegates(comm: Any, hints: Mapping[str, str], folder: Path) -> str:
+def start_delegates(comm: MPI.Intracomm, hints: Mapping[str, str], folder: Path) -> str:
     """Have them started; return which there are, "none: ..." for why there are none, or "" without; collective.
 
     They start when all ranks open a file with their hints together, which not every pattern or kernel does.

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from mpiio_ext.bench.execution.verify import Fault, check_memory
 from mpiio_ext.bench.interfaces import OpenFile, Request, Where
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait, made_independent
 from mpiio_ext.bench.kernels.shapes import Bytes
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["PhaseTimes", "Played", "Player"]
 
@@ -97,7 +100,7 @@ class Player:
     keep : keep steps and memory from run to run, as `content` keeps its images
     """
 
-    def __init__(self, *, comm: Any, case: Case, folder: Path, content: Content, keep: bool = False) -> None:
+    def __init__(self, *, comm: MPI.Intracomm, case: Case, folder: Path, content: Content, keep: bool = False) -> None:
         from mpi4py import MPI
 
         self._comm, self._self, self._case = comm, MPI.COMM_SELF, case

@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.bench.errors import BenchError, VerificationError
 from mpiio_ext.bench.execution.afford import NativeLimit, affordable
@@ -39,6 +39,9 @@ from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.common.results import Row
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Runner"]
 
@@ -68,7 +71,7 @@ class Runner:
     rows : of rank 0, in the order of the runs, also of what was measured before an error
     """
 
-    comm: Any
+    comm: MPI.Intracomm
     folder: Path
     methods: list[Method]
     common_hints: dict[str, str] = field(default_factory=dict)

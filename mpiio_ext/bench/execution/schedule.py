@@ -9,7 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Schedule"]
 
@@ -27,7 +30,7 @@ class Schedule:
     repetitions_done : begun ones
     """
 
-    comm: Any
+    comm: MPI.Intracomm
     repetition: Callable[[int], None]
     repetitions: int
     budget_s: float = 0.0

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from mpiio_ext.bench.arguments import HintType
-from mpiio_ext.bench.explore import forge
 from mpiio_ext.bench.explore.explore import Options
 from mpiio_ext.bench.explore.spec import PAPER, Spec, parse
 from mpiio_ext.common.commands import HELP, output_option
@@ -65,6 +64,8 @@ class _Asked:
             self.specs += parse(text, total_bytes=int(self._defaults["total_bytes"]),
                                 stonewall_s=float(self._defaults["stonewall_s"]))
             return
+        from mpiio_ext.bench.explore import forge  # with pydantic, which no rank needs otherwise
+
         found = forge.read(Path(text))
         self.specs += found.specs
         self.path = self.path or found.path

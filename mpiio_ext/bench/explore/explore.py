@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.environment import describe
@@ -32,6 +32,9 @@ from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_outpu
 from mpiio_ext.bench.terminal import progress_of_rank_0
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.errors import ArgumentError, MpiioExtError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Options", "explore"]
 
@@ -143,7 +146,7 @@ def _make_output(options: Options) -> Path:
     return make_output(options.output or Path("bench-results") / f"explore-{now}-{os.getpid()}")
 
 
-def _start(comm: Any, options: Options, folder: Path) -> str:
+def _start(comm: MPI.Intracomm, options: Options, folder: Path) -> str:
     """Have the delegates started, if there are to be any; returns which there are; collective."""
     if options.most == 0:
         return ""
@@ -187,7 +190,7 @@ def _steps(options: Options, patterns: dict[Pattern, Spec]) -> Iterator[_Step]:
 class _Explorer:
     """Makes the measurements; every rank has one."""
 
-    def __init__(self, comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec]) -> None:
+    def __init__(self, comm: MPI.Intracomm, options: Options, folder: Path, patterns: dict[Pattern, Spec]) -> None:
         self.comm, self.options, self.folder, self.patterns = comm, options, folder, patterns
         self.runs: list[Run] = []
         self._number = 0
@@ -259,7 +262,7 @@ def _finish(options: Options, output: Path, found: dict[str, Any], runs: Sequenc
         print(f"  mpiio-ext delegates arbitrate simulate --curves {output / 'curves.csv'}", flush=True)
 
 
-def explore(comm: Any, options: Options) -> Path:
+def explore(comm: MPI.Intracomm, options: Options) -> Path:
     """Run everything, write the results, and return their folder; collective.
 
     Raises
@@ -289,7 +292,7 @@ def explore(comm: Any, options: Options) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(comm: Any, options: Options, folder: Path, patterns: dict[Pattern, Spec]) -> Path:
+def _run(comm: MPI.Intracomm, options: Options, folder: Path, patterns: dict[Pattern, Spec]) -> Path:
     check_shared(comm, folder)
     output: Path = on_rank_0(comm, lambda: _make_output(options))
     text = _start(comm, options, folder)

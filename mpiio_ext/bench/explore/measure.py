@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from mpiio_ext.bench.execution.counters import change_of_each
 from mpiio_ext.bench.explore.content import Content
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.bench.kernels.shapes import Bytes
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Measured", "Place", "measure", "prepare"]
 
@@ -109,7 +112,7 @@ class Measured:
 class _Rank:
     """What one rank does in one measurement; methods named after phases are run by all at once."""
 
-    def __init__(self, comm: Any, place: Place) -> None:
+    def __init__(self, comm: MPI.Intracomm, place: Place) -> None:
         self.comm, self.place, self.spec = comm, place, place.spec
         self.requests = place.spec.requests(comm.size)
         self.content = Content(place.spec.request_bytes, place.run)
@@ -240,7 +243,7 @@ class _Rank:
 
 
 @contextlib.contextmanager
-def _agreed(comm: Any, doing: str) -> Iterator[None]:
+def _agreed(comm: MPI.Intracomm, doing: str) -> Iterator[None]:
     """Run what is inside on every rank, and raise on all when one fails; collective."""
     error: Exception | None = None
     try:
@@ -250,7 +253,7 @@ def _agreed(comm: Any, doing: str) -> Iterator[None]:
     agree(comm, error, doing)
 
 
-def _serving(comm: Any, before: dict[int, dict[str, Any]]) -> int | None:
+def _serving(comm: MPI.Intracomm, before: dict[int, dict[str, Any]]) -> int | None:
     """Return how many delegates have served since; collective. The ranks of a node see theirs."""
     moved = change_of_each(extension.delegate_statistics(), before)
     mine = {index for index, item in moved.items() if any(int(item.get(name, 0)) for name in _SERVED)}
@@ -258,7 +261,7 @@ def _serving(comm: Any, before: dict[int, dict[str, Any]]) -> int | None:
     return len(found)
 
 
-def _remove(comm: Any, place: Place) -> None:
+def _remove(comm: MPI.Intracomm, place: Place) -> None:
     """Take the files away, outside the time, after all have closed them; collective."""
     comm.Barrier()
     if place.is_split or comm.rank == 0:
@@ -267,7 +270,7 @@ def _remove(comm: Any, place: Place) -> None:
     comm.Barrier()
 
 
-def measure(comm: Any, place: Place) -> Measured:
+def measure(comm: MPI.Intracomm, place: Place) -> Measured:
     """Carry a pattern out once; collective. What it has written is removed, unless it was wrong.
 
     Raises
@@ -307,7 +310,7 @@ def measure(comm: Any, place: Place) -> Measured:
                     bypass_bytes=int(total[2]), serving_delegates=serving, verified_bytes=int(total[3]))
 
 
-def prepare(comm: Any, place: Place) -> None:
+def prepare(comm: MPI.Intracomm, place: Place) -> None:
     """Write what a pattern of reads finds, all of it and without delegates; collective, not timed.
 
     Parameters

@@ -12,13 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
 from mpiio_ext.bench.kernels.program import Access, Open
 from mpiio_ext.bench.kernels.shapes import Bytes
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Interface", "OpenFile", "RawReader", "Reader", "Request", "Where", "first_difference", "tool_difference"]
 
@@ -37,7 +40,7 @@ class Where:
     independent : no access will be collective
     """
 
-    comm: Any
+    comm: MPI.Intracomm
     path: Path
     layout: FileLayout
     mode: str
@@ -216,7 +219,7 @@ class Interface(ABC):
         """Return the file's path."""
         return folder / f"{layout.name}-{self.name}{self.suffix}"
 
-    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:  # noqa: B027  (most decide nothing)
+    def arrange(self, comm: MPI.Intracomm, items: Sequence[Open | Request]) -> None:  # noqa: B027  (most have none)
         """Decide before the clock starts what ranks that share a file must decide alike; collective over `comm`.
 
         `items` are the opens and accesses of a phase on this rank, in order.

@@ -10,7 +10,7 @@ import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from mpiio_ext.bench.interfaces.mpiio import info_of
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
 from mpiio_ext.bench.kernels.program import box_part
 from mpiio_ext.bench.kernels.shapes import Bytes
+
+if TYPE_CHECKING:
+    from h5py import h5s
 
 __all__ = ["Hdf5", "Hdf5Reader", "compare_hdf5"]
 
@@ -97,7 +100,7 @@ class Hdf5File(OpenFile):
                 self._info.Free()
 
 
-def _spaces(request: Request) -> tuple[Any, Any]:
+def _spaces(request: Request) -> tuple[h5s.SpaceID, h5s.SpaceID]:
     """Return the selections of an access in memory and in the dataset."""
     from h5py import h5s
 
@@ -109,7 +112,7 @@ def _spaces(request: Request) -> tuple[Any, Any]:
     return _memory_space(request), file_space
 
 
-def _memory_space(request: Request) -> Any:
+def _memory_space(request: Request) -> h5s.SpaceID:
     """Return the selection in memory: everything, or the part inside the guard cells of one array."""
     from h5py import h5s
 

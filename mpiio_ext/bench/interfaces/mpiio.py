@@ -14,9 +14,9 @@ own, and they are freed when the file is closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -27,10 +27,13 @@ from mpiio_ext.bench.kernels.program import Box, Open, box_part
 from mpiio_ext.bench.kernels.shapes import Contiguous, free
 from mpiio_ext.bench.kernels.views import Plan
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
 __all__ = ["MpiIo", "info_of", "memory_type"]
 
 
-def info_of(hints: dict[str, str]) -> Any:
+def info_of(hints: dict[str, str]) -> MPI.Info:
     """Return an MPI_Info with the hints; the caller frees it."""
     from mpi4py import MPI
 
@@ -40,7 +43,7 @@ def info_of(hints: dict[str, str]) -> Any:
     return info
 
 
-def _element(variable: Variable) -> Any:
+def _element(variable: Variable) -> MPI.Datatype:
     from mpi4py import MPI
 
     kinds = {"u1": MPI.UNSIGNED_CHAR, "i2": MPI.SHORT, "u2": MPI.UNSIGNED_SHORT, "i4": MPI.INT, "i8": MPI.LONG_LONG,
@@ -48,7 +51,9 @@ def _element(variable: Variable) -> Any:
     return kinds[np.dtype(variable.dtype).str[1:]]
 
 
-def _parts_type(element: Any, parts: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]]) -> Any:
+def _parts_type(
+    element: MPI.Datatype, parts: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int]]
+) -> MPI.Datatype:
     """Return a committed type of the subarrays (sizes, subsizes, starts, displacement in bytes)."""
     from mpi4py import MPI
 
@@ -61,7 +66,7 @@ def _parts_type(element: Any, parts: list[tuple[tuple[int, ...], tuple[int, ...]
     return joined.Commit()
 
 
-def memory_type(variable: Variable, boxes: tuple[Box, ...], slabs: tuple[Slab, ...]) -> Any:
+def memory_type(variable: Variable, boxes: tuple[Box, ...], slabs: tuple[Slab, ...]) -> MPI.Datatype:
     """Return a committed datatype of the slabs inside their arrays with guard cells; the caller frees it."""
     parts, begin = [], 0
     for box, (_, count) in zip(boxes, slabs, strict=True):
@@ -116,7 +121,7 @@ def _is_together(request: Request) -> bool:
     return request.shared and (request.access.collective or request.access.alike)
 
 
-def _any_rank(comm: Any, mine: list[bool]) -> list[bool]:
+def _any_rank(comm: MPI.Intracomm, mine: list[bool]) -> list[bool]:
     """Return for each place whether any rank has True there; collective, lists of one length."""
     from mpi4py import MPI
 
@@ -132,9 +137,9 @@ class MpiIoFile(OpenFile):
         super().__init__(where)
         self._file: Any = None
         self._info = info_of(where.hints)
-        self._types: dict[Any, Any] = {}
+        self._types: dict[Hashable, MPI.Datatype] = {}
         self._pending: list[Any] = []
-        self._view: tuple[int, Any, Any] | None = None
+        self._view: tuple[int, MPI.Datatype, MPI.Datatype] | None = None
         self._calls: list[tuple[int, list[Any]]] = []
 
     def build(self, requests: Sequence[Request]) -> None:
@@ -151,7 +156,7 @@ class MpiIoFile(OpenFile):
                 message = [memory, 1, self._kept(id(call.memory), call.memory.datatype)]
             self._calls.append((call.offset_elements, message))
 
-    def _own_view(self, plan: Plan) -> Any:
+    def _own_view(self, plan: Plan) -> MPI.Datatype:
         """Return the elementary type of a pattern's view, which is the same for all its accesses."""
         if self._view is None:
             etype = self._kept("element", plan.element.datatype)
@@ -178,7 +183,7 @@ class MpiIoFile(OpenFile):
             displacement_bytes, etype, filetype = self._view
             self._file.Set_view(displacement_bytes, etype, filetype, "native")
 
-    def _kept(self, key: Any, make: Any) -> Any:
+    def _kept(self, key: Hashable, make: Callable[[], MPI.Datatype]) -> MPI.Datatype:
         if key not in self._types:
             self._types[key] = make()
         return self._types[key]
@@ -201,7 +206,7 @@ class MpiIoFile(OpenFile):
         return int(plan.step) * access.elements
 
     @staticmethod
-    def _file_type(element: Any, shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> Any:
+    def _file_type(element: MPI.Datatype, shape: tuple[int, ...], slabs: tuple[Slab, ...]) -> MPI.Datatype:
         if not slabs:
             return element.Create_contiguous(1).Commit()
         return _parts_type(element, [(shape, count, start, 0) for start, count in slabs])
@@ -273,7 +278,7 @@ class MpiIo(Interface):
     suffix: ClassVar[str] = ".dat"
     file: ClassVar[type[OpenFile]] = MpiIoFile
 
-    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:
+    def arrange(self, comm: MPI.Intracomm, items: Sequence[Open | Request]) -> None:
         """Give every access its view, alike on all ranks that share the file."""
         requests = [item for item in items if isinstance(item, Request)]
         together = [request for request in requests if _is_together(request)]

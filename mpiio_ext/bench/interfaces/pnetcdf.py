@@ -13,7 +13,7 @@ import filecmp
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from mpiio_ext.bench.interfaces.memory import pack, unpack
 from mpiio_ext.bench.interfaces.mpiio import memory_type
 from mpiio_ext.bench.kernels.layout import FileLayout
 from mpiio_ext.bench.kernels.program import Open
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["Pnetcdf", "netcdf_name"]
 
@@ -165,7 +168,7 @@ class Pnetcdf(Interface):
 
         return {"pnetcdf": pnetcdf.version()}
 
-    def arrange(self, comm: Any, items: Sequence[Open | Request]) -> None:
+    def arrange(self, comm: MPI.Intracomm, items: Sequence[Open | Request]) -> None:
         """Make the lists of subarrays, of which a flush may have a million, before the clock starts."""
         del comm
         made: dict[int, Any] = {}

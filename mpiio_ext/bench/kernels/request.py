@@ -60,14 +60,14 @@ def parameter_kinds(kind: type[Kernel]) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in dataclasses.fields(kind) if item.name != "ranks"}
 
 
-def _known(kind: type[Kernel], name: str) -> Any:
+def _known(kind: type[Kernel], name: str) -> object:
     kinds = parameter_kinds(kind)
     if name not in kinds:
         raise ArgumentError(f"{kind.name}: unknown parameter '{name}' (known: {', '.join(sorted(kinds))})")
     return kinds[name]
 
 
-def _from_text(wanted: Any, text: str) -> Any:
+def _from_text(wanted: object, text: str) -> object:
     """Return the value that a text means for a parameter of this type; raises ValueError."""
     if wanted is bool:
         return _FLAGS[text.lower()]
@@ -88,7 +88,7 @@ def _name_of(wanted: Any) -> str:
     return names.get(wanted, "a comma-separated list" if typing.get_origin(wanted) is tuple else str(wanted))
 
 
-def convert_parameter(kind: type[Kernel], name: str, value: Any) -> Any:
+def convert_parameter(kind: type[Kernel], name: str, value: object) -> object:
     """Return the value of a parameter from a parameter file, or from text.
 
     Raises

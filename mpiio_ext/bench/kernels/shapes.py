@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
 
 __all__ = ["BYTE", "DOUBLE", "Block", "Bytes", "Contiguous", "Darray", "Element", "Indexed", "Mask", "Offsets",
            "Sequence", "Shape", "Vector", "coalesce", "darray_range", "free"]
@@ -42,7 +45,7 @@ class Element:
         """Bytes of one element; its extent too."""
         return self.basic_bytes * self.count
 
-    def datatype(self) -> Any:
+    def datatype(self) -> MPI.Datatype:
         """Return a committed MPI datatype, the predefined one where there is one; `free` it after use.
 
         Not a derived type of one double, because Open MPI's I/O treats a view of a predefined type as contiguous and a
@@ -54,7 +57,7 @@ class Element:
         return basic if self.count == 1 else basic.Create_contiguous(self.count).Commit()
 
 
-def free(datatype: Any) -> None:
+def free(datatype: MPI.Datatype) -> None:
     """Free an MPI datatype unless it is predefined."""
     if not datatype.is_predefined:
         datatype.Free()
@@ -95,7 +98,7 @@ class Shape(ABC):
         """Return (offsets, lengths) in bytes, shape (pieces,), in the order of the data, neighbours joined."""
 
     @abstractmethod
-    def datatype(self) -> Any:
+    def datatype(self) -> MPI.Datatype:
         """Return a committed MPI datatype with the same bytes, order and extent; `free` it after use."""
 
     def scatter(self, memory: Bytes, packed: Bytes) -> None:
@@ -124,7 +127,7 @@ class Contiguous(Shape):
     def pieces(self) -> tuple[Offsets, Offsets]:  # noqa: D102
         return coalesce(np.zeros(1, np.int64), np.array([self.size_bytes], np.int64))
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         element = self.element.datatype()
         if self.count == 1:
             return element
@@ -155,7 +158,7 @@ class Vector(Shape):
         offsets = np.arange(self.count, dtype=np.int64) * (self.stride * unit)
         return coalesce(offsets, np.full(self.count, self.block * unit, np.int64))
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         element = self.element.datatype()
         vector = element.Create_vector(self.count, self.block, self.stride)
         built = vector.Create_resized(0, self.extent_bytes).Commit()
@@ -189,7 +192,7 @@ class Block(Shape):
         offsets = (offsets * self.sizes[-1] + self.starts[-1]) * unit
         return coalesce(offsets, np.full(offsets.size, self.subsizes[-1] * unit, np.int64))
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         from mpi4py import MPI
 
         element = self.element.datatype()
@@ -246,7 +249,7 @@ class Darray(Shape):
     def pieces(self) -> tuple[Offsets, Offsets]:  # noqa: D102
         return self.as_block().pieces()
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         from mpi4py import MPI
 
         dimensions = len(self.sizes)
@@ -289,7 +292,7 @@ class Indexed(Shape):
     def pieces(self) -> tuple[Offsets, Offsets]:  # noqa: D102
         return coalesce(self.offsets_bytes, self.lengths_bytes)
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         from mpi4py import MPI
 
         indexed = MPI.BYTE.Create_hindexed(self.lengths_bytes.tolist(), self.offsets_bytes.tolist())
@@ -316,7 +319,7 @@ class Sequence(Shape):
         every = [part.pieces() for part in self.parts]
         return coalesce(np.concatenate([o for o, _ in every]), np.concatenate([n for _, n in every]))
 
-    def datatype(self) -> Any:  # noqa: D102
+    def datatype(self) -> MPI.Datatype:  # noqa: D102
         from mpi4py import MPI
 
         parts = [part.datatype() for part in self.parts]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from cffi import FFI
     from mpi4py import MPI
 
     from mpiio_ext.bench.pnetcdf.library import Pnetcdf
@@ -45,13 +46,13 @@ int MPI_Type_create_resized(MPI_Datatype old, intptr_t lower, intptr_t extent, M
 """
 
 
-def _arguments(ffi: Any, combiner: str, values: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
+def _arguments(ffi: FFI, combiner: str, values: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
     """Return the constructor of a type, and its arguments in front of the old type."""
 
-    def ints(name: str) -> Any:
+    def ints(name: str) -> FFI.CData:
         return ffi.new("int[]", values[name])
 
-    def addresses(name: str) -> Any:
+    def addresses(name: str) -> FFI.CData:
         return ffi.new("intptr_t[]", values[name])
 
     count = values.get("count", len(values.get("displacements", ())))

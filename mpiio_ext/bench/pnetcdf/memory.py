@@ -17,6 +17,7 @@ import numpy.typing as npt
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from cffi import FFI
     from mpi4py import MPI
 
     from mpiio_ext.bench.pnetcdf.library import Pnetcdf
@@ -119,7 +120,7 @@ def _offsets(values: npt.ArrayLike, shape: tuple[int, ...], what: str) -> npt.ND
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def _address(pnetcdf: Pnetcdf, kind: str, array: npt.NDArray[Any]) -> Any:
+def _address(pnetcdf: Pnetcdf, kind: str, array: npt.NDArray[Any]) -> FFI.CData:
     return pnetcdf.ffi.cast(kind, array.ctypes.data)
 
 
