@@ -145,7 +145,8 @@ def read_modify_write(case: Case) -> Finding | None:
     written, stored = files["mpiio_bytes_written"], files["bytes_written"]
     extra = np.maximum(read - asked, 0.0)  # unknown where Darshan has either not
     amplified = stored >= limits.amplified * written
-    chosen = files.critical & (written > 0) & ((extra >= limits.read_modify_write * written) | amplified)
+    sieved = (extra >= limits.read_modify_write * written) & _while_writing(files) & (extra <= 1.1 * stored)
+    chosen = files.critical & (written > 0) & (sieved | amplified)
     if not chosen.any():
         return None
     direction, much = files.direction, bool((amplified | (extra >= 0.5 * written))[chosen].any())
@@ -178,6 +179,12 @@ def read_modify_write(case: Case) -> Finding | None:
         chosen,
         at_most=direction == "write" and not much,
     )  # fmt: skip
+
+
+def _while_writing(files: Files) -> Flags:
+    """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
+    apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
+    return np.asarray(~apart)
 
 
 def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:

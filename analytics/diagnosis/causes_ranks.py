@@ -77,7 +77,7 @@ def few_aggregators(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
-    count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_rank
+    count, sure = round(float(case.movers[row])), _busy(case, chosen) >= limits.busy_aggregator
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
     return case.finding(
         "few_aggregators",
@@ -141,10 +141,12 @@ def stragglers(case: Case) -> Finding | None:
     """The slowest rank needs far longer than the average one."""
     files, ranks = case.files, case.files["ranks"]
     value = case.per_file["straggler"]
-    moved = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"])
+    moved = np.nan_to_num(files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
     most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
-    uneven = files["slowest_rank_bytes"] * ranks >= case.limits.uneven * moved
+    uneven = (files["slowest_rank_bytes"] - other) * ranks >= case.limits.uneven * moved
     chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
+    chosen &= files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it lags in the other direction
     if not chosen.any():
         return _uneven_files(case)
     row = next(row for row in case.order if chosen[row])

@@ -44,6 +44,8 @@ class Limits:
         Share of the bytes of a file from which on one rank moves all of it.
     busy_rank : float
         Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
+    busy_aggregator : float
+        The same of an aggregator: between its calls the others send it their data.
     aggregated_bytes : int
         Bytes below which one aggregator is enough.
     serialised, dominant, gaps : float
@@ -85,6 +87,7 @@ class Limits:
     root: float = 0.5
     one_rank: float = 0.9
     busy_rank: float = 0.3
+    busy_aggregator: float = 0.1
     aggregated_bytes: int = 16 << 20
     serialised: float = 0.5
     dominant: float = 0.8

@@ -57,9 +57,13 @@ def _ranks(files: Files) -> Numbers:
 
 
 def movers(files: Files) -> Numbers:
-    """Return how many ranks move the bytes of each file: at most, by those of the busier rank that is recorded."""
-    moved = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"])
-    busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"])
+    """Return how many ranks move the bytes of each file in the direction at hand, at most; NaN where that is not known.
+
+    The log has what the slowest rank moves both ways: of this way it is that, less what all ranks move the other way.
+    """
+    moved = np.nan_to_num(files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - other
     found = np.clip(ratio(moved, np.where(busier > 0, busier, np.nan)), 1.0, _ranks(files))
     return np.where(files["ranks"] == 1, 1.0, found)
 
