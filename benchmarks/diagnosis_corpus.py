@@ -1,6 +1,6 @@
 """Logs of programs whose I/O problem is known, and what the diagnosis says of them.
 
-Usage: ``python benchmarks/diagnosis_corpus.py --darshan LIBDARSHAN.so [--logs DIR] [--ranks 2,4,8] [--sizes 1,2] [KIND...]``
+Usage: ``python benchmarks/diagnosis_corpus.py --darshan LIBDARSHAN.so [--logs DIR] [--ranks 2,4] [--sizes 1] [KIND...]``
 
 Compiles ``diagnosis_kinds.c`` and runs each kind under Darshan's runtime with each number of ranks and each size, with
 and without DXT. Keeps the logs in ``--logs`` with ``truth.jsonl`` beside them: log, kind, ranks, size. Then prints each
@@ -26,19 +26,19 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from support.launch import base_environment, launcher, run_bounded  # noqa: E402
-
 from mpiio_ext.analytics.report.findings import diagnoses  # noqa: E402
 from mpiio_ext.analytics.sources.darshan import convert  # noqa: E402
 from mpiio_ext.common.counts import counts  # noqa: E402
+from support.launch import base_environment, launcher, run_bounded  # noqa: E402
 
 #: Kind -> the cause that is the first sentence; none where nothing may be said with high confidence.
 CAUSES = {
     "one_writer": "root_writes", "one_reader": "root_reads", "few_aggregators": "few_aggregators",
     "no_buffering": "small_requests", "read_modify_write": "read_modify_write", "small_independent": "small_requests",
-    "small_posix": "small_requests", "random_reads": "small_requests", "metadata_storm": "metadata",
-    "strided_reads": "small_requests", "small_consecutive": "", "shared_opens": "shared_opens", "imbalance": "stragglers", "uneven_files": "stragglers", "even_files": "",
-    "unaligned": "", "large_independent": "", "well_behaved": "", "little_io": "",
+    "small_posix": "small_requests", "random_reads": "small_requests", "strided_reads": "small_requests",
+    "metadata_storm": "metadata", "shared_opens": "shared_opens", "imbalance": "stragglers",
+    "uneven_files": "stragglers", "even_files": "", "unaligned": "", "large_independent": "", "small_consecutive": "",
+    "well_behaved": "", "little_io": "",
 }  # fmt: skip
 TIMEOUT_S = 300.0
 

@@ -19,6 +19,7 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 

@@ -31,7 +31,8 @@ def diagnoses(
     found = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts)
-        if one.critical_files or (one.findings and direction == _DIRECTIONS[-1] and not found):  # metadata of no direction
+        alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
+        if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
             longest = max((time.value for _, time in one.critical_files), default=0.0)
             sure = bool(one.findings) and one.findings[0].confidence == "high"

@@ -15,7 +15,7 @@ from support import cbuild
 from support.launch import mpi_family
 
 sys.path.insert(0, str(cbuild.ROOT / "benchmarks"))
-import diagnosis_corpus  # noqa: E402
+import diagnosis_corpus
 
 pytestmark = pytest.mark.mpi
 
