@@ -20,7 +20,7 @@ sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path 
 from support import apart, cbuild, fuzz, tiers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
-from support.launch import Launch, library_path, mpi_family, mpi_run, python_run  # noqa: E402
+from support.launch import Launch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
 
 #: Whether this process may launch MPI programs beside other workers.
 APART = pytest.StashKey[bool]()
@@ -86,6 +86,22 @@ def extension(family: str) -> str:
     if path is None:
         pytest.fail("mpiio_ext cannot be imported in this environment: run `make build` first")
     return path
+
+
+@pytest.fixture(scope="session")
+def parallel_h5py(family: str) -> None:
+    """Skip unless h5py of this environment was built for MPI."""
+    if python_alone("import h5py; print(h5py.get_config().mpi)").stdout.strip() != "True":
+        pytest.skip("h5py of this environment has no MPI support")
+
+
+@pytest.fixture()
+def every_interface_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
+    from mpiio_ext.bench import interfaces
+
+    for way in interfaces.REGISTRY.values():
+        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
 
 
 @pytest.fixture(scope="session")

@@ -15,19 +15,11 @@ pytest.importorskip("darshan")
 from mpiio_ext._tools import ffi, lib
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import convert, library_path
-from support.darshan_logs import Job, Log, make_log, small_logs, write_small_logs
+from support.darshan_logs import POSIX_COUNTERS, POSIX_DOUBLES, Job, Log, make_log, posix, small_logs, write_small_logs
 
-POSIX_COUNTERS, POSIX_DOUBLES = 69, 17
 OPENS, READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQ_READS = 0, 3, 4, 14, 15, 20
 FILE_ALIGNMENT, FASTEST_RANK, SLOWEST_RANK, SLOWEST_BYTES = 26, 65, 67, 68
 READ_START, WRITE_START, READ_END, WRITE_END, READ_TIME = 1, 2, 5, 6, 8
-
-
-def posix(key: int, rank: int, counters: dict[int, int], doubles: dict[int, float] | None = None) -> bytes:
-    """Return a POSIX record of version 4; counters that are not given are 0."""
-    integers = [counters.get(k, 0) for k in range(POSIX_COUNTERS)]
-    times = [(doubles or {}).get(k, 0.0) for k in range(POSIX_DOUBLES)]
-    return struct.pack(f"<Qq{POSIX_COUNTERS}q{POSIX_DOUBLES}d", key, rank, *integers, *times)
 
 
 def posix_of_version(version: int, record: bytes, fopens: int = 0) -> bytes:

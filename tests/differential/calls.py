@@ -24,6 +24,7 @@ from differential.state import (
     first_open,
     follows,
     initial_buffer,
+    is_large,
     memory_of,
     verb_of,
 )
@@ -405,7 +406,7 @@ class Rank:
         running.result |= {
             "buffer": running.region.tobytes(),
             "nbytes": count(status, MPI.BYTE),
-            "elements": elements(status, self.datatype(tree)) if countable(tree) else None,
+            "elements": elements(status, self.datatype(tree)) if typetree.countable(tree, FAMILY) else None,
             "count": count(status, self.datatype(tree)),
             "undefined": MPI.UNDEFINED,
         }
@@ -492,17 +493,3 @@ class Rank:
             self.close_one(number)
         for made in reversed(self.made):
             made.Free()
-
-
-def is_large(op: Op, rank: int) -> bool:
-    """Tell whether a rank makes a data-access call in the large-count form."""
-    return bool(op["large"][rank]) if "large" in op else False
-
-
-def countable(tree: typetree.Tree) -> bool:
-    """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
-    kinds = {name.removesuffix("_c") for name in typetree.constructors(tree)}
-    if not typetree.model(tree).size or "pair" in kinds:
-        return False
-    simple = {"named", "contiguous", "vector", "hvector", "indexed", "hindexed"}
-    return FAMILY == "openmpi" or (len(typetree.leaves(tree)) == 1 and kinds <= simple)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import random
 
+from differential.conflicts import MOST_IN_RACE
 from differential.draw_calls import memory_for, offsets_of
 from differential.draw_types import etype_tree, file_tree, weighted
 from differential.draw_views import STRATEGIES
-from differential.simulate import MOST_IN_RACE, Simulation
+from differential.simulate import Simulation
 from differential.state import BYTE, HOWS, SWAPPABLE, Case, Handle, Illegal, Op
 from differential.typetree import model
 

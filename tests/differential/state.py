@@ -162,6 +162,11 @@ def verb_of(op: Op, rank: int) -> str:
     return str(op["verb"][rank]) if op["op"] == "mixed" else str(op["op"])
 
 
+def is_large(op: Op, rank: int) -> bool:
+    """Tell whether a rank makes a data-access call in the large-count form."""
+    return bool(op["large"][rank]) if "large" in op else False
+
+
 def element_bytes(tree: Tree) -> int | None:
     """Return the size of the elements of a type that consists of one swappable type only, else None."""
     found = leaves(tree)

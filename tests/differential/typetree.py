@@ -353,3 +353,12 @@ def _build_large(tree: Tree, children: list[MPI.Datatype]) -> MPI.Datatype:
     if kind == "resized":
         return child.Create_resized(tree[1], tree[2])
     raise ValueError(f"unknown constructor {kind!r}")
+
+
+def countable(tree: Tree, family: str) -> bool:
+    """Tell whether MPI_Get_elements can be asked: MPICH 5.0 aborts on mixed and empty types, pairs count as 1 or 2."""
+    kinds = {name.removesuffix("_c") for name in constructors(tree)}
+    if not model(tree).size or "pair" in kinds:
+        return False
+    simple = {"named", "contiguous", "vector", "hvector", "indexed", "hindexed"}
+    return family == "openmpi" or (len(leaves(tree)) == 1 and kinds <= simple)

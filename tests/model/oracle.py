@@ -8,133 +8,17 @@ generator then drops the call or puts a fence before it. With the results of the
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from differential.typetree import Offsets
-from model.consistency import MOST_BYTES, Agent, File, Reading, Sizing, meet
-from model.history import ACCESS, ALONE, BLANK, COLLECTIVE, Bytes, History, Op, View, groups_of, initial, turns, values
+from model.consistency import MOST_BYTES, File, meet
+from model.handles import Handle, Illegal, Request
+from model.history import ACCESS, ALONE, COLLECTIVE, Bytes, History, Op, View, initial, turns, values
+from model.judge import Check, Judge, Question, Results
 
 MOST_AT_ONCE = 4  # ranks whose order in one call is open: all orders are tried
-Results = list[list[dict[str, Any] | None]]
-
-
-class Illegal(Exception):
-    """The program would be erroneous; ``needs``: a fence before the call would make it legal."""
-
-    def __init__(self, reason: str, *, fence: bool = False) -> None:
-        super().__init__(reason)
-        self.fence = fence
-
-
-@dataclass(slots=True)
-class Request:
-    """A nonblocking call under way."""
-
-    number: int
-    h: int
-    rank: int
-    write: bool
-    at: Offsets
-    reading: Reading | None
-
-
-class Handle:
-    """An open file: one number, one opening for each group of ranks."""
-
-    def __init__(self, op: Op, ranks: int, first: int) -> None:
-        self.op = op
-        self.groups = groups_of(op["comm"], ranks)
-        self.group = {rank: g for g, members in enumerate(self.groups) for rank in members}
-        self.first = first
-        self.views = {rank: View() for rank in self.group}
-        self.own = dict.fromkeys(self.group, 0)
-        self.shared = [0] * len(self.groups)
-        self.same_view = True
-        self.atomic = False
-
-    @property
-    def readable(self) -> bool:
-        """Tell whether the mode allows reads."""
-        return "wronly" not in self.op["mode"]
-
-    @property
-    def writable(self) -> bool:
-        """Tell whether the mode allows writes."""
-        return "rdonly" not in self.op["mode"]
-
-    @property
-    def openings(self) -> list[int]:
-        """The numbers of its openings."""
-        return [self.first + g for g in range(len(self.groups))]
-
-    def agent(self, rank: int) -> Agent:
-        """Return the agent that a rank is on this handle."""
-        return self.first + self.group[rank], rank
-
-
-@dataclass(slots=True)
-class Check:
-    """A read that is judged when it is no longer open to later writes."""
-
-    name: str
-    file: File
-    reading: Reading
-    result: dict[str, Any] | None
-
-
-@dataclass(slots=True)
-class Question:
-    """A question for the size, judged likewise."""
-
-    name: str
-    sizing: Sizing
-    result: dict[str, Any] | None
-
-
-@dataclass(slots=True)
-class Judge:
-    """What the ranks saw, and what was wrong with it."""
-
-    results: Results
-    problems: list[str] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    questions: list[Question] = field(default_factory=list)
-
-    def settle(self, *, everything: bool) -> None:
-        """Judge the reads that are over."""
-        left: list[Check] = []
-        for check in self.checks:
-            if not check.reading.done and not everything:
-                left.append(check)
-            elif check.result is not None and "error" not in check.result:
-                self.read(check)
-        self.checks = left
-        for question in self.questions:
-            size = (question.result or {}).get("size")
-            if size is not None and not question.sizing.least <= size <= max(question.sizing.sizes):
-                self.problems.append(
-                    f"size: {question.name}: {size}, expected {question.sizing.least} to {max(question.sizing.sizes)}"
-                )
-        self.questions = []
-
-    def read(self, check: Check) -> None:
-        """Judge one read."""
-        result = check.result or {}
-        n, got = result["n"], np.frombuffer(result["data"], np.uint8)
-        if result["spoilt"]:
-            self.problems.append(f"memory: {check.name}: bytes between the pieces of the buffer were changed")
-        if check.reading.several_calls and check.reading.shortest < check.reading.longest:
-            n = check.reading.allow_blanks()  # the end may have moved between the calls
-        problem = check.reading.check(got, n) if 0 <= n <= len(got) else f"{n} bytes of {len(got)} were read"
-        if problem is None:
-            problem = check.file.learn(check.reading, got[:n])
-        if problem is None and (got[n:] != BLANK).any():
-            problem = f"bytes behind the {n} that were read are changed"
-        if problem is not None:
-            self.problems.append(f"read: {check.name}: {problem}")
 
 
 class Oracle:

@@ -13,8 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from differential.typetree import Tree
+from model.handles import Handle, Illegal
 from model.history import ETYPES, MOST_RANKS, History, Op, etype_tree
-from model.oracle import MOST_AT_ONCE, Handle, Illegal, Oracle
+from model.oracle import MOST_AT_ONCE, Oracle
 
 #: What is drawn, and how often.
 KINDS: dict[str, int] = {

@@ -31,9 +31,7 @@ LIMIT_S = 240.0
 @pytest.fixture(scope="module")
 def cluster(family: str, extension: str) -> Iterator[hosts.Cluster]:
     """Bring up the hosts of this module."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     with hosts.cluster(HOSTS) as found:
         yield found
 

@@ -374,9 +374,7 @@ def test_compare_quick(extension, family, tmp_path):
 
 
 def test_compare_on_hosts(extension, family, tmp_path):
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(f"no hosts can be brought up here: {reason}")
+    hosts.require()
     command = [sys.executable, *BENCH, "compare", "--quick", "--hosts", "2", "--ranks-per-host", "1", "--bytes",
                "4194304", "--repeats", "1", "--pattern", "inter64", "--json", str(tmp_path / "r.json")]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)

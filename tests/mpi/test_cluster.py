@@ -25,7 +25,7 @@ from cluster.served import SERVED, Place
 from differential import run
 from differential.arms import Setting
 from support import hosts
-from support.launch import LaunchError, base_environment, marked_processes, run_bounded
+from support.launch import LaunchError, base_environment, json_lines, marked_processes, run_bounded
 from support.processes import Job, job
 
 pytestmark = pytest.mark.mpi
@@ -43,9 +43,7 @@ Bring = Callable[..., hosts.Cluster]
 @pytest.fixture(scope="module")
 def bring(family: str, extension: str) -> Iterator[Bring]:
     """Return a function that brings hosts up; one cluster at a time, kept while the next test wants the same."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     with contextlib.ExitStack() as stack:
         now: dict[tuple[Any, ...], hosts.Cluster] = {}
 
@@ -83,7 +81,7 @@ def go(
     launch = cluster.run(program, each * cluster.count, each, env=env, preload=ours, timeout_s=LIMIT_S)
     words = next(line for line in launch.stdout.splitlines() if line.startswith("{"))
     assert launch.stdout.count("turn") == 1, launch.describe()
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()] if ours else []
+    lines = json_lines(statistics) if ours else []
     return json.loads(words), [line for line in lines if line["kind"] == "file"]
 
 
@@ -263,9 +261,7 @@ def test_differential(bring: Bring, count: int, cases: int) -> None:
 @pytest.mark.parametrize("kind", ["gluster", "nfs"])
 def test_caches_of_their_own(bring: Bring, kind: str) -> None:
     """A file system with a cache on each host: the library takes GlusterFS over, and says why it leaves NFS alone."""
-    reason = hosts.why_no_share(kind)
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require(kind)
     cluster = bring(2, shares=(kind,))
     folder = cluster.of.shares()[kind]
     mounted = cluster.call(2, ["stat", "-f", "-c", "%T", folder]).strip()
@@ -287,9 +283,7 @@ def test_caches_of_their_own(bring: Bring, kind: str) -> None:
 @pytest.mark.parametrize("size", [1000, 200_000])
 def test_rules_without_coherence(bring: Bring, size: int) -> None:
     """GlusterFS: what MPI promises is kept, for small files, which its client caches by itself, and for others."""
-    reason = hosts.why_no_share("gluster")
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require("gluster")
     cluster = bring(2, shares=("gluster",))
     folder = cluster.of.shares()["gluster"]
     program = [sys.executable, str(PROGRAM.with_name("without_coherence.py")), folder, str(size)]
@@ -300,9 +294,7 @@ def test_rules_without_coherence(bring: Bring, size: int) -> None:
 @pytest.mark.slow
 def test_differential_without_coherence(bring: Bring) -> None:
     """Random programs that MPI's rules allow where every host has caches of its own, on GlusterFS."""
-    reason = hosts.why_no_share("gluster")
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require("gluster")
     cluster = bring(2, shares=("gluster",))
     setting = Setting(arms=("ours",), limit_s=60.0, cluster=cluster, parent=str(cluster.of.shares()["gluster"]))
     report = run.run(list(range(40_001, 40_061)), setting, shuffle=True, strict=True)

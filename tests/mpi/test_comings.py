@@ -5,13 +5,12 @@ The C program tests/programs/comings.c, natively (the control) and preloaded.
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, mpi_run
+from support.launch import Launch, json_lines, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -52,7 +51,7 @@ def test_preloaded(extension: str, tmp_path: pathlib.Path, per_node: int, thread
     program = [mpi_program("comings"), tmp_path / "file", *threads]
     launch = mpi_run(program, RANKS, preload=True, env=environment, timeout_s=60, check=False)
     assert not failed(launch), launch.describe()
-    rows = [json.loads(line) for line in (tmp_path / "stats").read_text(encoding="utf-8").splitlines()]
+    rows = json_lines(tmp_path / "stats")
     files = [row for row in rows if row["kind"] == "file"]
     # without MPI_THREAD_MULTIPLE views after small nonblocking collectives are the MPI library's (docs/limitations.md)
     assert not any(row["native_calls"] for row in files if threads or not row["nonblocking_calls"])

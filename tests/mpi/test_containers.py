@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 import re
@@ -23,7 +22,7 @@ from dataclasses import dataclass
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, launcher, library_path, run_bounded
+from support.launch import Launch, base_environment, json_lines, launcher, library_path, run_bounded
 from support.processes import shared_memory
 from support.tiers import slow
 
@@ -151,7 +150,7 @@ def go(folder: pathlib.Path, ranks: int, limit: Limit, *, hints: str = "", ours:
     command = [str(launcher()), "-n", str(ranks), *limit.before, *program]
     launch = run_bounded(command, env=environment, timeout_s=LIMIT_S, check=False)
     found = re.findall(r"^step (\S+)((?: -?\d+)+)$", launch.stdout, re.MULTILINE)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()] if statistics.exists() else []
+    lines = json_lines(statistics) if statistics.exists() else []
     return Outcome(
         launch=launch,
         steps=tuple((step, tuple(map(int, values.split()))) for step, values in found),

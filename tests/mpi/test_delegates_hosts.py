@@ -40,9 +40,7 @@ ALL_CHECKS, CRASH_CHECKS = 4 * 8 + 6 + 6 + 10, 2 * 8
 @pytest.fixture(scope="module")
 def cluster(family: str, extension: str) -> Iterator[hosts.Cluster]:
     """Bring up the hosts of this module; a host that has vanished comes back for the next test."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     with hosts.cluster(HOSTS) as found:
         yield found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext import delegates
-from support.launch import PROGRAMS, library_path, python_run
+from support.launch import PROGRAMS, json_lines, library_path, python_run
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -29,7 +29,7 @@ def watched(
            "MPIOX_STATS_FILE": str(statistics), **environment}
     python_run([PROGRAMS / "watched.py", folder / "data", folder / "result"], ranks, env=env, timeout_s=120)
     seen = json.loads((folder / "result").read_text(encoding="utf-8"))
-    lines = [json.loads(line) for line in statistics.read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(statistics)
     assert [line["kind"] for line in lines] == ["file", "run"]
     return seen, {line["kind"]: line for line in lines}
 

@@ -148,9 +148,7 @@ def test_job_that_is_ended_says_what_is_known(tmp_path: pathlib.Path) -> None:
 
 def test_two_hosts(extension: str) -> None:
     """Hosts are compared, and a folder that only one of them has is no place for the program's files."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     with hosts.cluster(2) as cluster:
         command = [*DOCTOR, "--json", "--no-spawn", "--timeout", "120", "--path"]
         launch = cluster.run([*command, str(cluster.folder)], 2, 1, preload=False, timeout_s=300, check=False)

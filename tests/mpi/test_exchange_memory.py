@@ -8,14 +8,13 @@ limits; what the one that this replaced took stands beside each test.
 
 from __future__ import annotations
 
-import json
 import pathlib
 from dataclasses import dataclass
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import mpi_run
+from support.launch import json_lines, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -68,7 +67,7 @@ def grown(run: Run, tmp_path: pathlib.Path) -> dict[str, int]:
     lines = [line for line in launch.stdout.splitlines() if line.startswith("private_kib=")]
     assert len(lines) == 1, launch.describe()
     print(f"{run.ranks} ranks, {run.per_node} a node, {run.how}: {lines[0]} after {launch.elapsed_s:.1f} s")
-    rows = [json.loads(line) for line in (tmp_path / "stats").read_text(encoding="utf-8").splitlines()]
+    rows = json_lines(tmp_path / "stats")
     files = [row for row in rows if row["kind"] == "file"]
     assert [row["native_calls"] for row in files] == [0]
     assert files[0]["messages"] > 0  # it is the exchange that was measured

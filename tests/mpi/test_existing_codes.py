@@ -8,7 +8,6 @@ these hints lead to, computed here from the files' geometry.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from support import codes
-from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
+from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -116,7 +115,7 @@ def run_under(folder: pathlib.Path, words: list[str], outside: bool, options: li
 
 def reports(folder: pathlib.Path) -> list[dict[str, Any]]:
     """Return the statistics of every file that was closed, with the name for the path."""
-    lines = [json.loads(line) for line in (folder / "stats.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(folder / "stats.jsonl")
     return [line | {"name": pathlib.Path(line["path"]).name} for line in lines if line["kind"] == "file"]
 
 

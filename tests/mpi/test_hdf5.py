@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, base_environment, json_lines, mpi_run, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -31,17 +31,6 @@ with h5py.File(sys.argv[1], "r") as file:
     assert np.array_equal(file["strided"][...], whole)
 print("equal")
 """
-
-
-@pytest.fixture(scope="module")
-def parallel_h5py(family: str) -> None:
-    """Skip unless h5py of this environment was built for MPI."""
-    code = "import h5py; print(h5py.get_config().mpi)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() != "True":
-        pytest.skip("h5py of this environment has no MPI support")
 
 
 RANKS = (1, 2, 3, 4, 5)
@@ -69,14 +58,7 @@ def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]
 
 def check_with_serial_hdf5(path: pathlib.Path) -> None:
     """Open the file in a fresh process without MPI-IO and compare it with the formula."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(path), str(PROGRAM.parent)],
-        env=base_environment() | {"NATIVE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python_alone(CHECK, path, PROGRAM.parent, NATIVE="1")
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
@@ -103,14 +85,8 @@ def test_datasets(parallel_h5py: None, cases: Cases, reference: pathlib.Path, ra
     assert sum(result["bytes_written"] for result in seen) >= data * 8 * 2 + data // 2 * 4
     check_with_serial_hdf5(path)
     if shutil.which("h5diff"):
-        done = subprocess.run(
-            ["h5diff", str(path), str(reference)],
-            env=base_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = ["h5diff", str(path), str(reference)]
+        done = subprocess.run(command, env=base_environment(), capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -134,7 +110,7 @@ def test_preloaded(tmp_path: pathlib.Path, extension: str, parallel_h5py: None) 
         env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
     )
     check_with_serial_hdf5(path)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     ours = [line for line in lines if str(line.get("path", "")).endswith("data.h5")]
     assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
     assert sum(line["collective_reads"] for line in ours) >= 2, lines

@@ -233,9 +233,7 @@ def forgetful(agent: pathlib.Path, names: Iterable[str], made: pathlib.Path) -> 
 @pytest.mark.parametrize("own_option", [False, True])
 def test_variables_reach_other_hosts(family: str, extension: str, *, own_option: bool) -> None:
     """`mpiio-ext run` hands them on, to rank 0 of a file that is on a host which has not the launcher's environment."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     with hosts.cluster(2) as cluster:
         (cluster.folder / "romio").write_text("striping_unit 65536\n", encoding="utf-8")
         variables = {

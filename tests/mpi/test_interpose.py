@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
@@ -13,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.launch import PROGRAMS, base_environment, launcher, mpi_run, python_run, run_bounded
+from support.launch import PROGRAMS, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -44,7 +43,7 @@ def _all_ok(text: str, at_least: int) -> None:
 
 
 def _statistics(path: pathlib.Path) -> dict[str, dict[str, object]]:
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = json_lines(path)
     return {row["kind"]: row for row in rows}
 
 

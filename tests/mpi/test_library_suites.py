@@ -17,7 +17,6 @@ import importlib.metadata
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 from typing import Any
@@ -26,7 +25,7 @@ import pytest
 
 from mpiio_ext.bench import methods
 from support.fetch import FetchError, sdist
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, json_lines, mpi_run, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -57,14 +56,8 @@ def memory() -> str | None:
 
 
 @pytest.fixture(scope="module")
-def plugin(family: str) -> str:
+def plugin(parallel_h5py: None) -> str:
     """Return the folder that holds pytest-mpi; skip without parallel h5py."""
-    code = "import h5py; print(h5py.get_config().mpi)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() != "True":
-        pytest.skip("h5py of this environment has no MPI support")
     try:
         return str(sdist("pytest-mpi", PYTEST_MPI) / "src")
     except FetchError as error:
@@ -138,10 +131,7 @@ def test_h5py_whole_suite_on_mpio(extension: str, plugin: str, method: str) -> N
 def examples(family: str) -> pathlib.Path:
     """Return the folder of netCDF4's examples; skip without parallel netCDF4."""
     probe = "import netCDF4 as n; print(n.__has_parallel4_support__ and n.__has_pnetcdf_support__)"
-    done = subprocess.run(
-        [sys.executable, "-c", probe], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.stdout.strip() not in ("1", "True"):
+    if python_alone(probe).stdout.strip() not in ("1", "True"):
         pytest.skip("no netCDF4 built for parallel HDF5 and PnetCDF")
     version = importlib.metadata.version("netCDF4")
     reasons = []
@@ -173,7 +163,7 @@ def run_example(
     mpi_run([sys.executable, program, *arguments], 4, env=env, preload=method is not None, timeout_s=120, cwd=folder)
     if method is None:
         return []
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     return [line for line in lines if line["kind"] == "file"]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, launcher, mpi_run, python_run, run_bounded
+from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -35,7 +35,7 @@ def content_problem(path: pathlib.Path, length: int) -> str | None:
 
 def statistics(path: pathlib.Path) -> list[dict[str, Any]]:
     """Return the rows of a file of statistics, none when there is no such file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return json_lines(path) if path.exists() else []
 
 
 def run_parts(

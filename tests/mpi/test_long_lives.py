@@ -5,7 +5,6 @@ The C program tests/programs/lives.c, unchanged, natively (the control) and prel
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
@@ -13,7 +12,7 @@ import re
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, launcher, mpi_run, run_bounded
+from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -44,7 +43,7 @@ def numbers(launch: Launch) -> dict[str, int]:
 
 def statistics(path: pathlib.Path) -> list[dict[str, object]]:
     """Return the rows about files."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = json_lines(path)
     return [row for row in rows if row["kind"] == "file"]
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import mpi_run
+from support.launch import json_lines, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -42,7 +41,7 @@ def test_long_views(extension: str, family: str, tmp_path: pathlib.Path, members
     assert grown, launch.describe()
     print(f"{members} members: {grown[0]} after {launch.elapsed_s:.1f} s")
     assert int(grown[1]) <= 12 * 1024  # two collectives with buffers of 1 MiB; 34 MiB with all views of the short ones
-    rows = [json.loads(line) for line in (tmp_path / "stats").read_text(encoding="utf-8").splitlines()]
+    rows = json_lines(tmp_path / "stats")
     files = [row for row in rows if row["kind"] == "file"]
     assert [row["native_calls"] for row in files] == [0]
     assert files[0]["messages"] > 0  # they went through the exchange

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import subprocess
 import sys
 from typing import Any
 
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment, mpi_run, python_run
+from support.launch import PROGRAMS, json_lines, mpi_run, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -31,22 +30,10 @@ print("equal")
 """
 
 
-def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, without a launcher."""
-    return subprocess.run(
-        [sys.executable, "-c", *arguments],
-        env=base_environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def parallel_netcdf4(extension: str) -> None:
     """Skip unless netCDF4 of this environment has parallel HDF5 and PnetCDF."""
-    done = python("import netCDF4 as n; print(n.__has_parallel4_support__, n.__has_pnetcdf_support__)")
+    done = python_alone("import netCDF4 as n; print(n.__has_parallel4_support__, n.__has_pnetcdf_support__)")
     if done.returncode:
         pytest.skip(f"netCDF4 cannot be imported: {done.stderr.strip().splitlines()[-1]}")
     if done.stdout.split() != ["1", "1"]:
@@ -85,7 +72,7 @@ def seen_in(folder: pathlib.Path, ranks: int) -> list[dict[str, Any]]:
 
 def check_alone(path: pathlib.Path) -> None:
     """Compare the file with the formula in a process without MPI-IO."""
-    done = python(CHECK, str(path), str(PROGRAM.parent), NATIVE="1")
+    done = python_alone(CHECK, path, PROGRAM.parent, NATIVE="1")
     assert done.stdout.strip() == "equal", done.stderr[-3000:]
 
 
@@ -138,7 +125,7 @@ def test_preloaded(tmp_path: pathlib.Path, parallel_netcdf4: None, form: str) ->
         env={"NATIVE": "1", "MPIOX_STATS": "1", "MPIOX_STATS_FILE": os.fspath(statistics)},
     )
     check_alone(path)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     ours = [line for line in lines if str(line.get("path", "")).endswith("data.nc")]
     assert sum(line["collective_writes"] for line in ours) >= 3, lines  # calls per rank
     assert sum(line["collective_reads"] for line in ours) >= 3, lines

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import pytest
 
 from support.cases import Case, Cases
+from support.launch import json_lines
 
 pytestmark = pytest.mark.mpi
 
@@ -117,7 +117,7 @@ if comm.rank == 0:
 
 def files(path: pathlib.Path) -> list[tuple[str, dict[str, object]]]:
     """Return name and statistics of every file."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(path)
     return [(pathlib.Path(line["path"]).name, line) for line in lines if line["kind"] == "file"]
 
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext._load import get_library, get_tracer
+from mpiio_ext._load import get_library
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
-from support.launch import PROGRAMS, Launch, python_run
+from support.launch import PROGRAMS, Launch, json_lines, python_run
 from support.pioneer_paths import BLOCK, EVERYTHING, row, save
 from support.tiers import slow
+from support.traced import tracing
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -253,7 +254,7 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     assert "0 calls failed, 4 were left out" in launch.stdout, launch.describe()
     assert "left out: 4 x no such operation: the engine does not know it" in launch.stdout
     assert (tmp_path / "below" / "all").read_bytes() == pattern(4 * BLOCK)
-    lines = [json.loads(line) for line in (tmp_path / "stats").read_text().splitlines()]
+    lines = json_lines(tmp_path / "stats")
     used = [line for line in lines if line["kind"] == "file" and line["path"].endswith("/all")]
     assert [line["hints"]["mpiox_partition"]["value"] for line in used] == ["group_cyclic"], lines
     assert used[0]["collective_writes"] > 0
@@ -268,11 +269,11 @@ def test_the_extension_is_used_when_it_is_asked_for(tmp_path: pathlib.Path, aske
     if asked == "preloaded":
         variables["LD_PRELOAD"] = str(get_library())
     if asked == "traced":  # which looks for what is behind it
-        variables |= {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+        variables |= tracing(tmp_path / "trace")
     launch = python_run([*words, *(["--extension"] if asked == "--extension" else [])], 2, timeout_s=60, env=variables)
     assert "0 calls failed, " in launch.stdout, launch.describe()
     stats = tmp_path / "stats"
-    lines = [json.loads(line) for line in stats.read_text().splitlines()] if stats.exists() else []
+    lines = json_lines(stats) if stats.exists() else []
     made = sum(line["collective_writes"] for line in lines if line["kind"] == "file" and line["path"].endswith("/all"))
     assert (made > 0) == (asked not in ("", "traced")), launch.describe()
 

@@ -6,12 +6,12 @@ which flattens them: only a nonblocking collective would need such a thread, and
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import pytest
 
 from support.cases import Case, Cases
+from support.launch import json_lines
 
 pytestmark = pytest.mark.mpi
 
@@ -167,7 +167,7 @@ CASES = {
 
 def files(folder: pathlib.Path) -> list[dict[str, int]]:
     """Return what the library counted of each opening, in order."""
-    lines = [json.loads(line) for line in (folder / "stats.jsonl").read_text("utf-8").splitlines()]
+    lines = json_lines(folder / "stats.jsonl")
     return [line for line in lines if line["kind"] == "file"]
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment
+from support.launch import PROGRAMS, python_alone
 
 pytestmark = pytest.mark.mpi
 
@@ -27,14 +25,7 @@ print(pnetcdf.absent_reason() or f"version {pnetcdf.version()}")
 
 def reason(**variables: str) -> str:
     """Return what `absent_reason` says in a fresh process, or the version."""
-    done = subprocess.run(
-        [sys.executable, "-c", REASON],
-        env=base_environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python_alone(REASON, **variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip()
 
@@ -345,7 +336,5 @@ def test_not_loaded_by_importing(extension: str) -> None:
         "import mpiio_ext.bench.pnetcdf, sys; maps = open('/proc/self/maps').read();"
         "print('mpi4py.MPI' in sys.modules, 'libpnetcdf' in maps)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=True
-    )
+    done = python_alone(code)
     assert done.stdout.split() == ["False", "False"]

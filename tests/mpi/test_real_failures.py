@@ -151,9 +151,7 @@ FAULTS = (
 @pytest.fixture()
 def cluster(fault: Fault, family: str, extension: str) -> Iterator[hosts.Cluster]:
     """Bring up three hosts with the file system that is to fail."""
-    reason = hosts.why_no_share(fault.kind)
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require(fault.kind)
     with hosts.cluster(3, shares=(fault.kind,)) as found:
         yield found
 

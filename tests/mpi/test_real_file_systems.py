@@ -5,8 +5,6 @@ GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/clu
 
 from __future__ import annotations
 
-import contextlib
-import json
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ import pytest
 from differential import run
 from differential.arms import Setting
 from support import hosts
-from support.launch import base_environment, run_bounded
+from support.launch import base_environment, json_lines, run_bounded
 from support.shares import DISTRIBUTED
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
@@ -33,11 +31,9 @@ PATTERNS = ("tiny", "small", "page", "odd", "large")
 @pytest.fixture(scope="module")
 def share(request: pytest.FixtureRequest, family: str, extension: str) -> Iterator[tuple[str, hosts.Cluster]]:
     """Bring up two hosts with one kind of file system."""
-    reason = hosts.why_no_share(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield request.param, stack.enter_context(hosts.cluster(2, shares=(request.param,)))
+    hosts.require(request.param)
+    with hosts.cluster(2, shares=(request.param,)) as found:
+        yield request.param, found
 
 
 def exchange(kind: str, cluster: hosts.Cluster, prefix: str, hints: str) -> list[dict[str, object]]:
@@ -46,7 +42,7 @@ def exchange(kind: str, cluster: hosts.Cluster, prefix: str, hints: str) -> list
     env = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics), "MPIOX_HINTS": hints}
     program = [sys.executable, PROGRAMS / "between_hosts.py", folder, prefix]
     cluster.run(program, 2, 1, env=env, timeout_s=LIMIT_S)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     return [line for line in lines if line["kind"] == "file"]
 
 

@@ -5,7 +5,6 @@ GlusterFS volumes, CephFS and MooseFS on the cluster of namespaces; see docs/lay
 
 from __future__ import annotations
 
-import contextlib
 import json
 import pathlib
 import re
@@ -16,6 +15,7 @@ import pytest
 
 from cluster import share_gluster
 from support import hosts
+from support.launch import json_lines
 from support.shares import DISTRIBUTED
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
@@ -77,11 +77,9 @@ if world.rank == 0:
 @pytest.fixture(scope="module", params=DISTRIBUTED)
 def share(request: pytest.FixtureRequest, family: str, extension: str) -> Iterator[tuple[str, hosts.Cluster]]:
     """Bring up two hosts with one kind of file system."""
-    reason = hosts.why_no_share(request.param)
-    if reason is not None:
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        yield request.param, stack.enter_context(hosts.cluster(2, shares=(request.param,)))
+    hosts.require(request.param)
+    with hosts.cluster(2, shares=(request.param,)) as found:
+        yield request.param, found
 
 
 def told(cluster: hosts.Cluster, k: int, path: pathlib.Path) -> dict[str, tuple[object, str]]:
@@ -98,7 +96,7 @@ def create(
     statistics = cluster.folder / f"{path.name}.jsonl"
     env = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(statistics)}
     launch = cluster.run([sys.executable, "-c", PROGRAM, path, json.dumps(hints)], 2, 1, env=env, timeout_s=LIMIT_S)
-    lines = [json.loads(line) for line in statistics.read_text("utf-8").splitlines()]
+    lines = json_lines(statistics)
     return json.loads(launch.stdout), next(line for line in lines if line["kind"] == "file")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import sys
 
 import pytest
 
 from support.cbuild import mpi_library, mpi_program
-from support.launch import mpi_run
+from support.launch import json_lines, mpi_run
 from support.shares import write_mountinfo
 
 pytestmark = pytest.mark.mpi
@@ -76,7 +75,7 @@ def test_groups_within_a_node(
 
 def files_of(statistics: pathlib.Path) -> dict[bool, set[str]]:
     """Return the groups whose files were the library's, and those whose files were left to the MPI library."""
-    lines = [json.loads(line) for line in statistics.read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(statistics)
     taken: dict[bool, set[str]] = {True: set(), False: set()}
     for line in (line for line in lines if line["kind"] == "file"):
         taken[line["collective_writes"] > 0].add(pathlib.Path(line["path"]).name.split("_")[0])

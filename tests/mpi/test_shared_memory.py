@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
@@ -11,7 +10,7 @@ import sys
 
 import pytest
 
-from support.launch import base_environment, launcher, run_bounded
+from support.launch import base_environment, json_lines, launcher, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -86,7 +85,7 @@ def needs_namespaces(*command: str) -> None:
 
 def records(path: pathlib.Path) -> dict[str, dict[str, object]]:
     """Return the statistics of every file, by its name."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(path)
     return {pathlib.Path(line["path"]).name: line for line in lines if line["kind"] == "file"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import re
 import time
@@ -12,7 +11,7 @@ import pytest
 
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses.methods import methods
-from support.launch import PROGRAMS, python_run
+from support.launch import PROGRAMS, json_lines, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -25,7 +24,7 @@ def run(folder: pathlib.Path, **variables: str) -> list[dict[str, Any]]:
     launch = python_run(words, RANKS, timeout_s=120, env=env)
     assert launch.returncode == 0, launch.describe()
     path = folder / "stats.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return json_lines(path) if path.exists() else []
 
 
 def test_every_line_says_whose_it_is_and_when(tmp_path: pathlib.Path) -> None:

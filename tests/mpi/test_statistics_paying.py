@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
 import pytest
 
 from support.cbuild import slow_storage
-from support.launch import python_run
+from support.launch import json_lines, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -31,7 +30,7 @@ def told(folder: pathlib.Path, kind: str = "fills", size: int = BYTES, **variabl
     """Return the statistics of the file."""
     env = {"MPIOX_STATS_FILE": str(folder / "stats"), **variables}
     python_run(["-c", PROGRAM, folder / "data" / "file", kind, str(COUNT), str(size)], RANKS, env=env, timeout_s=120)
-    lines = [json.loads(line) for line in (folder / "stats").read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(folder / "stats")
     return next(line for line in lines if line["kind"] == "file")
 
 

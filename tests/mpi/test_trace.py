@@ -1,64 +1,26 @@
-"""The tracer of PIONEER: which calls it records, and what is left of a trace when its process ends badly."""
+"""The tracer of PIONEER: which calls it records, of which files, and its command."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 import platform
-import signal
 import subprocess
 import sys
-import time
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from mpiio_ext._load import get_library, get_tracer
-from mpiio_ext.pioneer.readers import own
-from mpiio_ext.pioneer.table import SCHEMA, TraceInfo
+from mpiio_ext._load import get_library
 from support import cbuild
 from support.launch import PROGRAMS, base_environment, launcher, mpi_family, mpi_run, python_run, run_bounded
 from support.tiers import slow
+from support.traced import Row, of, read, traced, tracing
 
 pytestmark = pytest.mark.mpi
-
-Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def program(family: str) -> pathlib.Path:
     return cbuild.mpi_program("trace", "-O2")
-
-
-def environment(folder: pathlib.Path, *libraries: pathlib.Path) -> dict[str, str]:
-    preload = ":".join(str(each) for each in (get_tracer(), *libraries))
-    return {"MPIOX_TRACE_DIR": str(folder), "LD_PRELOAD": preload}
-
-
-def traced(program: pathlib.Path, folder: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a program alone under the tracer; the trace is in FOLDER/trace."""
-    variables = base_environment() | environment(folder / "trace")
-    command = [str(program), arguments[0], str(folder), *arguments[1:]]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
-
-
-def read(folder: pathlib.Path) -> tuple[TraceInfo, list[Row]]:
-    info, batches = own.read([folder])
-    table = pa.Table.from_batches(list(batches), SCHEMA)
-    rows = table.to_pylist()
-    for row in rows:
-        row["extra"] = json.loads(row["extra"]) if row["extra"] else {}
-    return info, rows
-
-
-def of(rows: list[Row], path: pathlib.Path | str, rank: int = 0, depth: int | None = 0) -> list[Row]:
-    """Return the rows of a rank about a file, made by the program itself (or at any depth)."""
-    return [
-        row
-        for row in rows
-        if row["rank"] == rank and row["file"] == str(path) and (depth is None or row["depth"] == depth)
-    ]
 
 
 def brief(row: Row) -> tuple[object, ...]:
@@ -107,7 +69,7 @@ def test_stdio_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
 
 
 def test_names_are_absolute_and_the_system_is_left_out(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    variables = base_environment() | environment(tmp_path / "trace")
+    variables = base_environment() | tracing(tmp_path / "trace")
     code = "import os\nos.close(os.open('./a//b', os.O_CREAT | os.O_RDWR))\nopen('/proc/self/stat').read()"
     (tmp_path / "a").mkdir()
     for keep in ("0", "1"):
@@ -161,7 +123,7 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
 def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, preloaded: bool) -> None:
     libraries = [get_library()] if preloaded else []
-    mpi_run([program, "mpi", tmp_path], ranks, env=environment(tmp_path / "trace", *libraries), timeout_s=120)
+    mpi_run([program, "mpi", tmp_path], ranks, env=tracing(tmp_path / "trace", *libraries), timeout_s=120)
     info, rows = read(tmp_path / "trace")
     assert info.ranks == ranks
     assert [(source.rank, source.loss.truncated, source.loss.skipped) for source in info.sources] == [
@@ -186,7 +148,7 @@ def test_mpi_calls(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int, pr
 
 
 def test_waits_for_more_requests_than_a_list_has_room_for(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    mpi_run([program, "requests", tmp_path], 1, env=environment(tmp_path / "trace"), timeout_s=60)
+    mpi_run([program, "requests", tmp_path], 1, env=tracing(tmp_path / "trace"), timeout_s=60)
     rows = read(tmp_path / "trace")[1]
     started = [row for row in rows if row["operation"] == "MPI_File_iwrite_at"]
     assert [row["offset"] for row in started] == list(range(100))
@@ -204,7 +166,7 @@ def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path) -> 
     """The calls behind it are the application's again."""
     if platform.machine() != "x86_64":
         pytest.skip("jumps are looked at on x86-64 alone")
-    mpi_run([program, "jump", tmp_path], 1, env=environment(tmp_path / "trace"), timeout_s=60)
+    mpi_run([program, "jump", tmp_path], 1, env=tracing(tmp_path / "trace"), timeout_s=60)
     info, rows = read(tmp_path / "trace")
     assert [(row["operation"], row["depth"]) for row in of(rows, tmp_path / "other", depth=None)] == [
         ("open", 0), ("write", 0), ("close", 0)]  # fmt: skip
@@ -243,7 +205,7 @@ def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, insid
 def test_a_folder_that_cannot_be_made(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """One line that says what to do, and the program runs as without the tracer."""
     (tmp_path / "file").write_text("no folder")
-    variables = base_environment() | environment(tmp_path / "file" / "trace")
+    variables = base_environment() | tracing(tmp_path / "file" / "trace")
     done = subprocess.run([program, "posix", tmp_path], env=variables, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
@@ -264,7 +226,7 @@ def test_python_program(tmp_path: pathlib.Path, ranks: int) -> None:
         "file.Write_at_all(world.rank * 10, bytes(10))\nfile.Close()\n"
     )
     data = tmp_path / "data"
-    python_run(["-c", code, str(data)], ranks, env=environment(tmp_path / "trace"), timeout_s=120)
+    python_run(["-c", code, str(data)], ranks, env=tracing(tmp_path / "trace"), timeout_s=120)
     rows = read(tmp_path / "trace")[1]
     for rank in range(ranks):
         found = [brief(row) for row in of(rows, data, rank) if row["operation"] != "MPI_File_set_errhandler"]
@@ -327,7 +289,7 @@ def test_python_program_without_the_extension(tmp_path: pathlib.Path) -> None:
         "import sys\nfrom mpi4py import MPI\nfile = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | "
         "MPI.MODE_RDWR)\nfile.Write_at_all(0, bytes(10))\nfile.Close()\n"
     )
-    python_run(["-c", code, str(tmp_path / "data")], 1, env=environment(tmp_path / "trace"), timeout_s=120)
+    python_run(["-c", code, str(tmp_path / "data")], 1, env=tracing(tmp_path / "trace"), timeout_s=120)
     found = [brief(row) for row in of(read(tmp_path / "trace")[1], tmp_path / "data")]
     assert ("write_at_all", 0, 10) in found
 
@@ -340,7 +302,7 @@ def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int) -> N
     words = ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}", f"-J{tmp_path}"]
     build = [compiler, *words, str(PROGRAMS / "fortran.F90"), "-o", str(tmp_path / "fortran")]
     subprocess.run(build, check=True, capture_output=True, env=base_environment(), timeout=120)
-    variables = environment(tmp_path / "trace", get_library()) | {"EXPECT_MPIIO_EXT": "1"}
+    variables = tracing(tmp_path / "trace", get_library()) | {"EXPECT_MPIIO_EXT": "1"}
     launch = mpi_run([tmp_path / "fortran", tmp_path / "data"], 2, env=variables, timeout_s=120)
     assert not [line for line in launch.stdout.splitlines() if line.startswith("FAILED")]
     info, rows = read(tmp_path / "trace")
@@ -355,153 +317,12 @@ def test_fortran_program(family: str, tmp_path: pathlib.Path, binding: int) -> N
 @pytest.mark.parametrize("now", [{}, {"LD_BIND_NOW": "1"}], ids=["lazy", "now"])
 def test_program_without_mpi(tmp_path: pathlib.Path, now: dict[str, str]) -> None:
     (tmp_path / "file").write_text("text")
-    variables = base_environment() | environment(tmp_path / "trace") | now
+    variables = base_environment() | tracing(tmp_path / "trace") | now
     copy = ["cp", str(tmp_path / "file"), str(tmp_path / "copy")]
     subprocess.run(copy, env=variables, check=True, timeout=60)
     _, rows = read(tmp_path / "trace")
     assert [row["operation"].removesuffix("at") for row in of(rows, tmp_path / "file")].count("open") == 1
     assert {row["rank"] for row in rows} == {0}
-
-
-# ---- processes and threads -------------------------------------------------------------------------------------------
-
-
-def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    assert traced(program, tmp_path, "threads", "20000").returncode == 0
-    info, rows = read(tmp_path / "trace")
-    assert info.skipped == 0
-    for number in range(4):
-        mine = of(rows, f"{tmp_path}/data.{number}")
-        assert [row["operation"] for row in mine] == ["open", *["pwrite"] * 20000, "close"]
-        assert [row["offset"] for row in mine[1:-1]] == list(range(20000))
-        assert len({row["thread"] for row in mine}) == 1
-    assert len({row["thread"] for row in rows}) == 4
-
-
-def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    assert traced(program, tmp_path, "kill", "50000").returncode == -signal.SIGKILL
-    info, rows = read(tmp_path / "trace")
-    mine = of(rows, tmp_path / "data")
-    assert [row["offset"] for row in mine] == [None, *range(50000)]
-    (source,) = info.sources
-    assert source.loss.truncated
-    assert source.loss.skipped == 0
-    assert source.loss.problems[0].why.startswith("truncated")
-    assert source.lines == source.rows == 50001
-
-
-def asleep(process: subprocess.Popen[str]) -> bool:
-    """Return whether a process waits in the kernel, now and a little later."""
-    for _ in range(3):
-        if pathlib.Path(f"/proc/{process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0] != "S":
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def killed_in_a_call(program: pathlib.Path, folder: pathlib.Path, how: str) -> list[Row]:
-    """Kill the program when it says that it is about to make its call, and does nothing more; what was unfinished."""
-    variables = base_environment() | environment(folder / "trace")
-    process = subprocess.Popen([str(program), "block", str(folder), how], env=variables, stdout=subprocess.PIPE,
-                               text=True)  # fmt: skip
-    try:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        deadline = time.monotonic() + 60
-        while not asleep(process) and time.monotonic() < deadline:
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.communicate(timeout=60)
-    info, rows = read(folder / "trace")
-    (source,) = info.sources
-    assert source.loss.truncated and source.loss.skipped == 0
-    assert len({row["line"] for row in rows if "unfinished" not in row["extra"]}) == source.lines
-    assert all(row["duration"] is not None for row in rows if "unfinished" not in row["extra"])
-    return [row for row in rows if row["extra"] == {"unfinished": 1}]
-
-
-@pytest.mark.parametrize("how", ["read", "write"])
-def test_the_call_that_a_process_was_killed_in(program: pathlib.Path, tmp_path: pathlib.Path, how: str) -> None:
-    """What is known of it is in the trace: operation, file, descriptor, start; its end is not."""
-    (row,) = killed_in_a_call(program, tmp_path, how)
-    _, rows = read(tmp_path / "trace")
-    opened = next(item for item in of(rows, tmp_path / "data") if item["operation"] == "open")
-    assert (row["operation"], row["layer"], row["file"]) == (how, "posix", str(tmp_path / "data"))
-    assert (row["handle"], row["thread"], row["depth"]) == (opened["result"], 0, 0)
-    assert row["result"] is None and row["duration"] is None and row["offset"] is None
-    assert row["timestamp"] >= opened["timestamp"] + opened["duration"]
-    assert rows[-1] == row
-
-
-def test_a_name_that_is_used_for_the_first_time(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """Nobody opens the pipe's other end."""
-    (row,) = killed_in_a_call(program, tmp_path, "open")
-    assert (row["operation"], row["file"], row["handle"], row["result"]) == ("open", str(tmp_path / "data"), None, None)
-
-
-def test_a_call_that_is_made_inside_of_another_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """The MPI library opens a pipe: both calls are under way, each at its depth."""
-    outer, *inner = killed_in_a_call(program, tmp_path, "mpi")
-    assert (outer["operation"], outer["depth"], outer["file"]) == ("MPI_File_open", 0, str(tmp_path / "data"))
-    assert [(row["operation"], row["depth"], row["file"]) for row in inner] == [
-        (inner[0]["operation"], 1, str(tmp_path / "data"))]  # fmt: skip
-    assert inner[0]["operation"] in ("open", "openat")
-    assert outer["timestamp"] <= inner[0]["timestamp"]
-
-
-def test_a_full_disk_ends_the_trace_and_not_the_program(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    limit_kib = 3 * 1024
-    variables = base_environment() | environment(tmp_path / "trace")
-    command = f"ulimit -f {limit_kib}; exec {program} bytes {tmp_path} 900000"
-    done = subprocess.run(["bash", "-c", command], env=variables, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "done\n"
-    assert [line for line in done.stderr.splitlines() if "mpiio_ext trace" in line] == done.stderr.splitlines()
-    assert done.stderr.count("cannot grow") == 1
-    info, rows = read(tmp_path / "trace")
-    mine = of(rows, tmp_path / "data")[1:]
-    assert 100000 < len(mine) < 900000
-    assert [row["offset"] for row in mine] == list(range(len(mine)))
-    assert info.sources[-1].loss.truncated
-
-
-def test_a_real_full_disk(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    (tmp_path / "small").mkdir()
-    mount = f"mount -t tmpfs -o size=3m none {tmp_path}/small"
-    if subprocess.run(["unshare", "-m", "bash", "-c", mount], capture_output=True, timeout=60).returncode != 0:
-        pytest.skip("needs the right to mount")
-    run = f"MPIOX_TRACE_DIR={tmp_path}/small LD_PRELOAD={get_tracer()} {program} bytes {tmp_path} 900000"
-    command = f"{mount}; {run}; code=$?; mkdir {tmp_path}/trace; cp {tmp_path}/small/* {tmp_path}/trace; exit $code"
-    done = subprocess.run(
-        ["unshare", "-m", "bash", "-c", command], env=base_environment(), capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("cannot grow") == 1
-    info, rows = read(tmp_path / "trace")
-    assert info.sources[-1].loss.truncated
-    assert len(of(rows, tmp_path / "data")) > 100000
-
-
-def test_a_folder_that_cannot_be_written(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    variables = base_environment() | environment(pathlib.Path("/proc/nothing"))
-    done = subprocess.run(
-        [str(program), "posix", str(tmp_path)], env=variables, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0
-    assert done.stderr.count("\n") == 1
-    assert "check that the folder can be written" in done.stderr
-
-
-def test_fork_and_exec(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    """The child has a file of its own; where both move the position it is the kernel's."""
-    assert traced(program, tmp_path, "fork").returncode == 0
-    info, _ = read(tmp_path / "trace")
-    writes = []
-    for path in own.files_of([tmp_path / "trace"]):
-        rows = of(read(path)[1], tmp_path / "data")
-        writes.append([(row["offset"], row["size"]) for row in rows if row["operation"] == "write"])
-    assert sorted(writes) == [[(0, 2), (5, 1)], [(2, 3)]]
-    assert [source.loss.truncated for source in info.sources] == [False, False]
 
 
 # ---- command ---------------------------------------------------------------------------------------------------------

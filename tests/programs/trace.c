@@ -1,5 +1,5 @@
 /*
- * trace.c - what test_trace.py traces: PROGRAM MODE FOLDER [NUMBER]. Each mode is a fixed sequence of calls.
+ * trace.c - what tests of the tracer trace: PROGRAM MODE FOLDER [NUMBER]. Each mode is a fixed sequence of calls.
  */
 #include <fcntl.h>
 #include <mpi.h>

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from support.launch import ROOT, base_environment, mpi_family
+from support.launch import ROOT, base_environment, mpi_family, python_alone
 
 __all__ = ["CODES", "Code", "CodeAbsentError", "command", "files"]
 
@@ -113,10 +113,7 @@ def btio() -> tuple[str, ...]:
 
 
 def _python(script: str, probe: str, absent: str) -> tuple[str, ...]:
-    done = subprocess.run(
-        [sys.executable, "-c", probe], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.returncode != 0:
+    if python_alone(probe).returncode != 0:
         raise CodeAbsentError(absent)
     return sys.executable, str(SOURCES / script)
 

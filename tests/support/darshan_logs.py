@@ -20,6 +20,8 @@ from support.traces import DATA
 MAGIC = 6567223
 #: Where modules stand in the header: of format 3.41; older ones had fewer modules in front of LUSTRE and STDIO.
 MODULES = {"POSIX": 1, "MPI-IO": 2, "H5F": 3, "LUSTRE": 8, "STDIO": 9, "HEATMAP": 15}
+#: Numbers of a POSIX record of version 4.
+POSIX_COUNTERS, POSIX_DOUBLES = 69, 17
 OLDER = {"3.00": 2, "3.10": 2, "3.20": 1, "3.21": 1}
 
 
@@ -145,6 +147,13 @@ def make_log(
     log.partial = sum(1 << place_of(name, version) for name in partial)
     log.job = pack_job(job, log.is_new, order)
     return log.pack(order=order)
+
+
+def posix(key: int, rank: int, counters: dict[int, int], doubles: dict[int, float] | None = None) -> bytes:
+    """Return a POSIX record of version 4; counters that are not given are 0."""
+    integers = [counters.get(k, 0) for k in range(POSIX_COUNTERS)]
+    times = [(doubles or {}).get(k, 0.0) for k in range(POSIX_DOUBLES)]
+    return struct.pack(f"<Qq{POSIX_COUNTERS}q{POSIX_DOUBLES}d", key, rank, *integers, *times)
 
 
 def small_logs(

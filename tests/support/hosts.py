@@ -14,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
+import pytest
+
 from support.launch import ROOT, Launch, base_environment, launcher, library_path, mpi_family, run_bounded
 
 if str(ROOT / "scripts") not in sys.path:  # `cluster` is ours
@@ -42,6 +44,13 @@ def why_no_share(kind: str) -> str | None:
     """Return why hosts cannot share a folder of this kind here, None when they can; see scripts/cluster/folders.py."""
     lacking = folders.missing(kind, rootless=os.geteuid() != 0)
     return f"{kind}: missing: {'; '.join(lacking)}" if lacking else why_not()
+
+
+def require(kind: str = "") -> None:
+    """Skip the test where hosts cannot be brought up here, or cannot share a folder of this kind."""
+    reason = why_no_share(kind) if kind else why_not()
+    if reason is not None:
+        pytest.skip(reason)
 
 
 def lacks_shaping() -> list[str]:

@@ -9,6 +9,7 @@ sessions and process groups of their own.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -20,6 +21,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MARKER = "MPIOX_TEST_LAUNCH"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -83,14 +85,7 @@ def library_version() -> str:
     """Return the MPI library's version text as a child process sees it, or "" when there is no working MPI."""
     probe = "from mpi4py import MPI; print(MPI.Get_library_version())"
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", probe],
-            env=base_environment(),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = python_alone(probe)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip("\0\n ") if done.returncode == 0 else ""
@@ -140,9 +135,7 @@ def library_path() -> str | None:
     if OTHER_LIBRARY in os.environ:
         return os.environ[OTHER_LIBRARY]
     code = "import mpiio_ext; print(mpiio_ext.get_library())"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=base_environment(), capture_output=True, text=True, timeout=60, check=False
-    )
+    done = python_alone(code)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
@@ -187,6 +180,19 @@ def mpi_run(
         command += ["env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
     command += [os.fspath(word) for word in program]
     return run_bounded(command, env=base_environment() | settings, timeout_s=timeout_s, cwd=cwd, check=check)
+
+
+def python_alone(
+    code: str, *arguments: str | os.PathLike[str], timeout_s: float = 60.0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of this environment without a launcher; `variables` are laid over its environment."""
+    return subprocess.run([sys.executable, "-c", code, *arguments], env=base_environment() | variables,
+                          capture_output=True, text=True, timeout=timeout_s, check=False)  # fmt: skip
+
+
+def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the objects of a file, one a line, as statistics are written."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def python_run(

@@ -27,20 +27,20 @@ def row(operation: str, file: str | None, owner: str | None, layer: str = "posix
 
 
 def path_of(
-    rows: list[dict[str, Any]], groups: int = 2, members: tuple[tuple[int, ...], ...] | None = None
+    rows: list[dict[str, Any]],
+    groups: int = 2,
+    members: tuple[tuple[int, ...], ...] | None = None,
+    ranks: int | None = None,
 ) -> WorkloadPath:
-    """Return the path of rows, of a root and one child, or of a root alone; `members` if there are several."""
-    groups = groups if members is None else len(members)
-    schema = WorkloadPath.schema(groups)
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([item.get(field.name, i) for i, item in enumerate(rows)], kind) if (
-            field.name == "id") else pa.array([item.get(field.name) for item in rows], kind)  # fmt: skip
+    """Return the path of rows, of a root and one child, or of a root alone; `members` if there are several.
+
+    The ID of a row that has none is its place; what else it does not say is null. `ranks`: if not those of `members`.
+    """
     members = members or tuple((rank,) for rank in range(groups))
-    info = PathInfo(representatives=tuple(min(group) for group in members), members=members,
-                    ranks=sum(map(len, members)))  # fmt: skip
-    return WorkloadPath(pa.table(columns).cast(schema), info)
+    table = pa.Table.from_pylist([{"id": i, **item} for i, item in enumerate(rows)], WorkloadPath.schema(len(members)))
+    ranks = sum(map(len, members)) if ranks is None else ranks
+    info = PathInfo(representatives=tuple(group[0] for group in members), members=members, ranks=ranks)
+    return WorkloadPath(table, info)
 
 
 def save(

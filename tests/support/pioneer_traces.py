@@ -27,10 +27,7 @@ def trace_batches(ranks: int = 3, writes: int = 20, *, size: int = 1000, pause: 
                              "duration": MS // 2, "rank": rank, "thread": 0, "layer": "posix", "depth": 0,
                              "result": 3 if name == "open" else amount or 0, "handle": 3, "line": line})  # fmt: skip
                 now += MS // 2 + pause
-    columns = {field.name: pa.array([row.get(field.name) for row in rows],
-                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
-               for field in SCHEMA}  # fmt: skip
-    return pa.table(columns).cast(SCHEMA).to_batches()
+    return pa.Table.from_pylist(rows, SCHEMA).to_batches()
 
 
 def saved_table(folder: pathlib.Path, name: str = "table.parquet", **values: Any) -> pathlib.Path:

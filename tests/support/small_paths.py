@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
-
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
+from support import pioneer_paths
 
 
 def row(operation: str, file: str | None, owner: str | None, layer: str = "posix", **values: Any) -> dict[str, Any]:
@@ -23,13 +22,18 @@ def row(operation: str, file: str | None, owner: str | None, layer: str = "posix
 
 
 def path_of(rows: list[dict[str, Any]], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2, 3))) -> WorkloadPath:
-    schema = WorkloadPath.schema(len(members))
-    columns = {field.name: pa.array([item.get(field.name) for item in rows],
-                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
-               for field in schema if field.name != "id"}  # fmt: skip
-    columns["id"] = pa.array(range(len(rows)), pa.int64())
-    info = PathInfo(representatives=tuple(group[0] for group in members), members=members, ranks=4)
-    return WorkloadPath(pa.table({name: columns[name] for name in schema.names}).cast(schema), info)
+    return pioneer_paths.path_of(rows, members=members, ranks=4)
+
+
+def grouped(rows: list[dict[str, Any]], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2, 3))) -> WorkloadPath:
+    """Return a path; `g0`, `g1` of a row are (offset, size, slack) of the groups, `extra` an object."""
+    filled = []
+    for item in rows:
+        values = {f"{name}_{group}": value for group in range(len(members))
+                  for name, value in zip(("offset", "size", "slack"), item.get(f"g{group}", ()), strict=False)}
+        extra = json.dumps(item["extra"]) if "extra" in item else None
+        filled.append({"layer": "posix", "groups": (1 << len(members)) - 1, **item, **values, "extra": extra})
+    return pioneer_paths.path_of(filled, members=members, ranks=0)
 
 
 KERNEL = [

@@ -1,4 +1,4 @@
-"""The arbiter without jobs: map, announcements, settings, placement, decisions; and the map's reader in C."""
+"""The arbiter without jobs: announcements, decisions, settings, and its command line."""
 
 from __future__ import annotations
 
@@ -12,62 +12,14 @@ import sys
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
-from mpiio_ext.delegates.arbiter.mapfile import Map, MapError
-from mpiio_ext.delegates.arbiter.placement import place, place_beside_shared
 from mpiio_ext.delegates.arbiter.service import Arbiter, BusyError
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import Store
 from mpiio_ext.errors import ArgumentError
-from support import cbuild
 from support.announcing import announce
-
-NAMES = st.text("abcXYZ019._-", min_size=1, max_size=20).filter(lambda name: not name.startswith("."))
-NODES = st.lists(st.integers(0, mapfile.MOST_NODES - 1), unique=True, max_size=12).map(tuple)
-MAPS = st.builds(Map, st.integers(1, 2**62), st.dictionaries(NAMES, NODES, max_size=6))
-
-
-# ---- the map --------------------------------------------------------------------------------------------------------
-
-
-@given(MAPS)
-def test_a_map_comes_back(content: Map) -> None:
-    assert mapfile.decode(content.encode()) == content
-
-
-@given(MAPS, st.data())
-def test_a_damaged_map_is_none(content: Map, data: st.DataObject) -> None:
-    """Cut short anywhere, or with any byte changed: refused, whatever it says."""
-    whole = content.encode()
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    at = data.draw(st.integers(0, len(whole) - 1))
-    byte = data.draw(st.integers(0, 255).filter(lambda value: value != whole[at]))
-    for damaged in (whole[:cut], whole[:at] + bytes([byte]) + whole[at + 1 :], whole + b"job x 1\n"):
-        with pytest.raises(MapError):
-            mapfile.decode(damaged)
-
-
-def test_the_reader_in_c(tmp_path: pathlib.Path) -> None:
-    """It takes what Python writes, refuses every damage, and is clean under the sanitizers."""
-    program = cbuild.program("arbiter/test_map.c", "arbiter", "common")
-    path = tmp_path / "map"
-    path.write_bytes(Map(12, {"other": (), "job.1": (0, 5, 575), "job.10": (1,)}).encode())
-    out = cbuild.check(program, str(path), "job.1", timeout=120)
-    assert out.splitlines()[0] == "12 0,5,575"
-    assert out.splitlines()[-1].endswith(" 0 failures")
-
-
-def test_following_in_c(tmp_path: pathlib.Path) -> None:
-    """Another process of the job announces it when the first one is gone; a child that was forked changes nothing."""
-    (tmp_path / "jobs").mkdir()
-    program = cbuild.program("arbiter/test_follow.c", "arbiter", "common")
-    assert cbuild.check(program, str(tmp_path), timeout=250).splitlines()[-1].endswith(" 0 failures")
-    assert not [entry.name for entry in (tmp_path / "jobs").iterdir()]  # no drafts are left
-
 
 # ---- announcements --------------------------------------------------------------------------------------------------
 
@@ -137,29 +89,11 @@ def test_a_dead_process_of_this_host_is_no_job(tmp_path: pathlib.Path) -> None:
     assert [item.job for item in found if announcements.is_gone(item)] == ["gone"] and len(found) == 5
 
 
-# ---- placement ------------------------------------------------------------------------------------------------------
-
-
-@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(1, 9), NODES), min_size=1, max_size=8),
-       st.integers(1, 9))
-def test_placement(jobs: dict[str, tuple[int, int, tuple[int, ...]]], io_nodes: int) -> None:
-    counts = {job: count for job, (count, _, _) in jobs.items()}
-    usable = {job: number for job, (_, number, _) in jobs.items()}
-    before = {job: nodes for job, (_, _, nodes) in jobs.items()}
-    found = place(counts, usable, before, io_nodes)
-    assert found == place(dict(reversed(counts.items())), usable, before, io_nodes)
-    for job, nodes in found.items():
-        assert 1 <= len(nodes) <= max(1, counts[job]) and list(nodes) == sorted(set(nodes))
-        assert nodes[-1] < min(usable[job], io_nodes)
-
-
-def test_nobody_moves_without_need() -> None:
-    before = {"a": (4, 5), "b": (0,)}
-    assert place({"a": 2, "b": 2}, {"a": 8, "b": 8}, before, 8) == {"a": (4, 5), "b": (0, 7)}
-    assert place({"a": 1, "b": 1}, {"a": 8, "b": 8}, before, 8) == {"a": (5,), "b": (0,)}
-
-
 # ---- decisions ------------------------------------------------------------------------------------------------------
+
+
+def counts_of(arbiter: Arbiter) -> dict[str, int]:
+    return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
 
 
 def test_jobs_come_and_go(tmp_path: pathlib.Path) -> None:
@@ -170,7 +104,7 @@ def test_jobs_come_and_go(tmp_path: pathlib.Path) -> None:
         assert arbiter.step() and len(arbiter.map.jobs["one"]) == 4
         announce(tmp_path, "two", program="flat")
         assert arbiter.step()
-        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"one": 4, "two": 1}
+        assert counts_of(arbiter) == {"one": 4, "two": 1}
         assert not arbiter.step()  # nothing has changed
         announce(tmp_path, "three", program="fast", delegates=2)
         assert arbiter.step() and {len(arbiter.map.jobs[job]) for job in ("one", "three")} == {2}
@@ -201,7 +135,7 @@ def test_without_an_allocation_size_decides(tmp_path: pathlib.Path) -> None:
         announce(tmp_path, "small", nodes=2)
         announce(tmp_path, "tiny", nodes=2)
         arbiter.step()
-        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"large": 3, "small": 1, "tiny": 1}
+        assert counts_of(arbiter) == {"large": 3, "small": 1, "tiny": 1}
         assert len({node for nodes in arbiter.map.jobs.values() for node in nodes}) == 5
     assert sum("size of the jobs" in line for line in lines) == 1
 
@@ -212,13 +146,13 @@ def test_sizes_are_compute_nodes(tmp_path: pathlib.Path) -> None:
         announce(tmp_path, "a", nodes=6, ranks=6)
         announce(tmp_path, "b", nodes=2, ranks=64)
         arbiter.step()
-        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 6, "b": 2}
+        assert counts_of(arbiter) == {"a": 6, "b": 2}
         announce(tmp_path, "b")
         arbiter.step()
-        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 7, "b": 1}
+        assert counts_of(arbiter) == {"a": 7, "b": 1}
         settings.write(tmp_path, Settings(io_nodes=8, policy="static", compute_nodes=16))
         arbiter.step()
-        assert {job: len(nodes) for job, nodes in arbiter.map.jobs.items()} == {"a": 3, "b": 1}
+        assert counts_of(arbiter) == {"a": 3, "b": 1}
 
 
 def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
@@ -228,7 +162,7 @@ def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
     def given(**more: object) -> dict[str, int]:
         settings.write(tmp_path, Settings(io_nodes=4, curves=curves, **more))  # type: ignore[arg-type]
         arbiter.step()
-        return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
+        return counts_of(arbiter)
 
     with Arbiter(tmp_path, Settings(io_nodes=4, curves=curves), lambda _: None) as arbiter:
         announce(tmp_path, "fast", program="fast")
@@ -242,10 +176,6 @@ def test_settings_of_mckp(tmp_path: pathlib.Path) -> None:
         assert given() == {"fast": 3, "slow": 1}
         assert given(confidence=0.95)["fast"] == 2
         assert settings.read(tmp_path) == arbiter._settings
-
-
-def counts_of(arbiter: Arbiter) -> dict[str, int]:
-    return {job: len(nodes) for job, nodes in arbiter.map.jobs.items()}
 
 
 def test_static_leaves_running_jobs_alone(tmp_path: pathlib.Path) -> None:
@@ -343,22 +273,6 @@ def test_the_shared_io_node(tmp_path: pathlib.Path) -> None:
         own = [node for nodes in arbiter.map.jobs.values() for node in nodes if node > 0]
         assert sorted(own) == [1, 2, 3] and all(arbiter.map.jobs.values())
     assert not any("size of the jobs" in line for line in lines)
-
-
-@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 5), st.integers(1, 9), NODES, st.booleans()), min_size=1,
-                       max_size=8), st.integers(1, 9))
-def test_placement_beside_a_shared_node(
-    jobs: dict[str, tuple[int, int, tuple[int, ...], bool]], io_nodes: int
-) -> None:
-    found = place_beside_shared(
-        {job: 0 if shares else max(count, 1) for job, (count, _, _, shares) in jobs.items()},
-        {job for job, each in jobs.items() if each[3]}, {job: each[1] for job, each in jobs.items()},
-        {job: each[2] for job, each in jobs.items()}, io_nodes)
-    assert sorted(found) == sorted(jobs)
-    for job, (_, usable, _, shares) in jobs.items():
-        alone = shares or usable == 1 or io_nodes == 1
-        assert found[job] == (0,) if alone else found[job] and 0 < found[job][0] <= found[job][-1] < min(
-            usable, io_nodes)
 
 
 def test_a_full_disk_under_the_folder(tmp_path: pathlib.Path) -> None:
@@ -553,18 +467,13 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
 
 
 def test_setting_where_nobody_serves(tmp_path: pathlib.Path) -> None:
-    def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words],
-                              capture_output=True, text=True,
-                              timeout=120, check=False)
-
-    missing = command("--dir", str(tmp_path / "none"), "--set", "--io-nodes", "3")
+    missing = run("--dir", str(tmp_path / "none"), "--set", "--io-nodes", "3")
     assert missing.returncode == 2 and "no such folder" in missing.stderr and "--io-nodes N" in missing.stderr
     assert "Errno" not in missing.stderr and not (tmp_path / "none").exists()
-    alone = command("--dir", str(tmp_path), "--set", "--io-nodes", "3")
+    alone = run("--dir", str(tmp_path), "--set", "--io-nodes", "3")
     assert alone.returncode == 0 and "nobody serves" in alone.stderr and settings.read(tmp_path).io_nodes == 3
     with Arbiter(tmp_path, None, lambda _: None):
-        served = command("--dir", str(tmp_path), "--set", "--io-nodes", "4")
+        served = run("--dir", str(tmp_path), "--set", "--io-nodes", "4")
     assert served.returncode == 0 and not served.stderr and settings.read(tmp_path).io_nodes == 4
 
 

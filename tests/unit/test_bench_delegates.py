@@ -14,10 +14,8 @@ from rich.console import Console
 
 from mpiio_ext import delegates
 from mpiio_ext.bench import extension
-from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.compare.peers import Installation, peers_of, with_delegates
 from mpiio_ext.bench.methods import DEFAULT
-from mpiio_ext.bench.options import command
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.bench.run.counters import Counted, change_of_each, with_counters
@@ -27,15 +25,10 @@ from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import render
 from mpiio_ext.report.reproduce import command as reproduce
 from mpiio_ext.report.words import done_by_extension, marks
+from support.bench_options import parse
 
 INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
                             library=Path("libmpiio_ext.so"), romio="romio321")
-
-
-def parse(*arguments: str) -> Options:
-    options = command.main(args=list(arguments), standalone_mode=False)
-    assert isinstance(options, Options)
-    return options
 
 
 # ---- methods and options ---------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import interfaces, kernels
-from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.kernels.request import (
     KernelRequest,
     command_words,
@@ -19,7 +18,6 @@ from mpiio_ext.bench.kernels.request import (
     parameter_kinds,
     parse_parameter,
 )
-from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import launch_ranks, print_kernels, print_plan, volume_of
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.table import parts, print_table
@@ -27,21 +25,11 @@ from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.work import SetupError, needed_bytes, plan
 from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.errors import ArgumentError
+from support.bench_options import parse
+
+pytestmark = pytest.mark.usefixtures("every_interface_is_there")
 
 VPIC = kernels.KERNELS["vpic"]
-
-
-def parse(*arguments: str) -> Options:
-    options = command.main(args=list(arguments), standalone_mode=False)
-    assert isinstance(options, Options)
-    return options
-
-
-@pytest.fixture(autouse=True)
-def every_interface_is_there(monkeypatch):
-    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
-    for way in interfaces.REGISTRY.values():
-        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
 
 
 def error_of(*arguments: str) -> str:

@@ -15,7 +15,6 @@ import pytest
 from rich.console import Console
 
 from mpiio_ext.bench import kernels
-from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.interfaces.base import RawReader
@@ -37,15 +36,10 @@ from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
 from mpiio_ext.bench.run.verify import Fault, check_files, check_memory
 from mpiio_ext.common.results import Absent, Row, Spread, measure, summary, tables, with_ratios
 from mpiio_ext.report.load import load
+from support.bench_options import parse
 
 RUN = 2
 SIZES = Sizes(file_bytes=3_000_000, blocks_bytes=(4096,))
-
-
-def parse(*arguments: str) -> Options:
-    options = command.main(args=list(arguments), standalone_mode=False)
-    assert isinstance(options, Options)
-    return options
 
 
 # ---- verification ----

@@ -15,8 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mpiio_ext.bench import interfaces, kernels
-from mpiio_ext.bench.asked import Options
+from mpiio_ext.bench import kernels
 from mpiio_ext.bench.kernels import PATTERNS
 from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import volume_of
@@ -24,21 +23,11 @@ from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
 from mpiio_ext.bench.work import plan
 from mpiio_ext.errors import ArgumentError
+from support.bench_options import parse
+
+pytestmark = pytest.mark.usefixtures("every_interface_is_there")
 
 MIB = 1 << 20
-
-
-def parse(*arguments: str) -> Options:
-    options = command.main(args=list(arguments), standalone_mode=False)
-    assert isinstance(options, Options)
-    return options
-
-
-@pytest.fixture(autouse=True)
-def every_interface_is_there(monkeypatch):
-    """To ask h5py and netCDF4 whether they are there starts MPI, which must not happen in this process."""
-    for way in interfaces.REGISTRY.values():
-        monkeypatch.setattr(type(way), "absent_reason", lambda self: None)
 
 
 @pytest.fixture

@@ -25,9 +25,7 @@ LIMIT_S = 240.0
 @pytest.fixture()
 def namespaces() -> None:
     """Skip where hosts cannot be brought up."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
 
 
 def await_that(is_so: Callable[[], object]) -> None:
@@ -271,9 +269,7 @@ def test_latency_needs_netem(name: str) -> None:
 @pytest.fixture(scope="module", params=["as the user", "in a user namespace"])
 def pair(request: pytest.FixtureRequest) -> Iterator[client.Cluster]:
     """Bring up two hosts; root does so in a user namespace, too."""
-    reason = hosts.why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require()
     try:
         with client.cluster(2, rootless=True if request.param.startswith("in") else None) as found:
             yield found

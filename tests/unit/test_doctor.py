@@ -1,4 +1,4 @@
-"""mpiio-ext doctor: each check of the machine, the path, the software and the variables, with its bad case provoked."""
+"""mpiio-ext doctor: each check of the machine, the software and the variables, with its bad case provoked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,12 +15,11 @@ from typing import Any
 import pytest
 
 from mpiio_ext.common.children import run
-from mpiio_ext.doctor import Finding, State, machine, program, show, software, storage, worst
+from mpiio_ext.doctor import Finding, State, machine, program, show, software, worst
 from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import bad, good, warn
 from mpiio_ext.doctor.machine import Machine
 from mpiio_ext.environment import VARIABLES, markdown_table
-from mpiio_ext.layout import Fact, Layout, registry
 from support import cbuild
 from support.launch import PROGRAMS, ROOT, base_environment
 
@@ -33,10 +31,6 @@ from mpiio_ext.doctor import machine
 found = machine.limits() if sys.argv[2] == "limits" else machine.examine(machine.Machine(), None)
 print(json.dumps({item.key: item.as_dict() for item in found}))
 """
-
-
-def state(finding: Finding) -> str:
-    return finding.state.value
 
 
 def found_by(*before: str, limits: dict[str, int] | None = None, what: str = "limits") -> dict[str, Any]:
@@ -145,7 +139,7 @@ def test_refused_memory(refusing: str) -> None:
 def test_no_memory_to_share_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"memfd": "refused"}))
     found = machine.sharing(Machine(root=tmp_path, environment={"TMPDIR": str(tmp_path / "gone")}))
-    assert state(found) == "error"
+    assert found.state.value == "error"
     assert "stay with the MPI library" in found.advice
 
 
@@ -155,7 +149,7 @@ def test_ptrace_scope_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: pathli
     scope.write_text("2\n")
     monkeypatch.setattr(machine, "ask", lambda *_, **__: Answer(values={"errno": 1}))
     found = machine.vm_readv(Machine(root=tmp_path))
-    assert state(found) == "warning" and "ptrace_scope is 2" in found.text
+    assert found.state.value == "warning" and "ptrace_scope is 2" in found.text
 
 
 @pytest.mark.parametrize(
@@ -188,9 +182,9 @@ def test_io_uring(
         machine, "ask", lambda *_, **__: Answer(values=values, trouble="" if values else "ended by SIGSYS")
     )
     found = machine.io_uring(Machine(root=tmp_path), liburing)
-    assert state(found) == expected and words in found.text
+    assert found.state.value == expected and words in found.text
     at_run_time = machine.io_uring(Machine(root=tmp_path), liburing, True)  # a wheel's
-    assert state(at_run_time) == expected
+    assert at_run_time.state.value == expected
     if number == 0 and liburing is False:
         assert "there is no liburing.so.2" in at_run_time.text and "liburing2" in at_run_time.advice
     else:
@@ -202,7 +196,7 @@ def test_io_uring(
 
 def test_shm_that_is_missing(tmp_path: pathlib.Path) -> None:
     found = machine.shm(Machine(root=tmp_path))
-    assert state(found) == "warning"
+    assert found.state.value == "warning"
     assert "No such file" in found.text and found.facts["writable"] is False
 
 
@@ -210,7 +204,7 @@ def test_shm_that_cannot_be_written_to(tmp_path: pathlib.Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/shm").symlink_to("/proc/self")  # where not even root can make a file
     found = machine.shm(Machine(root=tmp_path))
-    assert state(found) == "warning"
+    assert found.state.value == "warning"
     assert found.text.startswith("/dev/shm cannot be used") and "mount a tmpfs" in found.advice
 
 
@@ -222,147 +216,13 @@ def test_shm_that_is_small_or_full(
     room = os.statvfs_result((4096, 4096, blocks, free, free, 1, 1, 1, 0, 255))
     monkeypatch.setattr(machine.os, "statvfs", lambda _: room)
     found = machine.shm(Machine(root=tmp_path))
-    assert state(found) == "warning" and words in found.advice
+    assert found.state.value == "warning" and words in found.advice
     assert found.facts["total_bytes"] == blocks * 4096 and found.facts["free_bytes"] == free * 4096
 
 
 def test_shm_with_room(tmp_path: pathlib.Path) -> None:
     (tmp_path / "dev/shm").mkdir(parents=True)
-    assert state(machine.shm(Machine(root=tmp_path))) == "ok"
-
-
-# ---- paths ----------------------------------------------------------------------------------------------------------
-
-
-def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
-    found = {item.key: item for item in storage.examine(tmp_path, base_environment(), 120)}
-    kind = subprocess.run(["stat", "-f", "-c", "%T", str(tmp_path)], capture_output=True, text=True, check=True).stdout
-    name = found["path.file_system"].facts["layout"]["file_system"]
-    assert name[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
-    assert state(found["path.room"]) == "ok"
-    # what auto takes is asked of the library's rules, for the job that there is
-    rank = base_environment() | {"OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
-    here = storage.examine(tmp_path, rank, 120)[0]
-    auto = here.facts["auto"]
-    assert (auto["ranks"], auto["nodes"]) == (8, 2) and auto["stripe_known"] is False
-    assert f"auto takes {auto['method']} for 8 ranks on 2 nodes" in here.advice
-    assert "stripe size not told, 1 MiB assumed" in here.text and "one page cache" in here.text
-    assert here.facts["sources"]["stripe_size"] == "default"
-
-
-def layout_of(sources: str = "told", **values: Any) -> Layout:
-    """Return a layout of these facts, told by a source."""
-    units = {item.name: item for item in registry()}
-    facts = tuple(Fact(spec=units[name], value=value, source=sources) for name, value in values.items())
-    return Layout(path="/x", is_folder=True, facts=facts)
-
-
-@pytest.mark.parametrize(
-    "values, ranks, nodes, method, aggregators",
-    [
-        ({"lock_protocol": "server", "stripe_size": 2**22, "servers": 3}, 12, 6, "group_cyclic", 6),
-        ({"lock_protocol": "server", "stripe_size": 2**22, "stripe_count": 8}, 4, 4, "static_cyclic", 4),
-        ({"lock_protocol": "token", "stripe_size": 2**22}, 4, 4, "aligned", None),
-        ({"lock_protocol": "local", "coherent": True}, 4, 1, "aligned", 2),
-    ],
-)
-def test_what_auto_takes_is_the_choosers(
-    values: dict[str, Any], ranks: int, nodes: int, method: str, aggregators: int | None
-) -> None:
-    found = storage.decide(layout_of(**values), ranks, nodes)
-    assert found["method"] == method and found["reason"].startswith(method)
-    assert aggregators in (None, found["aggregators"])
-
-
-def test_path_that_is_not_there_yet(tmp_path: pathlib.Path) -> None:
-    found = storage.examine(tmp_path / "a/b", base_environment(), 120)
-    assert state(found[0]) == "warning" and found[0].facts["path"] == str(tmp_path)
-
-
-def test_path_that_is_a_device() -> None:
-    (found,) = storage.examine(pathlib.Path("/dev/null"), base_environment(), 120)
-    assert state(found) == "error" and "neither a file nor a folder" in found.text
-
-
-def test_path_without_the_right_to_write() -> None:
-    found = {item.key: item for item in storage.examine(pathlib.Path("/proc/self"), base_environment(), 120)}
-    assert state(found["path.room"]) == "error" and "no file can be made" in found["path.room"].text
-
-
-def test_path_that_may_not_be_searched(tmp_path: pathlib.Path) -> None:
-    """The folder above is named, with what the kernel says. Root has to give up the capability to ignore rights."""
-    drop: list[str] = []
-    if os.geteuid() == 0:
-        drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-        if shutil.which("setpriv") is None:
-            pytest.skip("root needs setpriv to be without its capabilities")
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    (closed / "data").touch()
-    closed.chmod(0)
-    code = (
-        "import os, pathlib, sys; from mpiio_ext.doctor import storage; "
-        "print(storage.examine(pathlib.Path(sys.argv[1]), os.environ, 120)[0].text)"
-    )
-    try:
-        command = [*drop, sys.executable, "-c", code, str(closed / "data")]
-        done = subprocess.run(command, capture_output=True, text=True, env=base_environment(), timeout=240)
-        assert done.stdout.strip() == f"{closed}: Permission denied", done.stderr
-    finally:
-        closed.chmod(0o700)
-
-
-def test_path_without_the_right_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = Answer(values={"errno": 13, "reason": "Permission denied"})
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: refused)
-    (found,) = storage.examine(pathlib.Path("/"), {}, 1)
-    assert state(found) == "error" and found.text == "/: Permission denied" and found.facts["errno"] == 13
-
-
-def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing but the child touches it, not even by stat."""
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(trouble="no answer within 1 s"))
-    for call in ("stat", "lstat", "open"):
-        monkeypatch.setattr(os, call, lambda *_, **__: pytest.fail("the file system was asked"))
-    (found,) = storage.examine(pathlib.Path("/"), {}, 1)
-    monkeypatch.undo()
-    assert state(found) == "error" and "no answer within 1 s" in found.text
-
-
-def facts_of(**values: Any) -> Answer:
-    return Answer(values={"layout": {"facts": {name: {"value": value} for name, value in values.items()}},
-                          "free_bytes": 1 << 40, "total_bytes": 1 << 41, "writable": ""})  # fmt: skip
-
-
-def test_file_system_without_coherence(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = facts_of(file_system="nfs", coherent=False, lock_protocol="none")
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
-    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
-    assert state(found["path.coherence"]) == "warning" and "mpiox_coherence=refresh" in found["path.coherence"].advice
-
-
-def test_stripes_and_locks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = facts_of(file_system="lustre", coherent=True, lock_protocol="server", stripe_size=2**22, stripe_count=8)
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
-    found = storage.examine(pathlib.Path("/"), {}, 1)[0]
-    assert "lustre, stripes of 4 MiB over 8" in found.text and "extent locks of each server" in found.text
-
-
-@pytest.mark.parametrize("protocol, words", [("server", "the servers' locks"), ("token", "lock tokens")])
-def test_locks_keep_caches_coherent(monkeypatch: pytest.MonkeyPatch, protocol: str, words: str) -> None:
-    """As the library has it of Lustre and GPFS: no page cache for all nodes, and files are carried out there."""
-    answer = facts_of(file_system="lustre", coherent=False, lock_protocol=protocol, stripe_size=2**22, stripe_count=8)
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: answer)
-    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
-    assert state(found["path.coherence"]) == "ok" and words in found["path.coherence"].text
-    assert words in found["path.file_system"].text
-
-
-def test_file_system_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = facts_of(file_system="ext4", coherent=True, lock_protocol="local")
-    monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(values=answer.values | {"free_bytes": 5}))
-    found = {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
-    assert state(found["path.room"]) == "warning" and "5 B free" in found["path.room"].text
+    assert machine.shm(Machine(root=tmp_path)).state.value == "ok"
 
 
 # ---- software -------------------------------------------------------------------------------------------------------
@@ -387,27 +247,27 @@ def test_versions_of_this_environment() -> None:
 
 def test_versions_that_are_as_they_should_be(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch)
-    assert {state(item) for item in found.values()} == {"ok"}
+    assert {item.state.value for item in found.values()} == {"ok"}
     assert set(found) == {"versions.python", "versions.h5py", "versions.netCDF4"}
 
 
 def test_serial_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, h5py_parallel=False)["versions.h5py"]
-    assert state(found) == "warning" and "HDF5_MPI=ON" in found.advice
+    assert found.state.value == "warning" and "HDF5_MPI=ON" in found.advice
 
 
 def test_h5py_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, h5py_parallel="drop", h5py_error="ImportError: libhdf5")["versions.h5py"]
-    assert state(found) == "error" and "libhdf5" in found.text
+    assert found.state.value == "error" and "libhdf5" in found.text
 
 
 def test_no_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert state(versions(monkeypatch, mpi4py=None)["versions.python"]) == "error"
+    assert versions(monkeypatch, mpi4py=None)["versions.python"].state.value == "error"
 
 
 def test_packages_that_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, trouble="ended by SIGSEGV", mpi_libraries="drop")
-    assert state(found["versions.packages"]) == "warning" and "SIGSEGV" in found["versions.packages"].text
+    assert found["versions.packages"].state.value == "warning" and "SIGSEGV" in found["versions.packages"].text
 
 
 @pytest.mark.parametrize(
@@ -425,7 +285,7 @@ def test_libraries_of_one_mpi(monkeypatch: pytest.MonkeyPatch, paths: list[str],
 
 def test_two_mpi_libraries_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, mpi_libraries=["/a/libmpi.so.40", "/b/libmpi.so.12"])["versions.mpi"]
-    assert state(found) == "error" and "/a/libmpi.so.40 and /b/libmpi.so.12" in found.text
+    assert found.state.value == "error" and "/a/libmpi.so.40 and /b/libmpi.so.12" in found.text
 
 
 # ---- variables ------------------------------------------------------------------------------------------------------
@@ -444,7 +304,7 @@ def test_two_mpi_libraries_in_one_process(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_variables_that_do_not_exist(name: str, nearest: str | None) -> None:
     (found,) = software.variables({name: "1", "HOME": "/"})
-    assert state(found) == "warning" and found.facts == {"name": name, "nearest": nearest}
+    assert found.state.value == "warning" and found.facts == {"name": name, "nearest": nearest}
     assert f"did you mean {nearest}?" == found.advice if nearest else "lists the variables" in found.advice
 
 
@@ -452,23 +312,23 @@ def test_variables_that_exist(tmp_path: pathlib.Path) -> None:
     (tmp_path / "hints").write_text("")
     settings = {"MPIOX_STATS": "1", "MPIOX_HINTS_FILE": str(tmp_path / "hints"), "MPIIO_EXT_ABI": "mpich"}
     (found,) = software.variables(settings | {"MPIIO_EXT_SKIP_APT": "1"})
-    assert state(found) == "ok" and found.facts["set"] == settings
+    assert found.state.value == "ok" and found.facts["set"] == settings
 
 
 def test_files_of_variables_that_are_missing() -> None:
     (found,) = software.variables({"MPIOX_HINTS_FILE": "/nothing/here"})
-    assert state(found) == "error" and "/nothing/here" in found.text
+    assert found.state.value == "error" and "/nothing/here" in found.text
 
 
 def test_variables_for_tests() -> None:
     (found,) = software.variables({"MPIOX_FAULT": "x"})
-    assert state(found) == "warning" and "MPIOX_FAULT" in found.text
+    assert found.state.value == "warning" and "MPIOX_FAULT" in found.text
 
 
 def test_hints_that_do_not_exist() -> None:
     found = software.hints(base_environment() | {"MPIOX_HINTS": "*:cb_nods=1,*:mpiox_nothing=2"}, 120)
-    assert state(found) == "warning" and "did you mean cb_nodes" in found.text and "and 1 more" in found.text
-    assert state(software.hints(base_environment(), 120)) == "ok"
+    assert found.state.value == "warning" and "did you mean cb_nodes" in found.text and "and 1 more" in found.text
+    assert software.hints(base_environment(), 120).state.value == "ok"
 
 
 def test_table_of_variables_is_that_of_the_sources() -> None:
@@ -507,11 +367,11 @@ def test_preload(tmp_path: pathlib.Path) -> None:
     tool, ours = tmp_path / "tool.so", tmp_path / "libmpiio_ext.so"
     tool.touch()
     ours.touch()
-    assert state(program.preloaded({})) == "ok"
-    assert state(program.preloaded({"LD_PRELOAD": f"{ours}:{tool}"})) == "ok"
+    assert program.preloaded({}).state.value == "ok"
+    assert program.preloaded({"LD_PRELOAD": f"{ours}:{tool}"}).state.value == "ok"
     assert "in front of" in program.preloaded({"LD_PRELOAD": f"{tool} {ours}"}).text
     found = program.preloaded({"LD_PRELOAD": "/nothing/here.so"})
-    assert state(found) == "error" and found.facts["missing"] == ["/nothing/here.so"]
+    assert found.state.value == "error" and found.facts["missing"] == ["/nothing/here.so"]
 
 
 # ---- how it is shown ------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from mpiio_ext.pioneer.compare import LIMITS, compare_paths
 from mpiio_ext.pioneer.compare.metrics import TIMED
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.pioneer_paths import path_of, row
 
 SESSIONS, WRITES = 60, 30
@@ -30,17 +30,9 @@ def checkpoint(seed: int = 1) -> WorkloadPath:
 
 
 def made(rows: list[tuple[str, int | None, int | None, int, str]]) -> WorkloadPath:
-    schema = WorkloadPath.schema(1)
-    columns = {
-        "id": list(range(len(rows))), "operation": [row[0] for row in rows], "file": [row[4] for row in rows],
-        "owner": ["shared"] * len(rows), "groups": [1] * len(rows), "layer": ["posix"] * len(rows),
-        "session": [None] * len(rows), "extra": [None] * len(rows),
-        "offset_0": [row[1] for row in rows], "size_0": [row[2] for row in rows],
-        "duration_0": [10_000] * len(rows), "slack_0": [row[3] for row in rows],
-    }  # fmt: skip
-    kinds = {field.name: pa.string() if pa.types.is_dictionary(field.type) else field.type for field in schema}
-    arrays = {name: pa.array(columns[name], kind) for name, kind in kinds.items()}
-    return WorkloadPath(pa.table(arrays).cast(schema), PathInfo(representatives=(0,), members=((0,),)))
+    return path_of([{"operation": operation, "file": file, "owner": "shared", "groups": 1, "layer": "posix",
+                     "offset_0": offset, "size_0": size, "duration_0": 10_000, "slack_0": slack}
+                    for operation, offset, size, slack, file in rows], groups=1)  # fmt: skip
 
 
 def with_column(path: WorkloadPath, name: str, values: object) -> WorkloadPath:

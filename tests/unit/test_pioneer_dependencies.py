@@ -8,33 +8,28 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.cli import pioneer
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.synthesis import dependencies, find_violations
+from support import pioneer_paths
 
 Row = tuple[Any, ...]
 
 
 def path_of(rows: list[Row], ids: list[int] | None = None) -> WorkloadPath:
     """Return a path of rows (operation, file, layer, groups, extra, session); else posix, both groups, nothing."""
-    schema = WorkloadPath.schema(2)
     filled = []
     for number, row in enumerate(rows):
         operation, file, layer, groups, extra, session = (*row, *(None, "posix", 3, None, None)[len(row) - 1 :])
         filled.append({"id": ids[number] if ids else number, "operation": operation, "file": file, "layer": layer,
                        "session": session, "groups": groups,
                        "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
-    return WorkloadPath(pa.table(columns).cast(schema), PathInfo(representatives=(0, 1), members=((0,), (1,))))
+    return pioneer_paths.path_of(filled)
 
 
 def said(rows: list[Row]) -> list[tuple[int, int, str]]:

@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import json
 import os
 import pathlib
 import re
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from mpiio_ext.pioneer.engine.beside import PRIVATE, mapping_flags
 from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
-from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
+from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.engine.flags import open_flags
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan
 from mpiio_ext.pioneer.engine.run import waits
-from mpiio_ext.pioneer.engine.untold import untold_sizes
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.cbuild import ROOT
+from support.small_paths import grouped
 
 Row = dict[str, Any]
-
-
-def path_of(rows: list[Row], members: tuple[tuple[int, ...], ...] = ((0,), (1, 2, 3))) -> WorkloadPath:
-    """Return a path; `g0`, `g1` of a row are (offset, size, slack) of the groups, `extra` an object."""
-    schema = WorkloadPath.schema(len(members))
-    everybody = (1 << len(members)) - 1
-    filled = []
-    for number, row in enumerate(rows):
-        values = {f"{name}_{group}": value for group in range(len(members))
-                  for name, value in zip(("offset", "size", "slack"), row.get(f"g{group}", ()), strict=False)}
-        extra = json.dumps(row["extra"]) if "extra" in row else None
-        filled.append({"layer": "posix", "groups": everybody, "id": number, **row, **values, "extra": extra})
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
-    return WorkloadPath(pa.table(columns).cast(schema),
-                        PathInfo(representatives=tuple(group[0] for group in members), members=members))
 
 
 # ---- mappings --------------------------------------------------------------------------------------------------------
@@ -71,7 +51,7 @@ def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
     rows = [{"operation": name, "file": "a", "owner": "root", "session": session} for name, session in (
         ("open", 0), ("open", 1), ("write", 0), ("read", 1), ("dup", 0), ("close", 0), ("write", 0), ("close", 1),
         ("close", 0))]  # fmt: skip
-    plan = make_plan(path_of(rows), 0, 1, Places(tmp_path))
+    plan = make_plan(grouped(rows), 0, 1, Places(tmp_path))
     assert plan.ids.tolist() == [0, 1, 2, 3, 6, 7, 8]
     assert plan.slot.tolist() == [0, 1, 0, 1, 0, 1, 0]
     assert dict(plan.unknown) == {"dup": 1, "close": 1}
@@ -80,14 +60,14 @@ def test_each_session_has_a_handle(tmp_path: pathlib.Path) -> None:
 def test_the_handle_of_a_duplicate_that_nobody_closes(tmp_path: pathlib.Path) -> None:
     """As `os.scandir` of a descriptor: the C library closes the duplicate inside closedir, and no tracer sees that."""
     rows = [{"operation": name, "file": "a", "owner": "root", "session": 0} for name in ("open", "dup", "close")]
-    plan = make_plan(path_of([*rows, {"operation": "rmdir", "file": "a", "owner": "root"}]), 0, 1, Places(tmp_path))
+    plan = make_plan(grouped([*rows, {"operation": "rmdir", "file": "a", "owner": "root"}]), 0, 1, Places(tmp_path))
     assert plan.ids.tolist() == [0, 2, 3]
     assert dict(plan.unknown) == {"dup": 1}
 
 
 def test_a_rank_begins_when_its_group_does(tmp_path: pathlib.Path) -> None:
     """Beside the slack time of its first call, which is the path's."""
-    path = path_of([{"operation": "stat", "file": "a", "owner": "shared", "g1": (None, None, 5)}] * 2)
+    path = grouped([{"operation": "stat", "file": "a", "owner": "shared", "g1": (None, None, 5)}] * 2)
     path = dataclasses.replace(path, info=dataclasses.replace(path.info, starts=(0, 70)))
     plans = [make_plan(path, rank, 4, Places(tmp_path)) for rank in (0, 1)]
     assert [plan.start_ns for plan in plans] == [0, 70]
@@ -175,7 +155,7 @@ def rows_of_plan(path: WorkloadPath, rank: int, ranks: int, folder: pathlib.Path
 
 
 def test_each_rank_has_its_names_and_offsets(tmp_path: pathlib.Path) -> None:
-    path = path_of([
+    path = grouped([
         {"operation": "open", "file": "cfg", "owner": "root", "groups": 1, "g0": (None, None, 5)},
         {"operation": "open", "file": "p.{rank:03}", "owner": "private", "g0": (None, None, 7), "g1": (None, None, 9)},
         {"operation": "strange", "file": "all", "owner": "shared", "g0": (None, None, 2), "g1": (None, None, 3)},
@@ -202,7 +182,7 @@ def test_each_rank_has_its_names_and_offsets(tmp_path: pathlib.Path) -> None:
 
 
 def test_offsets_that_are_no_multiple_stay(tmp_path: pathlib.Path) -> None:
-    path = path_of([
+    path = grouped([
         {"operation": "open", "file": "all", "owner": "shared"},
         {"operation": "pwrite", "file": "all", "owner": "shared", "g0": (0, 4, 0), "g1": (5, 4, 0)},
     ], members=((0,), (2, 3)))  # fmt: skip
@@ -211,7 +191,7 @@ def test_offsets_that_are_no_multiple_stay(tmp_path: pathlib.Path) -> None:
 
 def test_operations_without_an_open_are_left_out(tmp_path: pathlib.Path) -> None:
     """Where no data is moved: what is known of the file is not enough to open it for."""
-    path = path_of([{"operation": "fstat", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
+    path = grouped([{"operation": "fstat", "file": "a", "owner": "shared", "g0": (0, 4, 6)},
                     {"operation": "stat", "file": "a", "owner": "shared", "g0": (None, None, 1)}])
     plan = make_plan(path, 0, 1, Places(tmp_path))
     assert (plan.unknown, plan.slack.tolist()) == ({"fstat": 1}, [7])
@@ -220,7 +200,7 @@ def test_operations_without_an_open_are_left_out(tmp_path: pathlib.Path) -> None
 
 def test_opens_that_the_trace_lacks(tmp_path: pathlib.Path) -> None:
     """Sessions that move data get one, of those who use it, and a close; accesses are made at their offsets."""
-    path = path_of([{"operation": "write", "file": "a", "owner": "shared", "g0": (8, 4, 6), "g1": (16, 4, 6)},
+    path = grouped([{"operation": "write", "file": "a", "owner": "shared", "g0": (8, 4, 6), "g1": (16, 4, 6)},
                     {"operation": "read", "file": "b", "owner": "root", "groups": 1, "g0": (3, 4, 5)},
                     {"operation": "MPI_File_write_all", "layer": "mpiio", "file": "c", "owner": "shared"},
                     {"operation": "write", "file": "a", "owner": "shared", "g0": (None, 4, 0), "g1": (30, 4, 6)},
@@ -243,7 +223,7 @@ def test_opens_that_the_trace_lacks(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_path_that_leads_out(tmp_path: pathlib.Path) -> None:
-    path = path_of([{"operation": "stat", "file": "../a", "owner": "shared"}])
+    path = grouped([{"operation": "stat", "file": "../a", "owner": "shared"}])
     with pytest.raises(PlaceError, match=r"'\.\./a' has no place below"):
         make_plan(path, 0, 1, Places(tmp_path))
 
@@ -285,7 +265,7 @@ def test_each_wait_has_its_request(tmp_path: pathlib.Path) -> None:
     """Three at a time need three places, which later ones use again; one that is complete at once has no wait."""
     data = {"g0": (0, 4, 0), "g1": (0, 4, 0)}
     starts = [mpiio("iwrite_at", extra={"request": number}, **data) for number in (1, 2, 3)]
-    path = path_of([
+    path = grouped([
         mpiio("open"), *starts, wait(extra={"request": 2}), mpiio("iwrite_at", extra={"request": 4}, **data),
         wait(extra={"request": 3}), wait(extra={"request": 1}), mpiio("iread_at", extra={"complete": 1}, **data),
         wait(extra={"request": 9}), wait(), mpiio("close"),
@@ -298,7 +278,7 @@ def test_each_wait_has_its_request(tmp_path: pathlib.Path) -> None:
 def test_views_move_with_the_rank(tmp_path: pathlib.Path) -> None:
     """By the distance of their first bytes; what is read beyond the end of a file is known through them."""
     views = [{"displacement": 64, "filetype": "V(4;1;40;10)"}, {"displacement": 84, "filetype": "V(4;1;40;10)"}]
-    path = path_of([
+    path = grouped([
         mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}),
         mpiio("read_at", g0=(30, 20, 0), g1=(30, 20, 0)), mpiio("write_at", g0=(0, 1, 0), g1=(0, 1, 0)),
         mpiio("close"),
@@ -327,7 +307,7 @@ def test_ranks_beyond_the_traced_ones_have_copies_of_the_file(
     """Views that MPI takes, no byte in two of them, and each copy whole: of 4 ranks that make two steps."""
     views = [bt_view(group[0]) for group in members]
     steps = [mpiio("write_at_all", **{f"g{group}": (at, 432, 0) for group in range(len(members))}) for at in (0, 432)]
-    path = path_of([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), *steps, mpiio("close")],
+    path = grouped([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), *steps, mpiio("close")],
                    members)  # fmt: skip
     written = []
     for rank in range(ranks):
@@ -353,7 +333,7 @@ def test_views_with_gaps_have_copies_and_plain_ones_move(tmp_path: pathlib.Path)
                                     (strided, own, [0, 10, 0, 10])):  # fmt: skip
         data = {"g0": (0, 40, 0), "g1": (0, 40, 0)}
         rows = [mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), mpiio("write_at", **data)]
-        path = path_of([{**row, **values} for row in (*rows, mpiio("close"))], members=((0,), (1,)))
+        path = grouped([{**row, **values} for row in (*rows, mpiio("close"))], members=((0,), (1,)))
         plans = [make_plan(path, rank, 4, Places(tmp_path)) for rank in range(4)]
         assert [plan.offset.tolist()[1] for plan in plans] == expected
 
@@ -361,7 +341,7 @@ def test_views_with_gaps_have_copies_and_plain_ones_move(tmp_path: pathlib.Path)
 def test_a_view_that_is_not_told_is_left_out_by_all(tmp_path: pathlib.Path) -> None:
     """Also by ranks whose own view is known: the call is a collective."""
     views = [{"displacement": 0, "filetype": "8"}, {"displacement": 8, "filetype_size": 4, "filetype_extent": 8}]
-    path = path_of([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), mpiio("close")])
+    path = grouped([mpiio("open"), mpiio("set_view", extra={**views[0], "groups": views}), mpiio("close")])
     for rank in (0, 1):
         plan = make_plan(path, rank, 2, Places(tmp_path))
         assert plan.unknown == {"MPI_File_set_view": 1}
@@ -371,7 +351,7 @@ def test_a_view_that_is_not_told_is_left_out_by_all(tmp_path: pathlib.Path) -> N
 def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
     """A seek goes where it has led to; where that is not known, as the program has said; names have their rank."""
     end = {"extra": {"whence": "SEEK_END"}, "owner": "private", "file": "p.{rank}"}
-    path = path_of([
+    path = grouped([
         {"operation": "open", "owner": "private", "file": "p.{rank}"}, {"operation": "lseek", **end, "g0": (70, 0, 0)},
         {"operation": "lseek", **end}, {"operation": "close", "owner": "private", "file": "p.{rank}"},
         {"operation": "rename", "owner": "private", "file": "p.{rank}", "extra": {"file2": "q.{rank}"}},
@@ -383,7 +363,7 @@ def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:
 
 def test_a_folder_that_is_read_through_a_descriptor(tmp_path: pathlib.Path) -> None:
     """As `os.scandir` of a descriptor has it under ltrace: left out and said so; what `opendir` has opened is read."""
-    path = path_of([
+    path = grouped([
         {"operation": "open", "file": "d", "owner": "shared"}, {"operation": "dup", "file": "d", "owner": "shared"},
         {"operation": "getdents", "file": "d", "owner": "shared"},
         {"operation": "close", "file": "d", "owner": "shared"},
@@ -404,7 +384,7 @@ def test_the_root_looks_at_the_files_that_it_looked_at(
     tmp_path: pathlib.Path, ranks: int, looked_at: list[int]
 ) -> None:
     """With more ranks at those of the same ranks, by as many calls; with fewer at ones that are there."""
-    path = path_of([{"operation": "unlink", "file": f"p.{{rank={other}}}", "owner": "private", "groups": 1}
+    path = grouped([{"operation": "unlink", "file": f"p.{{rank={other}}}", "owner": "private", "groups": 1}
                     for other in (1, 2, 3)])  # fmt: skip
     plan = make_plan(path, 0, ranks, Places(tmp_path))
     assert [int(pathlib.Path(plan.paths[at]).suffix[1:]) for at in plan.file.tolist()] == looked_at
@@ -419,7 +399,7 @@ def test_calls_beside_their_handle(tmp_path: pathlib.Path) -> None:
         return {"operation": name, "file": f"f{session}", "owner": "root", "session": session, "extra": extra,
                 "g0": (at, size, 0)}  # fmt: skip
 
-    path = path_of([
+    path = grouped([
         own("open", 0, flags=os.O_RDWR | os.O_CREAT), own("mmap", 0, 8, 0, address=4096),
         own("mmap", 0, 8, 8, address=8192),
         own("close", 0), own("open", 1, flags=0), own("mmap", 1, 8, 0), own("munmap", 0, 8, address=4096),
@@ -440,7 +420,7 @@ def test_calls_beside_their_handle(tmp_path: pathlib.Path) -> None:
 
 def test_lines_are_read_by_what_they_have_moved(tmp_path: pathlib.Path) -> None:
     """In the plan, and in what a trace of the replay is to show; other reads ask for what the program has asked for."""
-    path = path_of([
+    path = grouped([
         {"operation": name, "file": "a", "owner": "root", "layer": "stdio", "g0": (0, 99, 0), "extra": {"moved": 7}}
         for name in ("fopen", "fgets", "fread", "fclose")], members=((0,),))  # fmt: skip
     assert make_plan(path, 0, 1, Places(tmp_path)).size.tolist()[1:3] == [7, 99]
@@ -449,7 +429,7 @@ def test_lines_are_read_by_what_they_have_moved(tmp_path: pathlib.Path) -> None:
 
 def existing(folder: pathlib.Path, *rows: tuple[Any, ...]) -> dict[str, int]:
     """Return the files that were there before these operations: name, file, layer, extra, offset."""
-    path = path_of([{"operation": name, "file": file, "owner": "root", "layer": layer, "g0": (at, None, 0),
+    path = grouped([{"operation": name, "file": file, "owner": "root", "layer": layer, "g0": (at, None, 0),
                      "extra": extra} for name, file, layer, extra, at in rows], members=((0,),))  # fmt: skip
     found = make_plan(path, 0, 1, Places(folder)).existing
     return {pathlib.Path(name).name: size for name, size in found.items()}
@@ -481,145 +461,3 @@ def test_whether_cores_are_free() -> None:
     assert are_free([[0], [1]])
     assert not are_free([[0, 1]] * 3)
     assert not are_free([[0], [0], [1, 2, 3]])
-
-
-# ---- what a trace of a replay has to show ----------------------------------------------------------------------------
-
-
-def checkpoint() -> WorkloadPath:
-    """Return a path of a shared, a private and a root's file, with operations that are left out or have stand-ins."""
-    slack = {"g0": (None, None, 5), "g1": (None, None, 7)}
-    return path_of([
-        {"operation": "open", "file": "all", "owner": "shared"}, {"operation": "dup", "file": "all", "owner": "shared"}
-        | slack, {"operation": "writev", "file": "all", "owner": "shared"} | slack,
-        {"operation": "close", "file": "all", "owner": "shared"},
-        {"operation": "open", "file": "p.{rank}", "owner": "private"},
-        {"operation": "close", "file": "p.{rank}", "owner": "private"},
-        {"operation": "stat", "file": "c", "owner": "shared", "groups": 2},
-        {"operation": "stat", "file": "log", "owner": "root", "groups": 1},
-    ])  # fmt: skip
-
-
-def rows_of(path: WorkloadPath) -> list[tuple[Any, ...]]:
-    return [(row["operation"], row["file"], row["owner"], row["groups"]) for row in path.table.to_pylist()]
-
-
-def test_expected_of_several_ranks() -> None:
-    """What is left out is not there, its slack time is the next one's; stand-ins have their names."""
-    found = expected_path(checkpoint(), 8)
-    assert rows_of(found) == [
-        ("open", "all", "shared", 3), ("write", "all", "shared", 3), ("close", "all", "shared", 3),
-        ("open", "p.{rank}", "private", 3), ("close", "p.{rank}", "private", 3), ("stat", "c", "shared", 2),
-        ("stat", "log", "root", 1)]  # fmt: skip
-    assert [row["slack_1"] for row in found.table.to_pylist()][1] == 14
-    assert found.table["id"].to_pylist() == list(range(7))
-    assert (found.info.members, found.info.ranks) == (((0,), (1, 2, 3, 4, 5, 6, 7)), 8)
-    assert expected_path(found, 8).table.to_pylist() == found.table.to_pylist()
-
-
-def reads(owner: str = "shared", place: str = "") -> WorkloadPath:
-    """Return two reads at the file pointer behind each seek, a write behind them, and an access at an offset."""
-    file = {"file": f"{place}all", "owner": owner}
-    own = {"file": f"{place}p.{{rank}}", "owner": "private"}
-    return path_of([
-        {"operation": "open", **file}, {"operation": "read", **file, "g0": (0, 10, 0), "g1": (0, 10, 0)},
-        {"operation": "read", **file, "g0": (10, 10, 0), "g1": (10, 10, 0)},
-        {"operation": "pread", **file, "g0": (70, 10, 0), "g1": (70, 10, 0)},
-        {"operation": "write", **file, "g0": (20, 10, 0), "g1": (20, 10, 0)},
-        {"operation": "lseek", **file, "g0": (40, 0, 0), "g1": (40, 0, 0)},
-        {"operation": "write", **file, "g0": (40, 5, 0), "g1": (40, 5, 0)},
-        {"operation": "read", **file, "g0": (45, 5, 0), "g1": (45, 5, 0)}, {"operation": "close", **file},
-        {"operation": "open", **own}, {"operation": "read", **own, "g0": (0, 10, 0), "g1": (0, 10, 0)},
-        {"operation": "read", **own, "g0": (10, 10, 0), "g1": (10, 10, 0)}, {"operation": "close", **own},
-    ])  # fmt: skip
-
-
-def test_reads_that_end_early_since_ranks_are_missing() -> None:
-    """Only offsets that a short read may have moved are not compared, and only where ranks are missing."""
-    full = [0, 10, 70, 20, 40, 40, 45, 0, 10]
-    less = [0, None, 70, None, 40, 40, 45, 0, 10]
-
-    def offsets(path: WorkloadPath) -> list[int | None]:
-        rows = path.table.to_pylist()
-        return [row["offset_0"] for row in rows if row["operation"] not in ("open", "close")]
-
-    assert offsets(expected_path(reads(), 4)) == offsets(expected_path(reads(), 8)) == full
-    for ranks in (1, 2, 3):
-        assert offsets(expected_path(reads(), ranks)) == less
-    again = reads("root", "/tmp/x/below/")
-    assert offsets(comparable_path(again, reads(), 1)) == less
-    assert offsets(comparable_path(again, reads(), 4)) == full
-    assert offsets(comparable_path(again, reads("root"), 1)) == full
-
-
-def test_what_reads_move_since_ranks_are_missing() -> None:
-    """Of files that those would have written it is in neither path; of others, and of what else is told, it is."""
-
-    def told(path: WorkloadPath) -> list[object]:
-        return [row["extra"] for row in path.table.to_pylist() if row["operation"] == "read"]
-
-    def path(owner: str, place: str = "") -> WorkloadPath:
-        return path_of([{"operation": "read", "file": f"{place}all", "owner": owner, "extra": extra}
-                        for extra in ({"moved": 3}, {"value": 1, "moved": 0})])  # fmt: skip
-
-    again = path("root", "/tmp/x/below/")
-    assert told(expected_path(path("shared"), 1)) == told(comparable_path(again, path("shared"), 1))
-    assert told(expected_path(path("shared"), 1)) == [None, '{"value":1}']
-    assert told(comparable_path(again, path("shared"), 4)) == told(again) == told(expected_path(path("shared"), 4))
-    assert told(comparable_path(again, path("root"), 1)) == told(again)
-
-
-def derived(place: str = "", size: int | None = None) -> WorkloadPath:
-    """Return a path as ltrace has it: a collective of a derived type has no size; or what a replay has left."""
-    file = {"file": f"{place}all", "owner": "shared", "layer": "mpiio"}
-    return path_of([
-        {"operation": "MPI_File_open", **file},
-        {"operation": "MPI_File_write_all", **file, "g0": (None, size, 0), "g1": (None, size, 0)},
-        {"operation": "MPI_File_write_all", **file, "g0": (None, 80, 0), "g1": (None, 40, 0)},
-        {"operation": "MPI_File_read_at", **file, "g0": (0, 0, 0), "g1": (0, 8, 0)},
-        {"operation": "MPI_File_close", **file},
-    ])  # fmt: skip
-
-
-def test_sizes_that_no_tracer_could_record_are_in_neither_path() -> None:
-    """The engine makes those calls with 0 bytes: these are left out; known sizes stay, zeros of other calls, too."""
-
-    def sizes(path: WorkloadPath) -> list[tuple[int | None, int | None]]:
-        return [(row["size_0"], row["size_1"]) for row in path.table.to_pylist()[1:4]]
-
-    told = [(None, None), (80, 40), (0, 8)]
-    again = derived("/tmp/x/below/", 0)
-    for ranks in (1, 2, 4, 8):
-        expected = expected_path(derived(), ranks)
-        assert untold_sizes(expected) == {"MPI_File_write_all": 1}
-        if ranks > 1:
-            assert sizes(expected) == sizes(comparable_path(again, derived(), ranks)) == told
-    assert sizes(comparable_path(again, derived(size=0), 4)) == [(0, 0), (80, 40), (0, 8)]  # told, and none
-    assert untold_sizes(derived(size=0)) == {}
-    wrong = derived("/tmp/x/below/", 16)  # bytes that the engine should not have moved are compared
-    assert sizes(comparable_path(wrong, derived(), 4))[0] == (16, 16)
-
-
-def test_offsets_in_a_file_whose_writes_are_of_no_known_size() -> None:
-    """The file of a replay has its whole length at once: a read that had met its end goes on, the pointer with it."""
-    file = {"file": "all", "owner": "shared"}
-    rows: list[Row] = [
-        {"operation": "MPI_File_open", "layer": "mpiio", **file},
-        {"operation": "MPI_File_write_at", "layer": "mpiio", **file, "g0": (0, None, 0), "g1": (9, None, 0)},
-        {"operation": "MPI_File_close", "layer": "mpiio", **file}, {"operation": "open", **file},
-        {"operation": "read", **file, "g0": (0, 10, 0), "g1": (0, 10, 0)},
-        {"operation": "read", **file, "g0": (6, 10, 0), "g1": (6, 10, 0)},
-        {"operation": "lseek", **file, "g0": (40, 0, 0), "g1": (40, 0, 0)},
-        {"operation": "read", **file, "g0": (40, 5, 0), "g1": (40, 5, 0)}, {"operation": "close", **file},
-    ]  # fmt: skip
-    for ranks in (2, 4, 8):
-        for found in (expected_path(path_of(rows), ranks), comparable_path(path_of(rows), path_of(rows), ranks)):
-            assert found.table["offset_0"].to_pylist() == [None, 0, None, None, 0, None, 40, 40, None]
-
-
-def test_expected_of_one_rank_and_of_two() -> None:
-    """One rank has files of its own only; what one child alone uses is a child's."""
-    assert {row[2] for row in rows_of(expected_path(checkpoint(), 1))} == {"root"}
-    assert [row[1] for row in rows_of(expected_path(checkpoint(), 1))][-2:] == ["p.{rank}", "log"]
-    two = {row[1]: row[2] for row in rows_of(expected_path(checkpoint(), 2))}
-    assert two == {"all": "shared", "p.{rank}": "private", "c": "child", "log": "root"}

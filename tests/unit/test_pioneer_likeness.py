@@ -17,15 +17,10 @@ from mpiio_ext.pioneer.traces import not_represented, path_of
 
 
 def trace(rank: int, calls: list[tuple[str, str]]) -> pa.Table:
-    values = {"timestamp": [1000 + 100 * i for i in range(len(calls))], "operation": [call[0] for call in calls],
-              "file": [call[1].format(rank) for call in calls], "rank": [rank] * len(calls),
-              "thread": [0] * len(calls), "layer": ["posix"] * len(calls), "duration": [10] * len(calls),
-              "line": list(range(1, len(calls) + 1))}  # fmt: skip
-    columns = {}
-    for field in SCHEMA:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array(values.get(field.name, [None] * len(calls)), kind)
-    return pa.table(columns).cast(SCHEMA)
+    return pa.Table.from_pylist(
+        [{"timestamp": 1000 + 100 * i, "operation": operation, "file": file.format(rank), "rank": rank, "thread": 0,
+          "layer": "posix", "duration": 10, "line": i + 1} for i, (operation, file) in enumerate(calls)], SCHEMA,
+    )  # fmt: skip
 
 
 def calls(count: int, file: str, *, reads: int = 0) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,8 @@ from mpiio_ext.pioneer.engine import meetings, plan
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.operations import operation_of
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
+from support.pioneer_paths import path_of
 
 Row = dict[str, Any]
 MEMBERS = ((0,), (1, 2, 3))
@@ -29,15 +29,6 @@ POSIX = ("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "f
          "mmap", "munmap", "readdir", "nonsense")
 EXTRAS: tuple[Row | None, ...] = (None, None, None, {"whence": "SEEK_CUR"}, {"moved": 3}, {"file2": "b"}, {"errno": 2},
                                   {"comm": "self"}, {"flags": 66, "amode": 5})  # fmt: skip
-
-
-def path_of(rows: list[Row]) -> WorkloadPath:
-    schema = WorkloadPath.schema(len(MEMBERS))
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([row.get(field.name) for row in rows], kind)
-    return WorkloadPath(pa.table(columns).cast(schema), PathInfo(representatives=(0, 1), members=MEMBERS))
 
 
 @st.composite
@@ -79,7 +70,7 @@ def content(found: Plan | str) -> dict[str, Any]:
 @settings(max_examples=30, deadline=None)
 @given(rows())
 def test_the_plan_is_that_of_each_operation(operations: list[Row]) -> None:
-    path, folder = path_of(operations), pathlib.Path("/tmp/somewhere")
+    path, folder = path_of(operations, members=MEMBERS), pathlib.Path("/tmp/somewhere")
     for rank in (0, 2):
         at_once = content(planned(path, rank, folder))
         with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +84,7 @@ def test_accesses_of_open_files_are_planned_at_once(tmp_path: pathlib.Path) -> N
     base = {"file": "a", "owner": "shared", "groups": 3, "session": 0, "layer": "mpiio", "size_0": 8, "size_1": 8}
     made = [base | {"operation": "MPI_File_open"}, base | {"operation": "MPI_File_set_view", "extra": json.dumps(VIEW)}]
     made += [base | {"operation": "MPI_File_write_at", "offset_0": 8 * i, "offset_1": 8 * i} for i in range(9)]
-    path = path_of([row | {"id": number} for number, row in enumerate(made)])
+    path = path_of([row | {"id": number} for number, row in enumerate(made)], members=MEMBERS)
     assert operation_of("mpiio", "MPI_File_write_at").explicit_offset
     gone_along: list[int] = []
     with pytest.MonkeyPatch.context() as patch:

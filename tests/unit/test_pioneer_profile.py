@@ -7,29 +7,23 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.pioneer.operations import CATALOG, Role, normal_name, operation_of
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile import Distribution, Profile, characterize, find_sessions
 from mpiio_ext.pioneer.profile.document import load, parse, save, to_json
+from support import pioneer_paths
 
 Row = dict[str, Any]
 
 
 def path_of(rows: list[Row]) -> WorkloadPath:
     """Return a path of one group; what a row does not say is null, the layer is posix."""
-    schema = WorkloadPath.schema(1)
-    filled = [{"layer": "posix", "groups": 1, "id": number, **row} for number, row in enumerate(rows)]
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
-    return WorkloadPath(pa.table(columns).cast(schema), PathInfo(representatives=(0,), members=((0,),)))
+    return pioneer_paths.path_of([{"layer": "posix", "groups": 1, **row} for row in rows], groups=1)
 
 
 def op(operation: str, file: str | None = None, owner: str | None = "shared", **values: Any) -> Row:

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +18,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.pioneer.compare import compare_paths
 from mpiio_ext.pioneer.fidelity import CONTROLS
-from mpiio_ext.pioneer.path.workload_path import PathInfo, WorkloadPath
+from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from mpiio_ext.pioneer.profile import ClassProfile, Distribution, Profile, characterize
 from mpiio_ext.pioneer.profile.document import load, save
 from mpiio_ext.pioneer.synthesis import MODES, Scale, find_violations, synthesize, with_shapes
@@ -27,24 +26,18 @@ from mpiio_ext.pioneer.synthesis.document import fits, model_from_json, model_to
 from mpiio_ext.pioneer.synthesis.model import model_of
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 from mpiio_ext.pioneer.synthesis.units import find_units
+from support import pioneer_paths
 
 Row = dict[str, Any]
 
 
 def made(rows: list[Row], groups: int = 2) -> WorkloadPath:
     """Return a path of rows; what is missing in them: posix, shared where there is a file, all groups, nothing."""
-    schema = WorkloadPath.schema(groups)
     filled = []
-    for number, row in enumerate(rows):
+    for row in rows:
         owner = None if row.get("file") is None else "shared"
-        filled.append({"id": number, "layer": "posix", "groups": (1 << groups) - 1, "owner": owner} | row)
-    columns = {}
-    for field in schema:
-        kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-        columns[field.name] = pa.array([row.get(field.name) for row in filled], kind)
-    ranks = tuple(range(groups))
-    info = PathInfo(representatives=ranks, members=tuple((rank,) for rank in ranks), ranks=groups)
-    return WorkloadPath(pa.table(columns).cast(schema), info)
+        filled.append({"layer": "posix", "groups": (1 << groups) - 1, "owner": owner} | row)
+    return pioneer_paths.path_of(filled, groups)
 
 
 def op(name: str, file: str | None = None, **values: Any) -> Row:

@@ -104,10 +104,7 @@ def tiles(order: list[int], *, told: bool = True) -> list[pa.RecordBatch]:
         rows += [{"timestamp": 1000 * line, "operation": name, "file": "/d/array", "size": size, "duration": 500,
                   "rank": rank, "thread": 0, "layer": "mpiio", "depth": 0, "result": 0, "handle": 7, "line": line,
                   "extra": json.dumps(extra)} for line, (name, size, extra) in enumerate(calls, 1)]  # fmt: skip
-    columns = {field.name: pa.array([row.get(field.name) for row in rows],
-                                    pa.string() if pa.types.is_dictionary(field.type) else field.type)
-               for field in SCHEMA}  # fmt: skip
-    return pa.table(columns).cast(SCHEMA).to_batches()
+    return pa.Table.from_pylist(rows, SCHEMA).to_batches()
 
 
 def saved(path: pathlib.Path, order: list[int]) -> pathlib.Path:

@@ -27,9 +27,7 @@ LIMIT_S = 120.0
 @pytest.fixture(params=[pytest.param(kind, marks=pytest.mark.slow if kind == "cephfs" else ()) for kind in DISTRIBUTED])
 def kind(request: pytest.FixtureRequest) -> str:
     """Return a kind that can be had here."""
-    reason = hosts.why_no_share(request.param)
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require(request.param)
     return str(request.param)
 
 
@@ -87,9 +85,7 @@ def test_killed_keeper(kind: str, name: str) -> None:
 @pytest.mark.parametrize("kind", [pytest.param("cephfs", marks=pytest.mark.slow), "moosefs"])
 def test_lost_node1(kind: str, name: str) -> None:
     """Where node1 has what cannot be had again, that is said when it is brought back."""
-    reason = hosts.why_no_share(kind)
-    if reason is not None:
-        pytest.skip(reason)
+    hosts.require(kind)
     found = client.start(2, name=name, shares=[kind])
     found.vanish(1)
     with pytest.raises(ClusterError, match="the file system is lost, start the cluster again"):

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mpiio_ext._load import get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA
+from support.traced import tracing
 
 PROGRAM = r"""
 #define _GNU_SOURCE
@@ -85,7 +85,7 @@ def traced(
     program = folder / "program"
     compiler = [os.environ.get("CC", "cc"), "-w", "-U_FORTIFY_SOURCE", *request.param, "-O2", "-x", "c", "-", "-o"]
     subprocess.run([*compiler, program], input=PROGRAM, text=True, check=True)
-    environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(folder / "trace")}
+    environment = os.environ | tracing(folder / "trace")
     done = subprocess.run([program, folder / "file", folder], env=environment, check=True, capture_output=True,
                           text=True, timeout=60)  # fmt: skip
     info, batches = own.read([folder / "trace"])

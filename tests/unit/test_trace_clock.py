@@ -9,9 +9,9 @@ import subprocess
 import pyarrow as pa
 import pytest
 
-from mpiio_ext._load import get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import SCHEMA
+from support.traced import tracing
 
 #: Lines are drawn through moments 2 ms apart, and hold for 8 ms: many of them. The parent goes on in a child. Says, in
 #: ns since 1970, between which moments each call was made.
@@ -80,8 +80,7 @@ def test_times_are_those_of_the_system(clock: str, tmp_path: pathlib.Path) -> No
     program = tmp_path / "clock"
     subprocess.run([os.environ.get("CC", "cc"), "-O1", "-pthread", "-x", "c", "-", "-o", str(program)], input=PROGRAM,
                    text=True, check=True)  # fmt: skip
-    variables = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace"),
-                              "MPIOX_TRACE_CLOCK": clock}  # fmt: skip
+    variables = os.environ | tracing(tmp_path / "trace") | {"MPIOX_TRACE_CLOCK": clock}
     done = subprocess.run([program, tmp_path / "file"], env=variables, check=True, capture_output=True, text=True)
     told: dict[int, list[tuple[int, int]]] = {}
     for line in done.stdout.splitlines():

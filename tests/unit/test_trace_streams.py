@@ -9,10 +9,10 @@ import subprocess
 import pyarrow as pa
 import pytest
 
-from mpiio_ext._load import get_tracer
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.sanitize import sanitize
 from mpiio_ext.pioneer.table import SCHEMA
+from support.traced import read, tracing
 
 #: Writes that are recorded, "w" bytes, and between them what moves the stream. Says where each began by asking the
 #: kernel about it through a second description, as far as the C library has flushed: fflush(3) is called behind all.
@@ -97,11 +97,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 ])  # fmt: skip
 @pytest.mark.parametrize("mode", ["w", "w+"])
 def test_offsets_of_a_stream(program: pathlib.Path, tmp_path: pathlib.Path, steps: str, mode: str) -> None:
-    environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+    environment = os.environ | tracing(tmp_path / "trace")
     done = subprocess.run([program, mode, tmp_path / "file", steps], env=environment, check=True, capture_output=True,
                           text=True, timeout=60)  # fmt: skip
-    info, batches = own.read([tmp_path / "trace"])
-    rows = pa.Table.from_batches(list(batches), SCHEMA).to_pylist()
+    info, rows = read(tmp_path / "trace")
     found = [(row["offset"], row["size"]) for row in rows if row["operation"] == "fwrite"]
     assert info.skipped == 0
     assert found == [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
@@ -109,9 +108,9 @@ def test_offsets_of_a_stream(program: pathlib.Path, tmp_path: pathlib.Path, step
 
 def test_a_stream_that_appends(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_bytes(bytes(1000))
-    environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+    environment = os.environ | tracing(tmp_path / "trace")
     subprocess.run([program, "a", tmp_path / "file", "wwfwww"], env=environment, check=True, capture_output=True)
-    rows = pa.Table.from_batches(list(own.read([tmp_path / "trace"])[1]), SCHEMA).to_pylist()
+    _, rows = read(tmp_path / "trace")
     found = [row["offset"] for row in rows if row["operation"] == "fwrite"]
     assert found == [1000 + 16 * i for i in range(5)]
 
@@ -138,7 +137,7 @@ def test_descriptors_of_fcntl(tmp_path: pathlib.Path) -> None:
     """F_DUPFD and F_DUPFD_CLOEXEC: one position for all, and one session, of which the sanitization makes `dup`."""
     command = [os.environ.get("CC", "cc"), "-x", "c", "-", "-o", tmp_path / "program"]
     subprocess.run(command, input=DUPLICATES, text=True, check=True)
-    environment = os.environ | {"LD_PRELOAD": str(get_tracer()), "MPIOX_TRACE_DIR": str(tmp_path / "trace")}
+    environment = os.environ | tracing(tmp_path / "trace")
     subprocess.run([tmp_path / "program", tmp_path / "file"], env=environment, check=True, timeout=60)
     _, batches = own.read([tmp_path / "trace"])
     raw = list(batches)

@@ -58,42 +58,33 @@ def _handler(name: str) -> str:
     return "mpiox_" + re.sub("^file_", "mpi_", name.lower())
 
 
+#: What begins a conversion behind a call that must have gone well, and what ends one that takes memory.
+_IF_WELL = "if (result == MPI_SUCCESS)\n        "
+_OR_NO_MEMORY = "\n    if (!c_{n})\n        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);"
+
+
+def _in(c: str, argument: str) -> Type:
+    """Return a value that goes in: `argument` of it is passed on."""
+    return Type(c, "MPI_Fint *{n}", argument)
+
+
 def _in_handle(c: str, convert: str) -> Type:
-    return Type(c, "MPI_Fint *{n}", f"{convert}(*{{n}})")
+    return _in(c, f"{convert}(*{{n}})")
+
+
+def _through(c: str, value: str, after: str) -> Type:
+    """Return what is passed on by address: a variable in C with a value before the call, converted back behind it."""
+    return Type(f"{c} *", "MPI_Fint *{n}", "&c_{n}", f"{c} c_{{n}} = {value};", after)
 
 
 def _out_handle(c: str, null: str, convert: str) -> Type:
-    return Type(
-        f"{c} *",
-        "MPI_Fint *{n}",
-        "&c_{n}",
-        f"{c} c_{{n}} = {null};",
-        f"if (result == MPI_SUCCESS)\n        *{{n}} = {convert}(c_{{n}});",
-    )
+    return _through(c, null, f"{_IF_WELL}*{{n}} = {convert}(c_{{n}});")
 
 
-_IN_STRING = Type(
-    "const char *",
-    "const char *{n}",
-    "c_{n}",
-    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);\n    if (!c_{n})\n"
-    "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
-    "free(c_{n});",
-)
-_OUT_STRING = Type(
-    "char *",
-    "char *{n}",
-    "c_{n}",
-    'char c_{n}[MPI_MAX_DATAREP_STRING + 1] = "";',
-    "if (result == MPI_SUCCESS)\n        mpiox_fortran_pad(c_{n}, {n}, {n}_length);",
-)
-_STATUS = Type(
-    "MPI_Status *",
-    "MPI_Fint *{n}",
-    "mpiox_fortran_status_ignored({n}) ? MPI_STATUS_IGNORE : &c_{n}",
-    "MPI_Status c_{n};\n\n    if (!mpiox_fortran_status_ignored({n}))\n        PMPI_Status_f2c({n}, &c_{n});",
-    "if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});",
-)
+_IN_STRING = Type("const char *", "const char *{n}", "c_{n}",
+                  "char *c_{n} = mpiox_fortran_string({n}, {n}_length);" + _OR_NO_MEMORY, "free(c_{n});")
+_OUT_STRING = Type("char *", "char *{n}", "c_{n}", 'char c_{n}[MPI_MAX_DATAREP_STRING + 1] = "";',
+                   _IF_WELL + "mpiox_fortran_pad(c_{n}, {n}, {n}_length);")
 
 TYPES: dict[str, Type] = {
     "comm": _in_handle("MPI_Comm", "PMPI_Comm_f2c"),
@@ -107,64 +98,28 @@ TYPES: dict[str, Type] = {
     "errhandler_out": _out_handle("MPI_Errhandler", "MPI_ERRHANDLER_NULL", "PMPI_Errhandler_c2f"),
     "request": _out_handle("MPI_Request", "MPI_REQUEST_NULL", "PMPI_Request_c2f"),
     "file_new": _out_handle("MPI_File", "MPI_FILE_NULL", "PMPI_File_c2f"),
-    "file_ref": Type(
-        "MPI_File *",
-        "MPI_Fint *{n}",
-        "&c_{n}",
-        "MPI_File c_{n} = PMPI_File_f2c(*{n});",
-        "if (result == MPI_SUCCESS)\n        *{n} = PMPI_File_c2f(c_{n});",
-    ),
-    "int": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
+    "file_ref": _out_handle("MPI_File", "PMPI_File_f2c(*{n})", "PMPI_File_c2f"),
+    "int": _in("int", "(int) *{n}"),
     "fint": Type("MPI_Fint"),
     "count": Type("int", "MPI_Fint *{n}", "(int) *{n}", large="MPI_Count"),
     "request_in": _in_handle("MPI_Request", "PMPI_Request_f2c"),
-    "request_ref": Type(
-        "MPI_Request *",
-        "MPI_Fint *{n}",
-        "&c_{n}",
-        "MPI_Request c_{n} = PMPI_Request_f2c(*{n});",
-        "*{n} = PMPI_Request_c2f(c_{n});",
-    ),
-    "requests": Type(
-        "MPI_Request *",
-        "MPI_Fint *{n}",
-        "c_{n}",
-        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});\n    if (!c_{n})\n"
-        "        return mpiox_fortran_result(ierror, MPI_ERR_NO_MEM);",
-        "mpiox_fortran_requests_back(c_{n}, {n}, *{count});",
-    ),
+    "request_ref": _through("MPI_Request", "PMPI_Request_f2c(*{n})", "*{n} = PMPI_Request_c2f(c_{n});"),
+    "requests": Type("MPI_Request *", "MPI_Fint *{n}", "c_{n}",
+                     "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});" + _OR_NO_MEMORY,
+                     "mpiox_fortran_requests_back(c_{n}, {n}, *{count});"),
     "requests_in": Type("const MPI_Request *"),
-    "statuses": Type(
-        "MPI_Status *",
-        "MPI_Fint *{n}",
-        "c_{n}",
-        "MPI_Status *c_{n} = mpiox_fortran_statuses({n}, *{count});",
-        "mpiox_fortran_statuses_back(c_{n}, {n}, *{count});",
-    ),
-    "index_out": Type(
-        "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = MPI_UNDEFINED;", "*{n} = mpiox_fortran_index(c_{n});"
-    ),
-    "indices_out": Type(
-        "int *",
-        "MPI_Fint *{n}",
-        "{n}",
-        "",
-        "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
-        "        {n}[i] = mpiox_fortran_index({n}[i]);",
-    ),
-    "length": Type("int", "MPI_Fint *{n}", "(int) *{n}"),
-    "number_out": Type("int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "*{n} = (MPI_Fint) c_{n};"),
-    "logical": Type("int", "MPI_Fint *{n}", "*{n} != 0"),
-    "logical_out": Type(
-        "int *", "MPI_Fint *{n}", "&c_{n}", "int c_{n} = 0;", "if (result == MPI_SUCCESS)\n        *{n} = c_{n} != 0;"
-    ),
-    "int_out": Type(
-        "int *",
-        "MPI_Fint *{n}",
-        "&c_{n}",
-        "int c_{n} = 0;",
-        "if (result == MPI_SUCCESS)\n        *{n} = (MPI_Fint) c_{n};",
-    ),
+    "statuses": Type("MPI_Status *", "MPI_Fint *{n}", "c_{n}",
+                     "MPI_Status *c_{n} = mpiox_fortran_statuses({n}, *{count});",
+                     "mpiox_fortran_statuses_back(c_{n}, {n}, *{count});"),
+    "index_out": _through("int", "MPI_UNDEFINED", "*{n} = mpiox_fortran_index(c_{n});"),
+    "indices_out": Type("int *", "MPI_Fint *{n}", "{n}", "",
+                        "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
+                        "        {n}[i] = mpiox_fortran_index({n}[i]);"),
+    "length": _in("int", "(int) *{n}"),
+    "number_out": _through("int", "0", "*{n} = (MPI_Fint) c_{n};"),
+    "logical": _in("int", "*{n} != 0"),
+    "logical_out": _through("int", "0", _IF_WELL + "*{n} = c_{n} != 0;"),
+    "int_out": _through("int", "0", _IF_WELL + "*{n} = (MPI_Fint) c_{n};"),
     "offset": Type("MPI_Offset", "MPI_Offset *{n}", "*{n}"),
     "offset_out": Type("MPI_Offset *", "MPI_Offset *{n}", "{n}"),
     "extent_out": Type("MPI_Aint *", "MPI_Aint *{n}", "{n}", large="MPI_Count *"),
@@ -172,7 +127,10 @@ TYPES: dict[str, Type] = {
     "buffer_out": Type("void *", "void *{n}", "mpiox_fortran_buffer({n})"),
     "string": _IN_STRING,
     "string_out": _OUT_STRING,
-    "status": _STATUS,
+    "status": Type(
+        "MPI_Status *", "MPI_Fint *{n}", "mpiox_fortran_status_ignored({n}) ? MPI_STATUS_IGNORE : &c_{n}",
+        "MPI_Status c_{n};\n\n    if (!mpiox_fortran_status_ignored({n}))\n        PMPI_Status_f2c({n}, &c_{n});",
+        "if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});"),
     "errhandler_fn": Type("MPI_File_errhandler_function *"),
     "datarep_fn": Type("MPI_Datarep_conversion_function *", large="MPI_Datarep_conversion_function_c *"),
     "extent_fn": Type("MPI_Datarep_extent_function *"),
@@ -425,11 +383,7 @@ def _fortran_entry(function: Function) -> str:
         "}",
     ]
     lines += [f"ALIAS({name}, {primary});" for name in _fortran_names(function)]
-    return "\n".join([*_fortran_prototype(function), *lines, ""])
-
-
-def _fortran_prototype(function: Function) -> list[str]:
-    return [f"{function.returns} {function.wrapper}({function.declaration(large=False)});"]
+    return _prototype(function, large=False) + "\n".join([*lines, ""])
 
 
 def fortran(functions: list[Function]) -> str:
