@@ -1,6 +1,6 @@
 """Logs of programs whose I/O problem is known, and what the diagnosis says of them.
 
-Usage: ``python benchmarks/diagnosis_corpus.py --darshan LIBDARSHAN.so [--logs DIR] [--ranks 2,4] [--sizes 1] [KIND...]``
+Usage: ``python benchmarks/diagnosis_corpus.py --darshan LIBDARSHAN.so [--logs DIR] [--ranks 2,4] [--sizes 1] [KIND]``
 
 Compiles ``diagnosis_kinds.c`` and runs each kind under Darshan's runtime with each number of ranks and each size, with
 and without DXT. Keeps the logs in ``--logs`` with ``truth.jsonl`` beside them: log, kind, ranks, size. Then prints each
