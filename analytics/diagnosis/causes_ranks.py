@@ -155,7 +155,7 @@ def stragglers(case: Case) -> Finding | None:
     sure = by_bytes and bool(uneven[row]) and _busy(case, chosen) >= case.limits.busy_rank
     return case.finding(
         "stragglers",
-        f"The slowest rank needs far longer than an average one, {_WITH[by_bytes]}.",
+        f"{_LAGS[by_bytes]}.",
         float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, files["slowest_rank_time"]), 0))),
         "high" if sure else "medium" if by_bytes else "low",
         "slowest and fastest rank are in the log, the others only as a sum",
@@ -173,7 +173,10 @@ def stragglers(case: Case) -> Finding | None:
     )
 
 
-_WITH = {True: "and has more to do", False: "with as much to do"}
+_LAGS = {
+    True: "Imbalance: the slowest rank needs far longer than an average one, and has more to do",
+    False: "The slowest rank needs far longer than an average one, with as much to do",
+}
 
 
 def _uneven_files(case: Case) -> Finding | None:
@@ -189,7 +192,7 @@ def _uneven_files(case: Case) -> Finding | None:
         return None
     return case.finding(
         "stragglers",
-        f"The slowest rank needs far longer than an average one, {_WITH[True]}: a file of its own that is larger.",
+        f"{_LAGS[True]}: a file of its own that is larger.",
         value * float(times.max()),
         "high",
         "each rank has a file of its own, whose bytes and time are in the log",

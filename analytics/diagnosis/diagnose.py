@@ -260,7 +260,8 @@ def _unknown(case: Case, jobs: Any) -> list[str]:
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
             unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
-    if np.isnan(case.per_job.get("root_writes", 0.0)):
+    told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank tell
+    if np.isnan(case.per_job.get("root_writes", 0.0)) and not told[case.files.critical].all():
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     if np.isnan(case.per_job["straggler"]):
         unknown.append("how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"

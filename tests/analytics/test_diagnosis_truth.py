@@ -64,6 +64,7 @@ def test_one_of_65536_ranks_writes_all(collective: int) -> None:
     assert causes(found) == [("few_aggregators" if collective else "root_writes", "high")]
     words = "Too few aggregators: 1 of 65,536 processes writes all" if collective else "Rank 0 writes most of the data."
     assert found.conclusion.startswith(words)
+    assert not any("rank 0" in each for each in found.unknown)
     assert "metadata" not in found.conclusion and "metadata calls" not in " ".join(found.beyond)
 
 
