@@ -21,7 +21,8 @@ __all__ = ["few_aggregators", "metadata", "root_writes", "stragglers"]
 
 def _collective(case: Case) -> Flags:
     """Return for each file whether at least half of its MPI-IO calls are collective."""
-    return np.asarray(case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0)
+    found: Flags = (case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0)
+    return found
 
 
 def _busy(case: Case, chosen: Flags) -> float:

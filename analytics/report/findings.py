@@ -28,7 +28,7 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    found = []
+    found: list[tuple[tuple[bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts)
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
