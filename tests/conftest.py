@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -93,6 +95,20 @@ def parallel_h5py(family: str) -> None:
     """Skip unless h5py of this environment was built for MPI."""
     if python_alone("import h5py; print(h5py.get_config().mpi)").stdout.strip() != "True":
         pytest.skip("h5py of this environment has no MPI support")
+
+
+@pytest.fixture()
+def small_disk(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Return the folder of a disk of the module's DISK_KIB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={request.module.DISK_KIB}k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
+        pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC covers the same path)")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
 
 
 @pytest.fixture()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
-import os
 import pathlib
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from collections.abc import Iterator
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 
-from support.launch import mpi_family
+from support.launch import MEMORY, mpi_family
 from support.random_delegates import drawn, play
 
 #: Endless, but for the end of this process.
@@ -94,7 +93,7 @@ def main() -> int:
     if mpi_family() is None:
         print("this environment has no working MPI", file=sys.stderr)
         return 2
-    parent = options.folder or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    parent = options.folder or MEMORY
     with tempfile.TemporaryDirectory(prefix="mpiox_random_", dir=parent) as folder, load(options.load):
         return int(campaign(options, pathlib.Path(folder)) > 0)
 

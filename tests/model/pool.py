@@ -24,7 +24,7 @@ import numpy as np
 from model.history import MOST_RANKS, History, initial
 from model.oracle import judge
 from model.settings import Setting
-from support.launch import MARKER, PATIENCE, base_environment, end_marked, launcher, marked_processes
+from support.launch import MARKER, MEMORY, PATIENCE, base_environment, end_marked, launcher, marked_processes
 from support.processes import is_delegate, words
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
@@ -79,8 +79,7 @@ class Pool:
 
     def start(self) -> None:
         """Launch the ranks."""
-        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.folder = tempfile.mkdtemp(prefix="mpiox_model_", dir=self.parent or memory)
+        self.folder = tempfile.mkdtemp(prefix="mpiox_model_", dir=self.parent or MEMORY)
         address = os.path.join(self.folder, "socket")
         self.note = np.zeros(MOST_RANKS, np.int64)
         pathlib.Path(address + ".note").write_bytes(self.note.tobytes())

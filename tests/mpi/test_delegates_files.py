@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
-import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -201,18 +198,8 @@ def test_settings_that_come_too_late(tmp_path: pathlib.Path, mode: str) -> None:
 # ---- a real disk -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture()
-def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Return a folder of 128 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
-        pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC covers the same path)")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
+#: Size of `small_disk`.
+DISK_KIB = 128
 
 
 @pytest.mark.parametrize("mode", MODES)

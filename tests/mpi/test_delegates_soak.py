@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import mmap
-import os
 import pathlib
 import statistics
 import struct
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.launch import PROGRAMS, launcher
+from support.launch import MEMORY, PROGRAMS, launcher
 from support.processes import Held, Job, held, is_delegate, job, marked_processes, shared_memory, words
 
 pytestmark = pytest.mark.mpi
@@ -56,9 +55,7 @@ MALLOC = {"MALLOC_ARENA_MAX": "1", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_M
 @pytest.fixture()
 def folder() -> Iterator[pathlib.Path]:
     """Return a folder in memory where there is one."""
-    with tempfile.TemporaryDirectory(
-        prefix="mpiox_soak_", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    ) as path:
+    with tempfile.TemporaryDirectory(prefix="mpiox_soak_", dir=MEMORY) as path:
         yield pathlib.Path(path)
 
 

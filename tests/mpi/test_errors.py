@@ -6,7 +6,6 @@ error classes are the reference.
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import subprocess
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.cases import Case, Cases
-from support.launch import Launch, python_run
+from support.launch import Launch, of_ranks, python_run
 from support.processes import shared_memory
 
 pytestmark = pytest.mark.mpi
@@ -81,7 +80,7 @@ def program(tmp_path: pathlib.Path) -> Callable[..., tuple[list[dict[str, Any]],
         launch = python_run(
             [script, str(folder), *arguments], ranks, env=environment, timeout_s=timeout_s, preload=preload
         )
-        return [json.loads((folder / f"seen.{rank}.json").read_text("utf-8")) for rank in range(ranks)], launch
+        return of_ranks(folder, ranks, "seen."), launch
 
     return run
 
@@ -97,8 +96,7 @@ def case(text: str, ranks: int, fault: str = "", arguments: tuple[str, ...] = ()
 
 def seen_by(cases: Cases, name: str) -> list[dict[str, Any]]:
     """Return what each rank of a case saw."""
-    folder = cases.result(name).folder
-    return [json.loads((folder / f"seen.{rank}.json").read_text("utf-8")) for rank in range(cases.cases[name].ranks)]
+    return of_ranks(cases.result(name).folder, cases.cases[name].ranks, "seen.")
 
 
 OPENING = """

@@ -12,8 +12,6 @@ import os
 import pathlib
 import re
 import resource
-import subprocess
-from collections.abc import Iterator
 
 import pytest
 
@@ -220,18 +218,8 @@ def test_writes_that_move_nothing(outputs: Outputs, per_node: int) -> None:
     assert agreed(results(text, 2)["write collective"]).count("NO_SPACE") == 1, text
 
 
-@pytest.fixture()
-def small_disk(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Return a file system of 512 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False, timeout=20).returncode != 0:
-        pytest.skip("a small tmpfs can only be mounted by root (injected ENOSPC and RLIMIT_FSIZE cover the same path)")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=False, timeout=20)
+#: Size of `small_disk`.
+DISK_KIB = 512
 
 
 def check_beyond(launch: Launch, ranks: int, error_class: str, kind: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, base_environment, json_lines, mpi_run, python_alone, python_run
+from support.launch import PROGRAMS, base_environment, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -52,8 +51,7 @@ CASES |= {method: datasets(4, f"*.h5:mpiox_partition={method}:{GEOMETRY}") for m
 def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]]:
     """Return the path of the file that a case has written, and what every rank saw."""
     folder = cases.result(name).folder
-    ranks = range(cases.cases[name].ranks)
-    return folder / "data.h5", [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in ranks]
+    return folder / "data.h5", of_ranks(folder, cases.cases[name].ranks)
 
 
 def check_with_serial_hdf5(path: pathlib.Path) -> None:
@@ -67,7 +65,7 @@ def reference(parallel_h5py: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return what the MPI library alone writes; the datasets are the same for every number of ranks."""
     folder = tmp_path_factory.mktemp("native")
     python_run([PROGRAM, folder / "data.h5", folder], 3, env={"NATIVE": "1"}, timeout_s=120)
-    assert all(json.loads((folder / f"{rank}.json").read_text("utf-8"))["equal"] for rank in range(3))
+    assert all(seen["equal"] for seen in of_ranks(folder, 3))
     return folder / "data.h5"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import shutil
@@ -12,7 +11,7 @@ import pytest
 
 from support.cases import Case, Cases, program_case
 from support.cbuild import failed_checks, mpi_program
-from support.launch import PROGRAMS, mpi_run, python_run
+from support.launch import MEMORY, PROGRAMS, mpi_run, of_ranks, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -26,7 +25,7 @@ def run(folder: pathlib.Path, case: str, ranks: int, hints: str = "", timeout_s:
         python_run([PROGRAM, path, folder, case], ranks, env={"MPIOX_HINTS": hints}, timeout_s=timeout_s)
     finally:
         path.unlink(missing_ok=True)
-    return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
+    return of_ranks(folder, ranks)
 
 
 HINTS = ("", "*:mpiox_ranks_per_node=2", "*:mpiox_exchange=direct")
@@ -35,7 +34,7 @@ METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
 
 #: Where a file system keeps nothing on disk: holes of GiB, met by many windows, cost seconds of system time on others.
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else "{folder}"
+PLACE = MEMORY or "{folder}"
 
 
 def large(kind: str, hints: str = "", place: str = "{folder}") -> Case:
@@ -44,12 +43,12 @@ def large(kind: str, hints: str = "", place: str = "{folder}") -> Case:
 
 
 CASES = {
-    f"{kind} {hints}": large(kind, hints, MEMORY if kind == "vector" and "direct" not in hints else "{folder}")
+    f"{kind} {hints}": large(kind, hints, PLACE if kind == "vector" and "direct" not in hints else "{folder}")
     for kind in KINDS
     for hints in HINTS
 }
 CASES |= {
-    method: large("vector", f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4", MEMORY)
+    method: large("vector", f"*:mpiox_partition={method}:striping_unit=1m:striping_factor=4", PLACE)
     for method in METHODS
 }
 
@@ -57,8 +56,7 @@ CASES |= {
 def check(cases: Cases, name: str) -> None:
     """Every check of a case holds on every rank."""
     folder = cases.result(name).folder
-    for rank in range(3):
-        seen = json.loads((folder / f"{rank}.json").read_text("utf-8"))
+    for rank, seen in enumerate(of_ranks(folder, 3)):
         assert seen and all(seen.values()), (rank, seen)
 
 

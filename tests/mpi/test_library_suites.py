@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -25,7 +23,7 @@ import pytest
 
 from mpiio_ext.bench import methods
 from support.fetch import FetchError, sdist
-from support.launch import PROGRAMS, json_lines, mpi_run, python_alone, python_run
+from support.launch import MEMORY, PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -47,11 +45,6 @@ def hints_of(method: str) -> str:
     return ":".join([*words, GEOMETRY])
 
 
-def memory() -> str | None:
-    """Return a folder in memory where there is one."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
 # ---- h5py ------------------------------------------------------------------------------------------------------------
 
 
@@ -66,16 +59,15 @@ def plugin(parallel_h5py: None) -> str:
 
 def run_h5py(plugin: str, arguments: tuple[str, ...], ranks: int, hints: str | None) -> list[dict[str, Any]]:
     """Run h5py's tests; one result per rank. ``hints`` None: without the library."""
-    with tempfile.TemporaryDirectory(prefix="mpiox_h5py_", dir=memory()) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_h5py_", dir=MEMORY) as name:
         folder = pathlib.Path(name)
         env = {"TMPDIR": name, "PYTHONPATH": plugin} | ({"MPIOX_HINTS": hints} if hints is not None else {})
         words = [SUITE, folder, *(["--stats"] if hints is not None else []), *arguments]
         # Some tests leave files open, which ends the launch with an error after MPI_Finalize, natively too.
         launch = python_run(words, ranks, env=env, preload=hints is not None, timeout_s=240, cwd=folder, check=False)
         assert not launch.timed_out, launch.describe()
-        files = [folder / f"{rank}.json" for rank in range(ranks)]
-        assert all(file.exists() for file in files), launch.describe()
-        return [json.loads(file.read_text("utf-8")) for file in files]
+        assert all((folder / f"{rank}.json").exists() for rank in range(ranks)), launch.describe()
+        return of_ranks(folder, ranks)
 
 
 @functools.cache
@@ -170,7 +162,7 @@ def run_example(
 @functools.cache
 def native_example(examples: pathlib.Path, kind: str) -> bytes:
     """Return the file that ``mpi_example.py`` makes with the MPI library alone (once per session)."""
-    with tempfile.TemporaryDirectory(prefix="mpiox_netcdf4_", dir=memory()) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_netcdf4_", dir=MEMORY) as name:
         run_example(examples / "mpi_example.py", pathlib.Path(name), None, kind)
         return (pathlib.Path(name) / "parallel_test.nc").read_bytes()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import json
-import os
 import pathlib
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.fetch import FetchError, sdist
-from support.launch import PROGRAMS, python_run
+from support.launch import MEMORY, PROGRAMS, of_ranks, python_run
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -39,8 +37,7 @@ def program() -> pathlib.Path:
 @pytest.fixture()
 def memory_folder() -> Iterator[pathlib.Path]:
     """Return a folder in memory where there is one: the suite syncs hundreds of small files."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="mpiox_mpi4py_", dir=parent) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_mpi4py_", dir=MEMORY) as name:
         yield pathlib.Path(name)
 
 
@@ -54,16 +51,14 @@ def run_suite(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: st
         arguments, ranks, env=environment, preload=hints is not None, timeout_s=TIMEOUT_S, cwd=folder, check=False
     )
     assert not launch.timed_out, launch.describe()
-    files = [folder / f"{rank}.json" for rank in range(ranks)]
-    assert all(file.exists() for file in files), launch.describe()
-    return [json.loads(file.read_text("utf-8")) for file in files]
+    assert all((folder / f"{rank}.json").exists() for rank in range(ranks)), launch.describe()
+    return of_ranks(folder, ranks)
 
 
 @functools.cache
 def native(program: pathlib.Path, ranks: int) -> list[dict[str, str]]:
     """Return the outcomes without the library, rank by rank (they cost seconds, so once per rank count)."""
-    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="mpiox_mpi4py_", dir=parent) as name:
+    with tempfile.TemporaryDirectory(prefix="mpiox_mpi4py_", dir=MEMORY) as name:
         return [result["outcomes"] for result in run_suite(program, ranks, pathlib.Path(name), None)]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import sys
-from typing import Any
 
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, json_lines, mpi_run, python_alone, python_run
+from support.launch import PROGRAMS, json_lines, mpi_run, of_ranks, python_alone, python_run
 
 pytestmark = pytest.mark.mpi
 
@@ -65,11 +63,6 @@ CASES |= {method: variables(CDF5, 4, f"*.nc:mpiox_partition={method}:{GEOMETRY}"
 CASES["missing"] = Case(text=MISSING, ranks=4, arguments=("{folder}/missing.nc",))
 
 
-def seen_in(folder: pathlib.Path, ranks: int) -> list[dict[str, Any]]:
-    """Return what every rank saw."""
-    return [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in range(ranks)]
-
-
 def check_alone(path: pathlib.Path) -> None:
     """Compare the file with the formula in a process without MPI-IO."""
     done = python_alone(CHECK, path, PROGRAM.parent, NATIVE="1")
@@ -80,7 +73,7 @@ def check_alone(path: pathlib.Path) -> None:
 def test_round_trip(parallel_netcdf4: None, cases: Cases, form: str, ranks: int) -> None:
     """Both ways to the file; statistics prove that the calls went through the library."""
     folder = cases.result(f"{form} {ranks}").folder
-    path, seen = folder / "data.nc", seen_in(folder, ranks)
+    path, seen = folder / "data.nc", of_ranks(folder, ranks)
     for result in seen:
         assert result["equal"]
         assert result["errors"] == 0
@@ -100,7 +93,7 @@ def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return what the MPI library alone writes."""
     folder = tmp_path_factory.mktemp("native")
     python_run([PROGRAM, CDF5, folder / "data.nc", folder], 4, env={"NATIVE": "1"}, timeout_s=60)
-    assert all(result["equal"] for result in seen_in(folder, 4))
+    assert all(result["equal"] for result in of_ranks(folder, 4))
     return folder / "data.nc"
 
 
@@ -108,7 +101,7 @@ def native(parallel_netcdf4: None, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_methods_leave_the_native_bytes(cases: Cases, native: pathlib.Path, method: str) -> None:
     """CDF-5 has no time stamps: the MPI library alone and every method leave the same file."""
     folder = cases.result(method).folder
-    assert all(result["equal"] and result["collective_writes"] >= 3 for result in seen_in(folder, 4))
+    assert all(result["equal"] and result["collective_writes"] >= 3 for result in of_ranks(folder, 4))
     assert (folder / "data.nc").read_bytes() == native.read_bytes()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from support.cases import Case, Cases, program_case
-from support.launch import PROGRAMS, python_alone
+from support.launch import PROGRAMS, of_ranks, python_alone
 
 pytestmark = pytest.mark.mpi
 
@@ -46,8 +45,7 @@ def calls(mode: str, form: str, ranks: int, hints: str = "") -> Case:
 def outcome(cases: Cases, name: str) -> tuple[pathlib.Path, list[dict[str, Any]]]:
     """Return the path of the file that a case has written, and what every rank saw."""
     folder = cases.result(name).folder
-    ranks = range(cases.cases[name].ranks)
-    return folder / "data.nc", [json.loads((folder / f"{rank}.json").read_text("utf-8")) for rank in ranks]
+    return folder / "data.nc", of_ranks(folder, cases.cases[name].ranks)
 
 
 def check_bytes(path: pathlib.Path, offsets: dict[str, int], form: str) -> None:

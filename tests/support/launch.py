@@ -126,6 +126,8 @@ def base_environment() -> dict[str, str]:
     return environment
 
 
+#: A folder in memory where there is one.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 #: Another library in place of the installed one, under all programs; tests/mutants/run.py sets it.
 OTHER_LIBRARY = "MPIOX_TEST_LIBRARY"
 
@@ -188,6 +190,11 @@ def python_alone(
     """Run code in a Python of this environment without a launcher; `variables` are laid over its environment."""
     return subprocess.run([sys.executable, "-c", code, *arguments], env=base_environment() | variables,
                           capture_output=True, text=True, timeout=timeout_s, check=False)  # fmt: skip
+
+
+def of_ranks(folder: pathlib.Path, ranks: int, prefix: str = "") -> list[Any]:
+    """Return what every rank of a program has written into a folder, as PREFIXrank.json."""
+    return [json.loads((folder / f"{prefix}{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
 
 
 def json_lines(path: pathlib.Path) -> list[dict[str, Any]]:

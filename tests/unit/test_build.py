@@ -15,27 +15,19 @@ from types import ModuleType
 import pytest
 
 import mpiio_ext
+from support.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load(path: Path) -> ModuleType:
-    """Import a script of the repository that belongs to no package."""
-    spec = importlib.util.spec_from_file_location(f"_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def build() -> ModuleType:
-    return load(ROOT / "build.py")
+    return load("build.py")
 
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
-    return load(ROOT / "scripts" / "check_sources.py")
+    return load("scripts/check_sources.py")
 
 
 # ---- generated sources ----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import pathlib
 import re
 import shutil
@@ -13,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from support.launch import ROOT
+from support.scripts import load
 
 FILES = ("mpiio_ext/__init__.py", "CITATION.cff", "pyproject.toml", "docs/man/mpiio-ext.1", "CHANGELOG.md",
          "scripts/packages/conda/recipe.yaml", "scripts/packages/conda/variants.yaml",
@@ -25,11 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release_check", ROOT / "scripts/release_check.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("scripts/release_check.py")
 
 
 @pytest.fixture()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 import pathlib
 import re
@@ -25,6 +24,7 @@ from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.cbuild import ROOT
+from support.scripts import load
 from support.small_paths import grouped
 
 Row = dict[str, Any]
@@ -235,12 +235,8 @@ TRACER = ROOT / "csrc" / "tools" / "trace"
 
 def test_all_that_the_tracer_records() -> None:
     """Is issued, or declared to be left out; nothing is both, and no stand-in is missing."""
-    spec = importlib.util.spec_from_file_location("_generate_trace", TRACER / "generate.py")
-    assert spec is not None and spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    names = set()
-    for text in ((TRACER / "mpiox_trace_operations.h").read_text(), generate.outputs()["mpiox_trace_mpi_operations.h"]):
+    generated, names = load("csrc/tools/trace/generate.py").outputs(), set()
+    for text in ((TRACER / "mpiox_trace_operations.h").read_text(), generated["mpiox_trace_mpi_operations.h"]):
         names |= set(re.findall(r"^ +X\((\w+)\)", text, re.MULTILINE))
     assert {"open", "fopen", "MPI_File_open", "MPI_Testsome", "readdir", "vfprintf"} <= names
     plain = {name.removesuffix("_c") for name in names}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from mpiio_ext.pioneer.readers._files import parquet_of
 from mpiio_ext.pioneer.sanitize import SANITIZED
 from mpiio_ext.pioneer.table import TraceInfo
 from mpiio_ext.pioneer.traces import open_trace, sanitize_to, save_sanitized
+from support.scripts import load
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Of text twelve batches: what every batch needs is allocated, and loaded, before the first half is over.
@@ -51,12 +51,7 @@ def allocated() -> Callable[[], int]:
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("_pioneer_readers", ROOT / "benchmarks" / "pioneer_readers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("benchmarks/pioneer_readers.py")
 
 
 @pytest.mark.parametrize("name", ["strace", "dftracer 2024"])

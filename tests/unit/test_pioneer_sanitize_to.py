@@ -42,8 +42,7 @@ def clocks_apart(_: Path) -> list[pa.RecordBatch]:
                              "extra": '{"comm":"world"}'},
                      same | {"operation": "write", "layer": "posix", "timestamp": int(at) + 5000, "handle": 3,
                              "file": "/s/f", "size": 8, "result": 8, "line": 2 * k + 2}]  # fmt: skip
-    whole = [{field.name: row.get(field.name) for field in SCHEMA} for row in rows]
-    return [pa.RecordBatch.from_pylist(whole[at : at + 3], SCHEMA) for at in range(0, len(whole), 3)]
+    return pa.Table.from_pylist(rows, SCHEMA).to_batches(max_chunksize=3)
 
 
 @pytest.mark.parametrize(("make", "passes"), [(plain, 1), (cut, 2), (clocks_apart, 2)])

@@ -22,8 +22,7 @@ START = 1_700_000_000 * SECOND
 
 def batches_of(rows: list[Row], size: int = 1000) -> list[pa.RecordBatch]:
     defaults: Row = {"layer": "posix", "thread": 0, "line": 1, "timestamp": 0, "rank": 0, "depth": 0}
-    whole = [{field.name: (defaults | row).get(field.name) for field in SCHEMA} for row in rows]
-    return [pa.RecordBatch.from_pylist(whole[at : at + size], SCHEMA) for at in range(0, len(whole), size)]
+    return pa.Table.from_pylist([defaults | row for row in rows], SCHEMA).to_batches(max_chunksize=size)
 
 
 def trace_of(

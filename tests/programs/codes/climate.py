@@ -12,38 +12,18 @@ Usage: ``climate.py FILE N RECORDS [FORMAT]``: N latitudes, 2N longitudes, 5 lev
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
 from mpi4py import MPI
 from netCDF4 import Dataset
+from watch import Watch
 
 LEVELS = 5
 COORDINATES = ("level", "lat", "lon")
 VARIABLES = {"temperature": 4, "humidity": 4, "pressure": 3, "rain": 3}  # name: dimensions
 
 comm = MPI.COMM_WORLD
-
-
-class Watch:
-    """Adds up the seconds of I/O: opening, defining, transferring and closing, without the computation between."""
-
-    def __init__(self) -> None:
-        self.spent_s = 0.0
-
-    def __enter__(self) -> None:
-        comm.Barrier()
-        self.since_s = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.spent_s += time.perf_counter() - self.since_s
-
-    def say(self, operation: str, size_bytes: float) -> None:
-        """Print the bandwidth on rank 0; the slowest rank's time counts."""
-        slowest_s = comm.allreduce(self.spent_s, MPI.MAX)
-        if comm.rank == 0:
-            print(f"climate {operation} {size_bytes / slowest_s / 1e6:.1f} MB/s, {size_bytes / 1e6:.1f} MB")
 
 
 def band(rank: int, n: int) -> slice:
@@ -121,7 +101,7 @@ def append(file: Dataset, records: range, n: int, watch: Watch) -> None:
 
 def write(path: str, n: int, records: int, kind: Any) -> Watch:
     """Write half of the records into a new file, append the others."""
-    half, watch = (records + 1) // 2, Watch()
+    half, watch = (records + 1) // 2, Watch("climate")
     with watch:
         file = Dataset(path, "w", parallel=True, comm=comm, info=MPI.Info(), format=kind)
         file.set_fill_off()
@@ -139,7 +119,7 @@ def write(path: str, n: int, records: int, kind: Any) -> Watch:
 
 def read(path: str, n: int, records: int) -> tuple[Watch, int]:
     """Read the neighbour's band; return the number of wrong values, too."""
-    rows, watch = band((comm.rank + 1) % comm.size, n), Watch()
+    rows, watch = band((comm.rank + 1) % comm.size, n), Watch("climate")
     with watch:
         file = Dataset(path, "r", parallel=True, comm=comm, info=MPI.Info())
         file.set_auto_mask(False)

@@ -11,37 +11,17 @@ Usage: ``ipic3d.py FILE N CYCLES``: N^3 nodes.
 from __future__ import annotations
 
 import sys
-import time
 
 import h5py
 import numpy as np
 from mpi4py import MPI
+from watch import Watch
 
 FIELDS = ("Bx", "By", "Bz", "Ex", "Ey", "Ez")
 PARTICLES = ("x", "y", "z", "u", "v", "w", "q")
 SPECIES = 2
 
 comm = MPI.COMM_WORLD
-
-
-class Watch:
-    """Adds up the seconds of I/O: opening, defining, transferring and closing, without the computation between."""
-
-    def __init__(self) -> None:
-        self.spent_s = 0.0
-
-    def __enter__(self) -> None:
-        comm.Barrier()
-        self.since_s = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.spent_s += time.perf_counter() - self.since_s
-
-    def say(self, operation: str, size_bytes: float) -> None:
-        """Print the bandwidth on rank 0; the slowest rank's time counts."""
-        slowest_s = comm.allreduce(self.spent_s, MPI.MAX)
-        if comm.rank == 0:
-            print(f"ipic3d {operation} {size_bytes / slowest_s / 1e6:.1f} MB/s, {size_bytes / 1e6:.1f} MB")
 
 
 def block(rank: int, n: int) -> tuple[slice, ...]:
@@ -103,7 +83,7 @@ def create(group: h5py.Group, n: int) -> None:
 
 def write(path: str, n: int, cycles: int) -> Watch:
     """Write all cycles, collectively."""
-    watch = Watch()
+    watch = Watch("ipic3d")
     with watch:
         file = h5py.File(path, "w", driver="mpio", comm=comm)
     for cycle in range(cycles):
@@ -122,7 +102,7 @@ def write(path: str, n: int, cycles: int) -> Watch:
 
 def read(path: str, n: int, cycles: int) -> tuple[Watch, int]:
     """Read what the neighbour wrote; return the number of wrong values, too."""
-    watch, wrong = Watch(), 0
+    watch, wrong = Watch("ipic3d"), 0
     with watch:
         file = h5py.File(path, "r", driver="mpio", comm=comm)
     for cycle in range(cycles):
