@@ -208,7 +208,7 @@ class Diagnosis:
             "direction": self.direction,
             "conclusion": self.conclusion,
             "low_bandwidth": not self.not_low,
-            "worth_tuning": bool(self.critical_files) and not self.trivial,
+            "worth_tuning": bool(self.critical_files or self.findings) and not self.trivial,
             "facts": [dataclasses.asdict(fact) for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}

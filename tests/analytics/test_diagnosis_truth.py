@@ -167,7 +167,9 @@ def test_metadata_alone_is_told() -> None:
     nothing = {"write_start": None, "write_end": None, "bytes_written": 0, "write_time": 0.0, "opens": 1000}
     rows = [rank_file(rank, **{**nothing, "meta_time": 60.0}) for rank in range(8)]
     job = {**JOB, "processes": 4, "run_time": 130.0}
-    assert causes(diagnose(job, rows)) == [("metadata", "high")]
+    found = diagnose(job, rows)
+    assert causes(found) == [("metadata", "high")] and found.to_dict()["worth_tuning"]
+    assert "Metadata storm" in found.text()
     assert causes(diagnose({**job, "run_time": 100.0}, rows)) == []
     assert causes(diagnose({**job, "run_time": 100_000.0}, rows)) == []
     assert diagnose({**job, "run_time": 100_000.0}, rows).conclusion.startswith("The job has no write time")
