@@ -15,17 +15,17 @@ from rich.console import Console
 from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
+from mpiio_ext.bench.execution.afford import NativeLimit
+from mpiio_ext.bench.execution.agreement import agree, on_rank_0
+from mpiio_ext.bench.execution.delegation import start_delegates
+from mpiio_ext.bench.execution.runner import Runner
+from mpiio_ext.bench.execution.schedule import Schedule
 from mpiio_ext.bench.interrupted import on_interrupt
 from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
 from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
-from mpiio_ext.bench.run.afford import NativeLimit
-from mpiio_ext.bench.run.agreement import agree, on_rank_0
-from mpiio_ext.bench.run.delegation import start_delegates
-from mpiio_ext.bench.run.runner import Runner
-from mpiio_ext.bench.run.schedule import Schedule
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width

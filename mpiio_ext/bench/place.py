@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.bench.errors import SetupError
-from mpiio_ext.bench.run.agreement import agree
+from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.common.progress import Advance
 
 __all__ = ["KEEP_EVERY_S", "check_shared", "keeping", "make_folder", "make_output"]

@@ -13,12 +13,12 @@ from rich.table import Table
 
 from mpiio_ext.bench import interfaces, kernels
 from mpiio_ext.bench.asked import Options
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.kernels import Pattern, Program
 from mpiio_ext.bench.kernels.program import Access
 from mpiio_ext.bench.kernels.request import command_words
 from mpiio_ext.bench.methods import Method
 from mpiio_ext.bench.results.table import print_absent
-from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.work import Work, needed_bytes
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.errors import ArgumentError

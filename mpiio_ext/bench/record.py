@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mpiio_ext.bench.asked import Options
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.kernels import Pattern
 from mpiio_ext.bench.kernels.request import command_words
-from mpiio_ext.bench.run.case import Case
 from mpiio_ext.bench.work import Work
 
 __all__ = ["configuration"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from mpiio_ext.bench import extension, interfaces, kernels
 from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.errors import SetupError
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.kernels import Program
 from mpiio_ext.bench.methods import Method
-from mpiio_ext.bench.run.case import Case
 from mpiio_ext.common.results import Absent
 from mpiio_ext.errors import ArgumentError
 

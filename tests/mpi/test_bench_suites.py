@@ -304,7 +304,8 @@ __main__.main(sys.argv[1:])
 
 
 def test_not_enough_space(bench):
-    launch = bench(2, "-k", "vpic", "--preset", "published", "--scale", "1000000", "-i", "mpiio", check=False)
+    launch = bench(2, "-k", "vpic", "--preset", "published", "--scale", "1000", "-P", "particles=1000000000",
+                   "-i", "mpiio", check=False)
     assert_one_clear_line(launch, 2, "MB needed", "MB free")
     assert not list(bench.files.iterdir())
 
@@ -335,7 +336,7 @@ IMPATIENT = """
 import mpiio_ext
 import sys
 from mpiio_ext.bench import __main__
-from mpiio_ext.bench.run import last_words
+from mpiio_ext.bench.execution import last_words
 last_words.PATIENCE_S = 3
 __main__.main(sys.argv[1:])
 """
@@ -357,7 +358,7 @@ import mpiio_ext
 import os, pathlib, signal, sys
 from mpi4py import MPI
 from mpiio_ext.bench import __main__, place
-from mpiio_ext.bench.run.player import Player
+from mpiio_ext.bench.execution.player import Player
 
 phase = Player.phase
 place.KEEP_EVERY_S = 0

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.bench.execution.carried_out import difference
 from mpiio_ext.bench.kernels import create
 from mpiio_ext.bench.kernels.pioneer import Pioneer
-from mpiio_ext.bench.run.carried_out import difference
 from mpiio_ext.errors import ArgumentError
 from support.launch import PROGRAMS, Launch, base_environment, python_run, run_bounded
 from support.pioneer_paths import EVERYTHING, row, save

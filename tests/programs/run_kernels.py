@@ -17,10 +17,10 @@ from mpi4py import MPI
 
 from mpiio_ext.bench import interfaces, kernels
 from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.execution.case import Case
+from mpiio_ext.bench.execution.runner import Runner
 from mpiio_ext.bench.interfaces.mpiio import MpiIo, MpiIoFile
 from mpiio_ext.bench.methods import parse_method
-from mpiio_ext.bench.run.case import Case
-from mpiio_ext.bench.run.runner import Runner
 from mpiio_ext.common.results import measure, with_ratios
 
 comm = MPI.COMM_WORLD

@@ -48,7 +48,7 @@ def scratch() -> pathlib.Path:
     return pathlib.Path(os.environ[SCRATCH])
 
 
-SCRATCH = "MPIOX_TEST_COMPILED"
+SCRATCH = "CBUILD_COMPILED"
 _keep: list[tempfile.TemporaryDirectory[str]] = []  # deleted when the process ends
 
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from mpiio_ext import delegates
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.compare.peers import Installation, peers_of, with_delegates
+from mpiio_ext.bench.execution.counters import Counted, change_of_each, with_counters
+from mpiio_ext.bench.execution.counters import with_delegates as counted_delegates
 from mpiio_ext.bench.methods import DEFAULT
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.table import print_table
-from mpiio_ext.bench.run.counters import Counted, change_of_each, with_counters
-from mpiio_ext.bench.run.counters import with_delegates as counted_delegates
 from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import render

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.bench import interfaces, kernels
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.values import POISON
 from mpiio_ext.bench.interfaces import Request
 from mpiio_ext.bench.interfaces.base import RawReader
 from mpiio_ext.bench.interfaces.memory import pack, unpack
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables, slab_pieces
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.values import POISON
 from mpiio_ext.errors import ArgumentError
 
 RANKS = (1, 2, 3, 4, 7)

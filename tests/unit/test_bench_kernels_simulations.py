@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.values import POISON
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.decomposition import deal
 from mpiio_ext.bench.kernels.flash import Flash
@@ -24,8 +26,6 @@ from mpiio_ext.bench.kernels.nas_btio import NasBtio, NasBtioSimple
 from mpiio_ext.bench.kernels.program import Access, Barrier, Kernel, Sync, Wait, box_part
 from mpiio_ext.bench.kernels.s3d import S3d
 from mpiio_ext.bench.kernels.shapes import coalesce
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.values import POISON
 from mpiio_ext.errors import ArgumentError
 from support.launch import python_run
 

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.bench import kernels
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.values import POISON, fill_pieces, fill_range, salt_of_run
 from mpiio_ext.bench.kernels import Sizes
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.decomposition import CASES, deal
@@ -27,8 +29,6 @@ from mpiio_ext.bench.kernels.shapes import (
     Vector,
     coalesce,
 )
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.values import POISON, fill_pieces, fill_range, salt_of_run
 
 RANKS = range(1, 10)
 SMALL = Sizes(file_bytes=40 * 1000, blocks_bytes=(64, 7, 24), piece_bytes=256, ghost=2, steps=2, transfer_bytes=1000)

@@ -16,6 +16,14 @@ from rich.console import Console
 
 from mpiio_ext.bench import kernels
 from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.execution.afford import predict
+from mpiio_ext.bench.execution.agreement import Watch
+from mpiio_ext.bench.execution.case import Case
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.counters import Counted, with_counters
+from mpiio_ext.bench.execution.runner import Runner
+from mpiio_ext.bench.execution.values import POISON, fill_range, salt_of_run
+from mpiio_ext.bench.execution.verify import Fault, check_files, check_memory
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.interfaces.base import RawReader
 from mpiio_ext.bench.interfaces.mpiio import MpiIo
@@ -26,14 +34,6 @@ from mpiio_ext.bench.options import PRESETS, command
 from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.table import print_table
-from mpiio_ext.bench.run.afford import predict
-from mpiio_ext.bench.run.agreement import Watch
-from mpiio_ext.bench.run.case import Case
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.counters import Counted, with_counters
-from mpiio_ext.bench.run.runner import Runner
-from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
-from mpiio_ext.bench.run.verify import Fault, check_files, check_memory
 from mpiio_ext.common.results import Absent, Row, Spread, measure, summary, tables, with_ratios
 from mpiio_ext.report.load import load
 from support.bench_options import parse

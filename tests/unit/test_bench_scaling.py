@@ -21,7 +21,7 @@ from mpiio_ext.bench.compare.scaling import (
     summarize,
 )
 from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
-from mpiio_ext.bench.run.agreement import span_of
+from mpiio_ext.bench.execution.agreement import span_of
 from mpiio_ext.common.results import Spread
 
 INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),

@@ -130,9 +130,9 @@ print(json.dumps({name: sorted(graph.find_modules_directly_imported_by(name)) fo
 
 def test_the_project_has_none(check):
     modules = check.modules_of(ROOT / "mpiio_ext", "mpiio_ext")
-    assert {"mpiio_ext", "mpiio_ext.bench", "mpiio_ext.bench.run.player"} <= set(modules)
-    assert "mpiio_ext.bench.kernels" in check.imports_of("mpiio_ext.bench.run.case",
-                                                         modules["mpiio_ext.bench.run.case"], modules)
+    assert {"mpiio_ext", "mpiio_ext.bench", "mpiio_ext.bench.execution.player"} <= set(modules)
+    assert "mpiio_ext.bench.kernels" in check.imports_of("mpiio_ext.bench.execution.case",
+                                                         modules["mpiio_ext.bench.execution.case"], modules)
     reader, registry = "mpiio_ext.analytics.sources.darshan", ROOT / "analytics" / "sources" / "registry.py"
     assert reader in check.imports_of("mpiio_ext.analytics.sources.registry", registry, {reader: registry})
     assert check.main() == 0

@@ -22,9 +22,9 @@ from typing import Any
 
 from mpiio_ext import stats  # before mpi4py
 from mpiio_ext.bench.errors import VerificationError
+from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.bench.explore.content import Content
 from mpiio_ext.bench.explore.spec import Spec, parse
-from mpiio_ext.bench.run.agreement import agree
 
 __all__ = ["SLOT_S", "main"]
 

@@ -2,8 +2,8 @@
 
 Problem.    What is written must depend on its place, so that a displaced byte is found; making it costs as much as
             writing it.
-Algorithm.  One buffer holds the bench's values (mpiio_ext.bench.run.values) over a period that is a prime number of
-            bytes, and a request more. The data of a request is the part of it that begins at the place modulo the
+Algorithm.  One buffer holds the bench's values (mpiio_ext.bench.execution.values) over a period that is a prime number
+            of bytes, and a request more. The data of a request is the part of it that begins at the place modulo the
             period: a slice.
 Guarantees. Data that lies at a wrong place is found unless it is off by a multiple of the period, which takes
             so many requests of any size that the period does not divide. Files of other ranks and other runs have other
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpiio_ext.bench.execution.values import POISON, fill_range, salt_of_run
 from mpiio_ext.bench.kernels.shapes import Bytes
-from mpiio_ext.bench.run.values import POISON, fill_range, salt_of_run
 
 __all__ = ["PERIOD_BYTES", "Content"]
 

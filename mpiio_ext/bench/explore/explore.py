@@ -22,13 +22,13 @@ from typing import Any
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
+from mpiio_ext.bench.execution.agreement import agree, on_rank_0
+from mpiio_ext.bench.execution.delegation import start_delegates
 from mpiio_ext.bench.explore import results
 from mpiio_ext.bench.explore.measure import Place, measure, prepare
 from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.bench.place import check_shared, keeping, make_folder, make_output
-from mpiio_ext.bench.run.agreement import agree, on_rank_0
-from mpiio_ext.bench.run.delegation import start_delegates
 from mpiio_ext.bench.terminal import progress_of_rank_0
 from mpiio_ext.delegates.arbitration.pattern import Pattern
 from mpiio_ext.errors import ArgumentError, MpiioExtError

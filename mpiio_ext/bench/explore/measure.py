@@ -27,11 +27,11 @@ import numpy as np
 
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.errors import BenchError, VerificationError
+from mpiio_ext.bench.execution.agreement import agree, timed
+from mpiio_ext.bench.execution.counters import change_of_each
 from mpiio_ext.bench.explore.content import Content
 from mpiio_ext.bench.explore.spec import Spec
 from mpiio_ext.bench.kernels.shapes import Bytes
-from mpiio_ext.bench.run.agreement import agree, timed
-from mpiio_ext.bench.run.counters import change_of_each
 
 __all__ = ["Measured", "Place", "measure", "prepare"]
 

@@ -2,8 +2,8 @@
 
 A `Program` has its sizes fixed, for a fixed number of ranks. It describes and does nothing: the files and arrays
 (`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same description is
-played through every interface, verified and counted by `mpiio_ext.bench.run`. A `Kernel` is the I/O of an application;
-a pattern (`mpiio_ext.bench.kernels.pattern`) is a program of one array.
+played through every interface, verified and counted by `mpiio_ext.bench.execution`. A `Kernel` is the I/O of an
+application; a pattern (`mpiio_ext.bench.kernels.pattern`) is a program of one array.
 
 Rules that the unit tests check by brute force: in a phase, the ranks that share a file have the same sequence of opens,
 collective accesses, waits, syncs and closes of it; every element of every array (of a pattern: those that `written`

@@ -25,15 +25,15 @@ import numpy as np
 
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.execution.agreement import Watch, agree, span_of, timed
+from mpiio_ext.bench.execution.case import Case
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.counters import Counted, change, change_of_each
+from mpiio_ext.bench.execution.last_words import LastWords
+from mpiio_ext.bench.execution.verify import Fault, check_memory
 from mpiio_ext.bench.interfaces import OpenFile, Request, Where
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, Step, Sync, Wait, made_independent
 from mpiio_ext.bench.kernels.shapes import Bytes
-from mpiio_ext.bench.run.agreement import Watch, agree, span_of, timed
-from mpiio_ext.bench.run.case import Case
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.counters import Counted, change, change_of_each
-from mpiio_ext.bench.run.last_words import LastWords
-from mpiio_ext.bench.run.verify import Fault, check_memory
 
 __all__ = ["PhaseTimes", "Played", "Player"]
 

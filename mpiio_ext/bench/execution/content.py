@@ -1,9 +1,9 @@
 """The bytes that a program's accesses must write and find, as a function of place, version and run.
 
 The bytes of all arrays of all files have consecutive addresses; the byte at an address has the value of
-`mpiio_ext.bench.run.values`, xored with a salt that differs between runs and between versions. No byte depends on which
-rank writes it or on the interface, so that whatever another rank, another format or another method makes of the file is
-known beforehand.
+`mpiio_ext.bench.execution.values`, xored with a salt that differs between runs and between versions. No byte depends on
+which rank writes it or on the interface, so that whatever another rank, another format or another method makes of the
+file is known beforehand.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
+from mpiio_ext.bench.execution.values import POISON, fill_pieces, fill_range, salt_of_run
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, address_of
 from mpiio_ext.bench.kernels.program import Access, Program, box_part
 from mpiio_ext.bench.kernels.shapes import Bytes
-from mpiio_ext.bench.run.values import POISON, fill_pieces, fill_range, salt_of_run
 
 __all__ = ["Content"]
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.kernels import create_patterns
-from mpiio_ext.bench.run.case import Case
 
 __all__ = ["NativeLimit", "affordable", "predict"]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mpiio_ext.bench.execution.content import Content
 from mpiio_ext.bench.interfaces import Interface, Reader
 from mpiio_ext.bench.kernels.layout import Variable
 from mpiio_ext.bench.kernels.program import Access
 from mpiio_ext.bench.kernels.shapes import Bytes, Mask
-from mpiio_ext.bench.run.content import Content
 
 __all__ = ["Fault", "FileFaults", "check_files", "check_memory"]
 

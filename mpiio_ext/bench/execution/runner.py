@@ -1,8 +1,8 @@
 """Measuring: which run comes when, one run with its phases and checks, and the rows.
 
-Order. A repetition (`mpiio_ext.bench.run.schedule` says how many there are) runs every case; inside it every method
-follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift of the
-machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
+Order. A repetition (`mpiio_ext.bench.execution.schedule` says how many there are) runs every case; inside it every
+method follows directly on the other, and the order of the methods is rotated by one place per repetition, so that drift
+of the machine falls on all of them and no method always comes first. Ratios are formed inside a repetition.
 
 One run. The phases follow each other on the same files, which are removed afterwards. Every phase is verified before
 the next: files with other means than the interface, memory after the clock has stopped. Between the phases every rank
@@ -25,19 +25,19 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.bench.errors import BenchError, VerificationError
+from mpiio_ext.bench.execution.afford import NativeLimit, affordable
+from mpiio_ext.bench.execution.agreement import agree, wait_quietly
+from mpiio_ext.bench.execution.carried_out import EnginePlayer
+from mpiio_ext.bench.execution.carried_out import difference as carried_out_difference
+from mpiio_ext.bench.execution.case import Case
+from mpiio_ext.bench.execution.content import Content
+from mpiio_ext.bench.execution.counters import with_counters, with_delegates
+from mpiio_ext.bench.execution.player import Played, Player
+from mpiio_ext.bench.execution.verify import Fault, FileFaults, check_files
 from mpiio_ext.bench.interfaces import Interface
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
 from mpiio_ext.bench.methods import Method
-from mpiio_ext.bench.run.afford import NativeLimit, affordable
-from mpiio_ext.bench.run.agreement import agree, wait_quietly
-from mpiio_ext.bench.run.carried_out import EnginePlayer
-from mpiio_ext.bench.run.carried_out import difference as carried_out_difference
-from mpiio_ext.bench.run.case import Case
-from mpiio_ext.bench.run.content import Content
-from mpiio_ext.bench.run.counters import with_counters, with_delegates
-from mpiio_ext.bench.run.player import Played, Player
-from mpiio_ext.bench.run.verify import Fault, FileFaults, check_files
 from mpiio_ext.common.results import Row
 
 __all__ = ["Runner"]

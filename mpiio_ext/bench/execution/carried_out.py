@@ -17,14 +17,14 @@ import numpy as np
 
 from mpiio_ext.bench import extension
 from mpiio_ext.bench.errors import BenchError
+from mpiio_ext.bench.execution.agreement import Watch, agree, span_of
+from mpiio_ext.bench.execution.case import Case
+from mpiio_ext.bench.execution.counters import Counted, change, change_of_each
+from mpiio_ext.bench.execution.player import PhaseTimes, Played
 from mpiio_ext.bench.interfaces.mpiio import info_of
 from mpiio_ext.bench.kernels.layout import FileLayout
 from mpiio_ext.bench.kernels.pioneer import Pioneer
 from mpiio_ext.bench.kernels.program import Phase
-from mpiio_ext.bench.run.agreement import Watch, agree, span_of
-from mpiio_ext.bench.run.case import Case
-from mpiio_ext.bench.run.counters import Counted, change, change_of_each
-from mpiio_ext.bench.run.player import PhaseTimes, Played
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.engine import Outcome, Plan
@@ -35,7 +35,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class EnginePlayer:
-    """One case on one rank; has the methods of `mpiio_ext.bench.run.player.Player`, collective over `comm`.
+    """One case on one rank; has the methods of `mpiio_ext.bench.execution.player.Player`, collective over `comm`.
 
     Parameters
     ----------

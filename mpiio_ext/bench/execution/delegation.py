@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.bench.run.agreement import agree
+from mpiio_ext.bench.execution.agreement import agree
 from mpiio_ext.errors import ArgumentError
 
 __all__ = ["start_delegates"]
