@@ -53,7 +53,8 @@ def _logs(files: Files) -> tuple[Whole, Numbers, Numbers]:
 def _ranks(files: Files) -> Numbers:
     """Return the ranks that opened each file; all where that is not known, and at least 1."""
     found = np.where(np.isnan(files["ranks"]), files["processes"], files["ranks"])
-    return np.maximum(np.nan_to_num(found, nan=1.0), 1.0)
+    known: Numbers = np.maximum(np.nan_to_num(found, nan=1.0), 1.0)
+    return known
 
 
 def movers(files: Files) -> Numbers:
