@@ -10,8 +10,8 @@ import math
 from mpiio_ext.analytics.diagnosis.model import Advice
 
 __all__ = [
-    "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests", "measure",
-    "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
+    "aggregators", "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests",
+    "measure", "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
 ]  # fmt: skip
 
 
@@ -108,6 +108,15 @@ def contact(osts: list[str]) -> list[Advice]:
         ),
         Advice("Until it is repaired, keep new files off it.", "lfs setstripe -o LIST_OF_GOOD_OSTS DIRECTORY"),
     ]
+
+
+def aggregators(wanted: int) -> Advice:
+    """One aggregator for all."""
+    return Advice(
+        "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
+        f"mpiio-ext run -H cb_nodes={wanted}:romio_cb_write=enable -- PROGRAM",
+        "docs/hints.md",
+    )
 
 
 def parallel_root() -> Advice:

@@ -30,9 +30,12 @@ _LIMITS = {
 
 def beyond(case: Case) -> list[str]:
     """Return each factor of the job that is beyond its limit, in words."""
+    values = {**case.per_job, "metadata": case.metadata}
+    if case.time - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.time:
+        values["serialised"] = float("nan")  # the others take no time, one after the other or not
     found = [f"{words} {said(case.value(value), unit)}" for name, (limit, words, unit) in _LIMITS.items()
-             if (value := case.per_job.get(name, float("nan"))) >= getattr(case.limits, limit)]  # fmt: skip
-    small, jumps = case.per_job["small"], case.per_job["non_consecutive"]
+             if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)]  # fmt: skip
+    small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps >= case.limits.non_consecutive:
         small, jumps = case.value(small), case.value(jumps)
         found.append(f"small requests {said(small, 'share')}, non-consecutive ones {said(jumps, 'share')}")

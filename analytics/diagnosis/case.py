@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
@@ -15,7 +16,7 @@ from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
-from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 __all__ = ["Case"]
 
@@ -43,8 +44,9 @@ class Case:
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
-        self.time = float(files.critical_time[0])
+        self.time = float(np.nan_to_num(files.critical_time[0]))
         self.exclusive = files.exclusive
+        self.about: dict[str, Flags] = {}  # cause -> files that its finding is about
         self.order = [int(row) for row in np.argsort(-files.exclusive, kind="stable") if files.critical[row]]
 
     # ---- numbers -----------------------------------------------------------------------------------------------------
@@ -77,6 +79,19 @@ class Case:
         out: Numbers = np.full(len(self.files), np.nan)
         np.divide(self.files["{bytes}"], requests, out=out, where=requests > 0)
         return out
+
+    @property
+    def small(self) -> float:
+        """Return the share of small requests of the job; 0 where they are as large as the bound on average."""
+        requests = float(np.nansum(self.files.requests()[self.files.critical]))
+        mean = self.total("{bytes}", self.files.critical) / requests if requests else float("nan")
+        return 0.0 if mean >= self.limits.small_bytes / 2 else self.per_job["small"]
+
+    @property
+    def idle(self) -> float:
+        """Return the share of the run time in which no file is read or written."""
+        total = float(self.files.by_log("run_time")[0])
+        return float(np.clip(1 - (1 - self.per_job["idle"]) * total / self.run_time, 0, 1)) if self.run_time else np.nan
 
     @functools.cached_property
     def busy(self) -> float:
@@ -117,15 +132,50 @@ class Case:
         return max((number for number in (self.osts, own) if number is not None), default=None)
 
     @functools.cached_property
+    def processes(self) -> float:
+        """Return how many processes run at once; NaN where that is unknown."""
+        return ranks.processes(self.files)
+
+    @functools.cached_property
+    def movers(self) -> Numbers:
+        """Return how many ranks move the bytes of each file."""
+        return ranks.movers(self.files)
+
+    @functools.cached_property
+    def in_calls(self) -> Numbers:
+        """Return the part of each file's exclusive time that its slowest rank spends in data calls (s)."""
+        return np.minimum(ranks.time_in_calls(self.files), self.exclusive)
+
+    @functools.cached_property
+    def rank_time(self) -> tuple[float, float]:
+        """Return the time that a rank spends in metadata calls and in data calls, of both directions (s)."""
+        return ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
+
+    @property
+    def metadata(self) -> float:
+        """Return the share of metadata calls in the time that a rank spends in calls; NaN where it spends none."""
+        meta, data = self.rank_time
+        return meta / (meta + data) if meta + data > 0 else float("nan")
+
+    @functools.cached_property
+    def run_time(self) -> float:
+        """Return the time in which any log of the job runs (s); NaN where that is unknown."""
+        return ranks.run_time(self.files)
+
+    @functools.cached_property
     def of_run(self) -> float:
         """Return the critical time over the run time; NaN where that is unknown."""
-        run = float(self.files.by_log("run_time")[0])
-        return self.time / run if run > 0 else float("nan")
+        return self.time / self.run_time if self.run_time > 0 else float("nan")
+
+    @property
+    def io_time(self) -> float:
+        """Return the time that the job needs for I/O at least (s): the critical time, or a rank's metadata calls."""
+        return max(self.time, self.rank_time[0])
 
     @property
     def trivial(self) -> bool:
-        """Whether the critical time is known to be too little of the run time to be worth tuning."""
-        return bool(self.of_run < self.limits.trivial)
+        """Whether the time for I/O is known to be too little of the run time to be worth tuning."""
+        return bool(self.run_time > 0 and self.io_time < self.limits.trivial * self.run_time)
 
     @property
     def fast(self) -> bool:
@@ -181,15 +231,23 @@ class Case:
         osts: Any = (),
         *,
         at_most: bool = False,
+        costs: bool = False,
+        whole: float | None = None,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the critical time.
+        """Return a finding, or None where it explains too little of the critical time, or of the I/O time `whole` (s).
 
-        `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved.
+        `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
+        that it costs time is seen nevertheless, however fast the job is.
         """
-        share = min(1.0, time / self.time) if self.time > 0 else 0.0
+        base = self.time if whole is None else whole
+        share = min(1.0, time / base) if base > 0 else 0.0
         if share < self.limits.reported:
             return None
+        if chosen is not None:
+            self.about[cause] = np.asarray(chosen)
         files = [] if chosen is None else self.named(chosen)
         names = self.ost_names(osts)
-        said = self.value(share), self.value(share * self.time)
-        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most)
+        said = self.value(share), self.value(share * base)
+        of = "critical time" if whole is None else "I/O time of a process"
+        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
+                       costs or not at_most, of)  # fmt: skip

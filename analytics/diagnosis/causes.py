@@ -1,9 +1,11 @@
 """The rules: what in a job's critical files may have made it slow, and how much of the critical time that explains.
 
 Each rule looks at a :class:`Case` and returns a finding or nothing. A share of critical time is either the exclusive
-time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Rules
-know each other's pitfalls: small requests that are consecutive are no cause (the operating system merges them; IOMiner,
-Section III-F); where collective calls are made, ranks do not meet at an OST, aggregators do.
+time of the files that the rule is about (``at_most``), or, where that can be computed, the time that it costs. Evidence
+against a cause keeps it away: small requests that are consecutive are no cause (the operating system merges them;
+IOMiner, Section III-F), nor is the only request of each open; where few ranks move the data, not all meet at an OST. A
+sure cause removes those that are only its effects (:data:`EFFECTS`). Rules about single ranks are in
+:mod:`.causes_ranks`.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["RULES", "dominant_file"]
+__all__ = ["EFFECTS", "RULES", "dominant_file", "without_effects"]
 
 
 def slow_ost(case: Case) -> Finding | None:
@@ -92,81 +97,114 @@ def small_requests(case: Case) -> Finding | None:
     """Requests are small and jump about."""
     limits = case.limits
     small, jumps = case.per_file["small"], case.per_file["non_consecutive"]
+    counts = case.files.requests()
     chosen = case.files.critical & (small >= limits.small) & (jumps >= limits.non_consecutive)
-    chosen &= case.request_bytes <= limits.small_bytes
+    chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
+    chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     if not chosen.any():
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
-    calls, requests = np.nansum([independent, collective]), float(np.nansum(case.files.requests()[chosen]))
+    calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
+    mean, forward = case.total("{bytes}", chosen) / requests, case.total("{sequential}", chosen) / requests
+    tiny = mean <= limits.tiny_bytes and case.mean(small, chosen) > 0.9
+    direction = case.files.direction
+    alone = calls > 0 and collective < calls / 2
     evidence = [
         *case.evidence(f"requests of at most {said(limits.small_bytes, 'B')}", case.mean(small, chosen), "share"),
         *case.evidence("requests that do not follow the one before", case.mean(jumps, chosen), "share"),
-        *case.evidence("mean request", case.total("{bytes}", chosen) / requests, "B"),
+        *case.evidence("requests behind the one before, with or without a gap", forward, "share"),
+        *case.evidence("mean request", mean, "B"),
         *case.evidence("requests", requests, "count"),
         *case.evidence("independent MPI-IO calls", independent, "count"),
         *case.evidence("collective MPI-IO calls (of each rank)", collective, "count"),
     ]
-    direction = case.files.direction
-    if calls > 0 and collective >= calls / 2:
-        advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective else []
-    elif calls > 0:
-        advice = [say.use_collective(direction), say.delegates()]
+    if not alone and calls > 0:
+        aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()
+        advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
     else:
-        advice = [say.larger_requests(mpiio=False)]
+        advice = [say.use_collective(direction), say.delegates()] if alone else [say.larger_requests(mpiio=False)]
+    where = "at random places" if forward < limits.forward else "not consecutive"
     return case.finding(
         "small_requests",
-        f"The {direction}s of critical files are small and not consecutive.",
-        float(case.exclusive[chosen].sum()),
-        "high" if case.mean(small, chosen) > 0.9 else "medium",
-        "counted by Darshan for each request that reached the operating system",
+        f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
+        float(np.nansum(case.in_calls[chosen])),
+        "high" if tiny else "medium",
+        "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
+        " these calls",
         evidence,
         [*advice, say.measure()],
         chosen,
         at_most=True,
+        costs=tiny,
     )
 
 
 def read_modify_write(case: Case) -> Finding | None:
     """The MPI library reads ranges of a file in order to write pieces of them: data sieving."""
-    files = case.files
+    files, limits = case.files, case.limits
     asked, read = files["mpiio_bytes_read"], files["bytes_read"]
     written, stored = files["mpiio_bytes_written"], files["bytes_written"]
-    extra = read - asked  # unknown where Darshan has either not
-    chosen = files.critical & (written > 0) & (extra >= case.limits.read_modify_write * written)
+    extra = np.maximum(read - asked, 0.0)  # unknown where Darshan has either not
+    amplified = stored >= limits.amplified * written
+    sieved = (extra >= limits.read_modify_write * written) & _while_writing(files) & (extra <= 1.1 * stored)
+    chosen = files.critical & (written > 0) & (sieved | amplified)
     if not chosen.any():
         return None
-    direction = files.direction
-    part = np.ones(len(files)) if direction == "write" else np.clip(extra / np.where(read > 0, read, np.nan), 0, 1)
+    direction, much = files.direction, bool((amplified | (extra >= 0.5 * written))[chosen].any())
+    needless = np.where(read > 0, extra / np.where(read > 0, read, 1.0), np.where(asked > 0, 0.0, 1.0))
+    reading, writing = np.nan_to_num(files["read_time"]), np.nan_to_num(files["write_time"])
+    cost = reading * needless + writing * np.clip(1 - written / np.maximum(stored, 1.0), 0, 1)
+    part = cost / np.maximum(reading + writing, 1e-12) if much else np.ones(len(files))
+    part = part if direction == "write" else needless
+    empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
     return case.finding(
         "read_modify_write",
-        "The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write."
+        (f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
+         f"{_amplified(case, written, stored, chosen) if much else ''}.")
         if direction == "write"
         else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
         float((case.exclusive * part)[chosen].sum()),
-        "high" if not (asked[chosen] > 0).any() else "medium",
-        "POSIX reads bytes of the file that no MPI-IO call asked for"
+        "high" if not (asked[chosen] > 0).any() or amplified[chosen].any() else "medium",
+        "POSIX reads or writes bytes of the file that no MPI-IO call asked for"
         + ("" if direction == "read" else "; how long the ranges stay locked is not in the log"),
         [
             *case.evidence("read through POSIX", float(read[chosen].sum()), "B"),
             *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
             *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
             *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
+            *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
+            *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
+            *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
         ],
         say.no_sieving(),
         chosen,
-        at_most=direction == "write",
-    )
+        at_most=direction == "write" and not much,
+    )  # fmt: skip
+
+
+def _while_writing(files: Files) -> Flags:
+    """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
+    apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
+    return np.asarray(~apart)
+
+
+def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:
+    """Return how many bytes reach the file system of those that the program writes, in words."""
+    asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
+    return (f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
+            f" {said(case.value(moved / asked), 'ratio')} as much)")  # fmt: skip
 
 
 def contention(case: Case) -> Finding | None:
     """Many processes meet at few OSTs."""
-    ratio = case.per_file["processes_per_ost"]
     aggregated = case.per_file["no_collective"] < case.limits.independent
+    fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
+    ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
     chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
-    ranks, count = float(case.files["ranks"][row]), float(case.files["stripe_count"][row])
+    ranks, count = float(case.files["ranks"][row] * fewer[row]), float(case.files["stripe_count"][row])
     osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
     return case.finding(
         "contention",
@@ -180,31 +218,6 @@ def contention(case: Case) -> Finding | None:
             *case.evidence("OSTs that are known to exist", case.known_osts or float("nan"), "count"),
         ],
         [*say.stripes(ranks, count, case.known_osts), say.use_collective(case.files.direction)],
-        chosen,
-        at_most=True,
-    )
-
-
-def root_writes(case: Case) -> Finding | None:
-    """Rank 0 writes most."""
-    share = case.per_job.get("root_writes", float("nan"))
-    if not share >= case.limits.root:
-        return None
-    root, written = case.files["root_bytes_written"], case.files["bytes_written"]
-    chosen = case.files.critical & (root >= case.limits.root * written)
-    processes = float(np.nanmax(case.files["processes"]))
-    return case.finding(
-        "root_writes",
-        "Rank 0 writes most of the data.",
-        float(case.exclusive[chosen].sum()),
-        "high",
-        "bytes of each rank are in the log",
-        [
-            *case.evidence("bytes that rank 0 wrote", share, "share"),
-            *case.evidence("an equal part would be", 1 / processes, "share"),
-            *case.evidence("processes", processes, "count"),
-        ],
-        [say.parallel_root()],
         chosen,
         at_most=True,
     )
@@ -233,59 +246,6 @@ def serialised(case: Case) -> Finding | None:
     )
 
 
-def metadata(case: Case) -> Finding | None:
-    """Opens, stats and syncs take the time."""
-    files = case.files
-    data = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
-    total = files["meta_time"] + data
-    share = np.divide(files["meta_time"], total, out=np.full(len(files), np.nan), where=total > 0)
-    chosen = files.critical & (share >= case.limits.metadata)
-    return case.finding(
-        "metadata",
-        "Metadata calls (open, stat, seek, sync) take much of the I/O time.",
-        float(np.nansum(np.where(chosen, np.minimum(share * case.exclusive, files["meta_time"]), 0))),
-        "medium",
-        "times of calls are summed over ranks; how they overlap is not in the log",
-        [
-            *case.evidence("share of the critical files' time in calls", case.mean(share, chosen), "share"),
-            *case.evidence("in all files of the job", case.per_job["metadata"], "share"),
-            *case.evidence("opens of these files", case.total("opens", chosen), "count"),
-        ],
-        [say.metadata()],
-        chosen,
-    )
-
-
-def stragglers(case: Case) -> Finding | None:
-    """The slowest rank needs far longer than the average one."""
-    value = case.per_file["straggler"]
-    chosen = case.files.critical & (value >= case.limits.straggler)
-    if not chosen.any():
-        return None
-    row = next(row for row in case.order if chosen[row])
-    most, least = case.files["slowest_rank_bytes"][row], case.files["fastest_rank_bytes"][row]
-    by_bytes = bool(most > 2 * least)
-    return case.finding(
-        "stragglers",
-        "The slowest rank needs far longer than an average one, and has more to do."
-        if by_bytes
-        else "The slowest rank needs far longer than an average one, with as much to do.",
-        float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, case.files["slowest_rank_time"]), 0))),
-        "medium" if by_bytes else "low",
-        "slowest and fastest rank are in the log, the others only as a sum",
-        [
-            *case.evidence(
-                "time of the slowest rank that an average one does not need", case.mean(value, chosen), "share"
-            ),
-            *case.evidence("time of the slowest rank in calls", float(case.files["slowest_rank_time"][row]), "s"),
-            *case.evidence("bytes of the slowest rank", float(most), "B"),
-            *case.evidence("bytes of the fastest rank", float(least), "B"),
-        ],
-        [say.imbalance(by_bytes)],
-        chosen,
-    )
-
-
 def small_files(case: Case) -> Finding | None:
     """Many small files."""
     chosen = case.files.critical & (case.per_file["small_files"] > 0)
@@ -310,11 +270,13 @@ def unaligned(case: Case) -> Finding | None:
     """Shared files are accessed across block boundaries."""
     value = case.per_file["unaligned"]
     chosen = case.files.critical & (value >= case.limits.unaligned) & (case.files["ranks"] > 1)
+    several = (case.movers >= 2) & (case.request_bytes > case.limits.tiny_bytes)  # that meet, and nothing else is wrong
+    sure = bool((several & ~(case.files["{collective}"] > 0))[chosen].all()) and case.mean(value, chosen) >= 0.9
     return case.finding(
         "unaligned",
         "Requests to shared files do not begin at blocks of the file system.",
         float(case.exclusive[chosen].sum()),
-        "low",
+        "medium" if sure else "low",
         "counted by Darshan; how much it costs depends on locks and caches",
         [
             *case.evidence("requests that are not aligned", case.mean(value, chosen), "share"),
@@ -362,9 +324,34 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     small_requests,
     contention,
     root_writes,
+    few_aggregators,
     serialised,
     small_files,
     metadata,
     stragglers,
     unaligned,
 )
+
+#: What is only an effect of a cause, where that is sure and about the same files.
+EFFECTS: dict[str, tuple[str, ...]] = {
+    "read_modify_write": ("small_requests", "unaligned", "root_reads"),
+    "metadata": ("small_files",),
+    "shared_opens": ("small_files", "stragglers"),
+    "root_writes": ("contention", "serialised", "stragglers"),
+    "root_reads": ("contention", "serialised", "stragglers"),
+    "few_aggregators": ("contention", "serialised", "stragglers"),
+}
+
+
+def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
+    """Return the findings without those that are only effects of a sure one about the same files."""
+    sure = [each for each in found if each.confidence == "high" and each.costs]
+    return [each for each in found if not any(
+        each.cause in EFFECTS.get(one.cause, ()) and not (_about(case, each) & ~_about(case, one)).any()
+        for one in sure)]  # fmt: skip
+
+
+def _about(case: Case, finding: Finding) -> Flags:
+    """Return the critical files that take the time of which a finding is, without those that hardly take any."""
+    there = case.about[finding.cause] & case.files.critical
+    return np.asarray(there & (case.exclusive >= case.limits.reported * case.time))

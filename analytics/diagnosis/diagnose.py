@@ -3,11 +3,12 @@
 Problem. A user has a slow job and its log. Numbers of factors do not tell which of them matters, nor what to do.
 
 Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
-says how much of the critical time it explains, and the findings are ordered by that.
+says how much of the critical time it explains. The findings are ordered by confidence, then by that.
 
 Guarantees. I/O that is a trivial part of the run time (:attr:`Limits.trivial`) is said to be so, and has no causes. A
 job whose bandwidth is not low (:attr:`Limits.fast`) is said to be so, and of it only that is called a
-cause whose cost is measured or computed. Nothing is guessed about what a log lacks: it is listed as unknown, with the
+cause whose cost is measured or computed. What has high confidence comes first, and only that is called the cause: else
+no cause stands out. Nothing is guessed about what a log lacks: it is listed as unknown, with the
 missing module. Where no rule applies, that is said. The anonymous form is made of rows without names, ids and dates,
 and its numbers have two digits.
 
@@ -23,7 +24,8 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file
+from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
+from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.words import said
@@ -36,7 +38,7 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["diagnose"]
+__all__ = ["diagnose", "uncounted"]
 
 #: What is unknown without a module of Darshan: (module, factors, what they are about).
 _MODULES = (
@@ -44,7 +46,8 @@ _MODULES = (
     ("MPI-IO", ("collective", "no_collective"), "whether collective calls were used"),
     ("LUSTRE", ("osts", "processes_per_ost", "slow_ost"), "OSTs, contention, slow OSTs"),
 )
-_RANK = {"high": 0, "medium": 1, "low": 2}
+#: Modules whose bytes are not among those of POSIX, and are in no table.
+_UNCOUNTED = ("DFS", "DAOS")
 
 
 def diagnose(
@@ -93,7 +96,7 @@ def diagnose(
     check_direction(direction)
     view = _files(table, jobs, direction, background)
     if not _time(view) > 0:
-        return Diagnosis(who, direction, unknown=[f"no file has times of {direction}s"])
+        return _without_times(who, view, jobs, limits, anonymous)
     case = Case(view, limits, anonymous, osts)
     found, seen = _findings(case)
     return Diagnosis(
@@ -101,6 +104,23 @@ def diagnose(
         notes=[*seen, *_notes(case)], unknown=_unknown(case, jobs), not_low=_not_low(case), trivial=_trivial(case),
         beyond=beyond(case),
     )  # fmt: skip
+
+
+def _without_times(who: str, files: Files, jobs: pa.Table, limits: Limits, anonymous: bool) -> Diagnosis:
+    """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
+    unknown = [f"no file has times of {files.direction}s", *uncounted(jobs)]
+    if not files.jobs:
+        return Diagnosis(who, files.direction, unknown=unknown)
+    case = Case(files, limits, anonymous)
+    found = None if case.trivial else metadata(case)
+    return Diagnosis(who, files.direction, findings=[found] if found else [], unknown=unknown)
+
+
+def uncounted(jobs: pa.Table) -> list[str]:
+    """Return which modules have bytes that are not counted."""
+    there = {name for row in jobs.to_pylist() for name in row.get("modules") or ()}
+    return [f"bytes and times of module {name}: the job used DAOS, and what it moved there is not counted"
+            for name in _UNCOUNTED if name in there]  # fmt: skip
 
 
 def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -156,7 +176,7 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("critical time, of the run time", case.of_run, "share"),
         *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
-        *case.evidence("processes", float(files.largest(files["processes"])[0]), "count"),
+        *case.evidence("processes", case.processes, "count"),
     ]
 
 
@@ -178,7 +198,8 @@ def _not_low(case: Case) -> str:
 def _trivial(case: Case) -> str:
     if not case.trivial:
         return ""
-    share, time = said(case.value(case.of_run), "share"), said(case.value(case.time), "s")
+    share = said(case.value(case.io_time / case.run_time), "share")
+    time = said(case.value(case.io_time), "s")
     return f"this I/O is {share} of the run time ({time}), too little to be worth tuning"
 
 
@@ -190,25 +211,25 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     longest = case.name(case.order[0])
     if not any(longest in finding.files for finding in found) and (file := dominant_file(case)) is not None:
         found.append(file)
-    found.sort(key=lambda finding: (-finding.share, _RANK[finding.confidence]))
+    found = sorted(without_effects(case, found), key=lambda finding: finding.rank)
     if not case.fast:
         return found, []
     seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
             f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
-            " not low." for each in found if each.at_most]  # fmt: skip
-    return [each for each in found if not each.at_most], seen
+            " not low." for each in found if not each.costs]  # fmt: skip
+    return [each for each in found if each.costs], seen
 
 
 def _notes(case: Case) -> list[str]:
     """Return what was seen and is no cause."""
     notes = []
-    small, jumps = case.per_job["small"], case.per_job["non_consecutive"]
+    small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps < case.limits.non_consecutive:
         notes.append(
             f"{said(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
             " operating system can merge them."
         )
-    gaps, idle = case.per_job["gaps"], case.per_job["idle"]
+    gaps, idle = case.per_job["gaps"], case.idle
     if gaps >= case.limits.gaps:
         notes.append(
             f"For {said(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
@@ -242,10 +263,13 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
             unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
-    if np.isnan(case.per_job.get("root_writes", 0.0)):
+    told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank tell
+    if np.isnan(case.per_job.get("root_writes", 0.0)) and not told[case.files.critical].all():
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     if np.isnan(case.per_job["straggler"]):
-        unknown.append("how ranks differ (straggler): no critical file is recorded with its slowest and fastest rank")
+        unknown.append("how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
+                       " aggregators access it")
+    unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
         unknown.append("files and counters that the log lost: Darshan ran out of memory, or the log is damaged")
     return unknown

@@ -22,21 +22,46 @@ class Limits:
         ranks is then no cause of slow I/O, only something seen; what can be shown to cost time still is one. The
         paper's bound of a low bandwidth.
     small_bytes : int
-        Largest small request (B); a bound of Darshan's histogram.
+        Largest small request (B); a bound of Darshan's histogram. The mean request must be less than half of it.
+    tiny_bytes : int
+        Mean request (B) up to which the calls cost more than the bytes: what is small then is a cause of high
+        confidence, however fast the job is.
+    forward : float
+        Share of requests behind the one before, below which the places are called random (half of random ones are).
+    requests_of_an_open : float
+        Requests of each open below which small requests are no cause, but opens may be.
     small, non_consecutive, unaligned, independent : float
         Share of a file's requests, or of its MPI-IO calls, from which on the file is called so.
     read_modify_write : float
         Bytes that POSIX reads and no MPI-IO call asked for, over those that MPI-IO writes to the file.
+    amplified : float
+        Bytes that POSIX writes to a file, over those that MPI-IO does, from which on that is called amplified.
     contention : float
         Processes per OST of a file (the paper's jobs above 3 were slow).
     root : float
         Rank 0's share of the bytes.
+    one_rank : float
+        Share of the bytes of a file from which on one rank moves all of it.
+    busy_rank : float
+        Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
+    busy_aggregator : float
+        The same of an aggregator: between its calls the others send it their data.
+    aggregated_bytes : int
+        Bytes below which one aggregator is enough.
     serialised, dominant, gaps : float
         See the factors of these names.
     dominant_excess : float
         How many times its share of the bytes a file's share of the time must be for it to be called dominant.
-    straggler, metadata : float
-        Share of a file's time.
+    straggler : float
+        Share of the slowest rank's time that an average one does not need, of what it can be with so many ranks.
+    uneven : float
+        Bytes of the slowest rank, over those of an average one, from which on it is sure that it has more to do.
+    metadata : float
+        Share of a rank's time in calls.
+    many_opens : float
+        Opens of each process from which on they are called many.
+    much_metadata : float
+        Share of the run time from which on a rank's metadata calls are sure to matter.
     busy : float
         Share of the critical time spent in calls, below which files alone are no cause, and a note says so.
     slow : float
@@ -49,19 +74,30 @@ class Limits:
     trivial: float = 0.02
     fast: float = 1e9
     small_bytes: int = 1 << 20
+    tiny_bytes: int = 64 << 10
+    forward: float = 0.75
+    requests_of_an_open: float = 2.0
     small: float = 0.5
     non_consecutive: float = 0.5
     unaligned: float = 0.5
     independent: float = 0.5
     read_modify_write: float = 0.05
+    amplified: float = 1.5
     contention: float = 3.0
     root: float = 0.5
+    one_rank: float = 0.9
+    busy_rank: float = 0.3
+    busy_aggregator: float = 0.1
+    aggregated_bytes: int = 16 << 20
     serialised: float = 0.5
     dominant: float = 0.8
     dominant_excess: float = 1.5
     gaps: float = 0.5
     straggler: float = 0.5
+    uneven: float = 1.5
     metadata: float = 0.3
+    many_opens: float = 10.0
+    much_metadata: float = 0.1
     busy: float = 0.1
     slow: float = 3.0
     alike_files: int = 4

@@ -12,7 +12,10 @@ from mpiio_ext.analytics.diagnosis.words import said
 __all__ = ["Advice", "Confidence", "Diagnosis", "Evidence", "Finding"]
 
 Confidence = Literal["high", "medium", "low"]
+_CONFIDENCES = ("high", "medium", "low")
 _WIDTH = 100
+#: What is said where no finding has high confidence.
+NOTHING = "No cause stands out."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Finding:
     title : str
         One sentence.
     share : float
-        Share of the critical time that it explains (0 to 1).
+        Share of `of` that it explains (0 to 1).
     time : float
         The same in seconds.
     confidence : {"high", "medium", "low"}
@@ -69,6 +72,10 @@ class Finding:
     advice : sequence of Advice
     at_most : bool
         Whether `share` is the time of the files that it is about: how much of that it costs, a log cannot tell.
+    costs : bool
+        Whether the log shows that it costs time: a bandwidth that is not low does not speak against it then.
+    of : str
+        What `share` is a share of.
     """
 
     cause: str
@@ -82,11 +89,18 @@ class Finding:
     osts: Sequence[str] = ()
     advice: Sequence[Advice] = ()
     at_most: bool = False
+    costs: bool = True
+    of: str = "critical time"
 
     @property
     def explained(self) -> str:
-        """Return how much of the critical time it explains, in words."""
-        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the critical time"
+        """Return how much of the time it explains, in words."""
+        return f"{'at most ' if self.at_most else ''}{said(self.share, 'share')} of the {self.of}"
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Return what findings are sorted by: confidence first, then the share that they explain."""
+        return _CONFIDENCES.index(self.confidence), -self.share
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""
@@ -123,7 +137,7 @@ class Diagnosis:
     critical_files : sequence of (str, Evidence)
         The longest critical files and their exclusive times.
     findings : sequence of Finding
-        By the share of critical time that they explain, largest first.
+        Surest first; of the same confidence, by the share of the time that they explain, largest first.
     notes : sequence of str
         What was seen and is no cause.
     unknown : sequence of str
@@ -153,9 +167,10 @@ class Diagnosis:
         """Return the first sentence that a reader needs."""
         if self.findings:
             first = self.findings[0]
-            verb = "may explain" if first.confidence == "low" else "explains"
             rest = f" All in all {self.not_low}." if self.not_low else ""
-            return f"{first.title} This {verb} {first.explained}.{rest}"
+            if first.confidence == "high":
+                return f"{first.title} This explains {first.explained}.{rest}"
+            return f"{NOTHING} Possible: {first.title} This may explain {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
         if self.trivial:
@@ -193,7 +208,7 @@ class Diagnosis:
             "direction": self.direction,
             "conclusion": self.conclusion,
             "low_bandwidth": not self.not_low,
-            "worth_tuning": bool(self.critical_files) and not self.trivial,
+            "worth_tuning": bool(self.critical_files or self.findings) and not self.trivial,
             "facts": [dataclasses.asdict(fact) for fact in self.facts],
             "critical_files": [
                 {"file": name, "exclusive_time": {"value": time.value, "unit": "s"}, "share": time.meaning}

@@ -22,30 +22,32 @@ _WARNING = 0.2
 def diagnoses(
     tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return the diagnosis of a job in each direction that has I/O time, the longer one first.
+    """Return the diagnosis of a job in each direction that has I/O time: one with a sure cause first, else the longer.
 
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    found = []
+    found: list[tuple[tuple[bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts)
-        if one.critical_files:
+        alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
+        if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
-            longest = max(time.value for _, time in one.critical_files)
-            found.append((longest, {"document": one.to_dict(), "text": one.text(), "shown": shown}))
-    return [told for _, told in sorted(found, key=lambda item: -item[0])]
+            longest = max((time.value for _, time in one.critical_files), default=0.0)
+            sure = bool(one.findings) and one.findings[0].confidence == "high"
+            found.append(((sure, longest), {"document": one.to_dict(), "text": one.text(), "shown": shown}))
+    return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
 
 
 def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
-    """Return the findings of both directions as parts of a page, those that explain most first."""
+    """Return the findings of both directions as parts of a page, surest first, then those that explain most."""
     every = [shown for one in told for shown in one["shown"]]
-    return [finding for _, finding in sorted(every, key=lambda shown: -shown[0])]
+    return [finding for _, finding in sorted(every, key=lambda shown: shown[0])]
 
 
-def _shown(finding: Finding, direction: str) -> tuple[float, page.Finding]:
-    """Return the time that a finding explains, and what a page says of it."""
+def _shown(finding: Finding, direction: str) -> tuple[tuple[int, float], page.Finding]:
+    """Return what a finding is sorted by (confidence, then time), and what a page says of it."""
     from mpiio_ext.common.units import seconds_text
 
     evidence = [f"Explains {finding.explained} of the {direction}s "
@@ -56,5 +58,6 @@ def _shown(finding: Finding, direction: str) -> tuple[float, page.Finding]:
             evidence.append(f"{label}: {', '.join(names)}")
     advice = [f"{one.text}{f' ({one.see})' if one.see else ''}{f' Command: {one.command}' if one.command else ''}"
               for one in finding.advice]  # fmt: skip
-    return finding.time, page.Finding(weight="warning" if finding.share >= _WARNING else "note", title=finding.title,
-                                      evidence=evidence, advice=advice)  # fmt: skip
+    weight: Literal["warning", "note"] = "warning" if finding.share >= _WARNING else "note"
+    shown = page.Finding(weight=weight, title=finding.title, evidence=evidence, advice=advice)
+    return (finding.rank[0], -finding.time), shown

@@ -126,6 +126,15 @@ def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
 # ---- facts -----------------------------------------------------------------------------------------------------------
 
 
+def _together(jobs: pa.Table) -> tuple[float, float]:
+    """Return how many processes of a job's logs run at once, and the time in which any runs (s); NaN where unknown."""
+    from mpiio_ext.analytics.diagnosis.ranks import processes, run_time
+    from mpiio_ext.analytics.factors.files import Files
+
+    logs = Files(jobs, "read", "job_id")
+    return processes(logs), run_time(logs)
+
+
 def _sum(table: pa.Table, column: str) -> int | float | None:
     known = [value for value in table[column].to_pylist() if value is not None]
     return sum(known) if known else None
@@ -150,14 +159,17 @@ def _opened(jobs: pa.Table) -> int | None:
 
 def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words."""
+    from mpiio_ext.analytics.diagnosis.diagnose import uncounted
+
     jobs, files = tables["darshan_job"], data_files(tables)
     first = jobs.slice(0, 1).to_pylist()[0]
+    processes, run_time = _together(jobs)
     moved = [size_text(total) if (total := _sum(jobs, name)) is not None else "not known"
              for name in ("bytes_read", "bytes_written")]  # fmt: skip
     out = [
         ("application", first["app"] or "not known"),
-        ("processes", f"{first['processes']:,}" if first["processes"] is not None else "not known"),
-        ("run time", seconds_text(first["run_time"]) if first["run_time"] else "not known"),
+        ("processes", f"{processes:,.0f}" if processes > 0 else "not known"),
+        ("run time", seconds_text(run_time) if run_time > 0 else "not known"),
         ("read, written", ", ".join(moved)),
         ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
         ("modules", ", ".join(first["modules"] or ()) or "not known"),
@@ -167,7 +179,9 @@ def facts(tables: Mapping[str, pa.Table]) -> list[tuple[str, str]]:
         if row["node_count"] is not None:
             out.insert(2, ("nodes", f"{row['node_count']:,}"))
     if jobs.num_rows > 1:
-        out.append(("logs", f"{jobs.num_rows:,}; application, processes and run time are those of the first"))
+        words = "application and modules are those of the first; the run time is that in which any runs, the processes"
+        out.append(("logs", f"{jobs.num_rows:,}; {words} are those that run at once"))
+    out += [("note", text) for text in uncounted(jobs)]
     if any(jobs["partial"].to_pylist()):
         out.append(("note", "a log is partial: its counts are lower bounds"))
     return out

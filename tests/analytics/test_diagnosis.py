@@ -16,36 +16,7 @@ from mpiio_ext.analytics.diagnosis.words import rounded, said
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.errors import ArgumentError
 from support import darshan_rows
-
-JOB = {
-    "job_id": 4711, "log_id": 1, "uid": 31337, "app": "secret_solver", "exe": "/home/alice/secret_solver -x",
-    "processes": 64, "run_time": 100.0, "start_time": 1.6e9, "modules": ["LUSTRE", "MPI-IO", "POSIX"],
-    "uses_mpiio": True, "partial": False,
-}  # fmt: skip
-
-
-def file(start: float, end: float, way: str = "write", **columns: Any) -> dict[str, Any]:
-    """Return a quiet file: large consecutive aligned requests by one rank, collective, on four OSTs."""
-    moved = "written" if way == "write" else "read"
-    quiet: dict[str, Any] = {
-        "job_id": 4711, "log_id": 1, "file_id": int(start * 1e6), "file": f"/scratch/alice/out.{start}",
-        "processes": 64,
-        f"{way}_start": 1.6e9 + start, f"{way}_end": 1.6e9 + end, "meta_time": 0.0,
-        f"bytes_{moved}": 100 << 20, f"{way}s": 100, f"consec_{way}s": 99, "ranks": 1, "opens": 1, "unaligned": 0,
-        "stripe_count": 4, "osts": [0, 1, 2, 3], f"mpiio_coll_{way}s": 100, f"mpiio_indep_{way}s": 0,
-        f"mpiio_nb_{way}s": 0, "alignment": 1 << 20, "root_bytes_written": 0,
-        "slowest_rank_time": None, "fastest_rank_bytes": None, "slowest_rank_bytes": None,
-    }  # fmt: skip
-    quiet |= {f"{other}_size_{name}": 0 for other in ("read", "write") for name in SIZE_BINS}
-    quiet |= {"read_time": 0.0, "write_time": 0.0, f"{way}_time": float(end - start), f"{way}_size_1m_4m": 100}
-    return {**quiet, **columns}
-
-
-def small(way: str = "write", **columns: Any) -> dict[str, Any]:
-    return {
-        f"bytes_{'written' if way == 'write' else 'read'}": 100 << 10, f"{way}_size_1k_10k": 100,
-        f"{way}_size_1m_4m": 0, f"consec_{way}s": 0, **columns,
-    }  # fmt: skip
+from support.quiet_rows import JOB, file, small
 
 
 def causes(*files: dict[str, Any], job: dict[str, Any] = JOB, **options: Any) -> dict[str, Any]:
@@ -95,7 +66,7 @@ def test_a_quiet_job_has_no_cause() -> None:
     assert [fact.value for fact in found.facts if fact.meaning.startswith("critical time")] == [10, 0.1]
 
 
-def test_order_is_by_share() -> None:
+def test_order_is_by_confidence_then_share() -> None:
     """The file with contention has 2 s of the critical time, the one with small requests 10 s."""
     files = [file(0, 10, **small()), file(7, 12, ranks=64, stripe_count=1, mpiio_coll_writes=0, mpiio_indep_writes=9)]
     found = diagnose(JOB, files)
@@ -103,6 +74,8 @@ def test_order_is_by_share() -> None:
     assert [finding.share for finding in found.findings] == pytest.approx([10 / 12, 2 / 12])
     assert [finding.time for finding in found.findings] == pytest.approx([10, 2])
     assert list(found.findings[1].files) == ["/scratch/alice/out.7"]
+    surer = [file(0, 10, ranks=9, unaligned=100), file(7, 12, **small())]
+    assert [finding.confidence for finding in diagnose(JOB, surer).findings] == ["high", "low"]
 
 
 @pytest.mark.parametrize("way", ["read", "write"])

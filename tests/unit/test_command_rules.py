@@ -79,8 +79,8 @@ UNUSABLE = {
     "partitioning": "--servers 2 --aggregators 2 --stripes 4 --plot none/x.svg",
     "completion": "nosuch",
 }
-#: Which of them start MPI before they look.
-STARTS_MPI = {"pioneer replay"}
+#: Which of them start MPI before they look, or end it: not in the process of the tests.
+STARTS_MPI = {"pioneer replay", "bench", "bench explore"}
 
 
 #: Commands whose ``--json`` took a file, with a file, and what to write now.

@@ -1,0 +1,98 @@
+"""What one rank does, as far as a log tells it: who moves the bytes of a file, and how long a rank is in calls.
+
+Problem. Darshan adds the times of all ranks up. 35,000 s of metadata calls of 65,536 ranks are half a second of each,
+and the job waits for that half second, while the data of the same file may be the work of one rank alone.
+
+Algorithm. Of a shared file a log has the slowest and the fastest rank, with time and bytes. The bytes of the file over
+those of the busier of the two say how many ranks move it. The slowest rank's time less an average rank's share of the
+other calls is its time in data calls; it lies between an average rank's time and that of all. Files of one rank each
+are spread evenly over the ranks, but those of rank 0, which are known where it wrote them.
+
+Guarantees. What a log does not tell is NaN. A rank's metadata time is never more than that of all ranks, and is that of
+an average rank where nothing tells more: the slowest one needs at least as long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpiio_ext.analytics.factors.equations import ratio
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.sweep.intervals import sweep
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
+
+__all__ = ["metadata_and_data", "movers", "processes", "run_time", "time_in_calls"]
+
+
+def processes(files: Files) -> float:
+    """Return how many processes a job has: of logs side by side, those of the most that run at once; NaN if unknown."""
+    largest = float(files.largest(files["processes"])[0])
+    rows, start, end = _logs(files)
+    if len(rows) < 2:
+        return largest
+    there = (start[None, :] <= start[:, None]) & (start[:, None] < end[None, :])
+    return max(largest, float((there * np.nan_to_num(files["processes"][rows])).sum(axis=1).max()))
+
+
+def run_time(files: Files) -> float:
+    """Return the time (s) in which any of the job's logs runs; their sum where it is not known when they ran."""
+    rows, start, end = _logs(files)
+    return float(files.by_log("run_time")[0]) if len(rows) < 2 else float(sweep(start, end).exclusive.sum())
+
+
+def _logs(files: Files) -> tuple[Whole, Numbers, Numbers]:
+    """Return a file of each log of the job, and when the log begins and ends (s); none where a log does not tell."""
+    if "log_id" not in files.table.schema.names:
+        return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+    _, rows = np.unique(files.table["log_id"].to_numpy(zero_copy_only=False), return_index=True)
+    start = files["start_time"][rows]
+    end = start + files["run_time"][rows]
+    return (rows if not np.isnan(end).any() else rows[:0]), start, end
+
+
+def _ranks(files: Files) -> Numbers:
+    """Return the ranks that opened each file; all where that is not known, and at least 1."""
+    found = np.where(np.isnan(files["ranks"]), files["processes"], files["ranks"])
+    known: Numbers = np.maximum(np.nan_to_num(found, nan=1.0), 1.0)
+    return known
+
+
+def movers(files: Files) -> Numbers:
+    """Return how many ranks move the bytes of each file in the direction at hand, at most; NaN where that is not known.
+
+    The log has what the slowest rank moves both ways: of this way it is that, less what all ranks move the other way.
+    """
+    moved = np.nan_to_num(files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - other
+    found = np.clip(ratio(moved, np.where(busier > 0, busier, np.nan)), 1.0, _ranks(files))
+    return np.where(files["ranks"] == 1, 1.0, found)
+
+
+def time_in_calls(files: Files, direction: str | None = None) -> Numbers:
+    """Return the time (s) of the slowest rank of each file in its data calls; of both directions for "both"."""
+    ranks, slowest, meta = _ranks(files), files["slowest_rank_time"], np.nan_to_num(files["meta_time"])
+    both = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
+    data = both if direction == "both" else np.nan_to_num(files["{time}"])
+    own = slowest - (meta + both - data) / ranks
+    return np.where(np.isnan(own), data / ranks, np.clip(own, data / ranks, data))
+
+
+def metadata_and_data(files: Files, ranks: float) -> tuple[float, float]:
+    """Return the time (s) that a rank spends in metadata calls, and in data calls, over all files of the job."""
+    shared = _ranks(files) > 1
+    root = ~shared & (files["root_bytes_written"] > 0) & (files["root_bytes_written"] >= files["bytes_written"])
+    meta = np.nan_to_num(files["meta_time"])
+    data = time_in_calls(files, "both")
+
+    def of_a_rank(times: Numbers) -> float:
+        others = ~shared & ~root
+        side = max(1.0, min(ranks - 1 if root.any() else ranks, float(others.sum())))
+        return max(_sum(times, root), _sum(times, others) / side)
+
+    return (float((meta / _ranks(files))[shared].sum()) + of_a_rank(meta), _sum(data, shared) + of_a_rank(data))
+
+
+def _sum(values: Numbers, chosen: Flags) -> float:
+    return float(values[chosen].sum())
+

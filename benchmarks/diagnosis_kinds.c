@@ -1,0 +1,314 @@
+/*
+ * diagnosis_kinds.c - programs whose I/O has one known problem, or none.
+ *
+ * Problem. A diagnosis is right when it says what a program did. So programs are needed that do one thing each.
+ *
+ * Usage: mpirun -n RANKS diagnosis_kinds KIND FOLDER SIZE. SIZE scales the number of calls, not their length.
+ */
+#include <fcntl.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20, PATH_BYTES = 1024 };
+
+static int rank, ranks, size;
+static char folder[PATH_BYTES - 64], path[PATH_BYTES];
+static char *data; /* 16 MiB */
+
+static void check(int failed, const char *what)
+{
+    if (!failed)
+        return;
+    fprintf(stderr, "diagnosis_kinds: %s failed on rank %d\n", what, rank);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Write `bytes` at `offset` by POSIX. */
+static void put(int file, size_t bytes, off_t offset)
+{
+    check(pwrite(file, data, bytes, offset) != (ssize_t)bytes, "pwrite");
+}
+
+static int open_posix(const char *name, int flags)
+{
+    int file = open(name, flags, 0600);
+
+    check(file < 0, "open");
+    return file;
+}
+
+/* Open the shared file with hints: "key value" pairs up to NULL. */
+static MPI_File open_shared(int mode, const char *const *hints)
+{
+    MPI_File file;
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    for (; hints != NULL && hints[0] != NULL; hints += 2)
+        MPI_Info_set(info, hints[0], hints[1]);
+    check(MPI_File_open(MPI_COMM_WORLD, path, mode, info, &file) != MPI_SUCCESS, "MPI_File_open");
+    MPI_Info_free(&info);
+    return file;
+}
+
+enum { CREATE = MPI_MODE_CREATE | MPI_MODE_RDWR };
+
+static void one_writer(void)
+{
+    if (rank == 0) {
+        int file = open_posix(path, O_CREAT | O_WRONLY);
+        for (int k = 0; k < 48 * size; k++)
+            put(file, MIB, (off_t)k * MIB);
+        close(file);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Collective writes of interleaved 4 KiB pieces. */
+static void interleaved(const char *const *hints)
+{
+    MPI_File file = open_shared(CREATE, hints);
+    MPI_Datatype view;
+
+    MPI_Type_vector(4 * MIB / (4 * KIB), 4 * KIB, 4 * KIB * ranks, MPI_BYTE, &view);
+    MPI_Type_commit(&view);
+    MPI_File_set_view(file, (MPI_Offset)rank * 4 * KIB, MPI_BYTE, view, "native", MPI_INFO_NULL);
+    for (int k = 0; k < 8 * size; k++)
+        MPI_File_write_all(file, data, 4 * MIB, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_Type_free(&view);
+    MPI_File_close(&file);
+}
+
+static void few_aggregators(void)
+{
+    static const char *const hints[] = {"romio_cb_write", "enable", "cb_nodes", "1", NULL};
+    interleaved(hints);
+}
+
+/* Collective calls that are carried out as they are: each piece by itself. */
+static void no_buffering(void)
+{
+    static const char *const hints[] = {"romio_cb_write", "disable", "romio_ds_write", "disable", NULL};
+    interleaved(hints);
+}
+
+/* Collective calls, each piece a read-modify-write of the rank's whole range. */
+static void read_modify_write(void)
+{
+    static const char *const hints[] = {"romio_cb_write", "disable", "romio_ds_write", "enable", NULL};
+    interleaved(hints);
+}
+
+static void independent(MPI_Offset bytes, MPI_Offset first, int count)
+{
+    MPI_File file = open_shared(CREATE, NULL);
+
+    for (int k = 0; k < count; k++)
+        MPI_File_write_at(file, first + ((MPI_Offset)k * ranks + rank) * bytes, data, (int)bytes, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+static void small_independent(void)
+{
+    independent(512, 0, 20000 * size);
+}
+
+static void unaligned(void)
+{
+    independent(MIB + 1000, 777, 24 * size);
+}
+
+static void large_independent(void)
+{
+    independent(4 * MIB, 0, 8 * size);
+}
+
+/* All write, rank 0 reads it again and again and hands it out. */
+static void one_reader(void)
+{
+    int blocks = 32 * size * ranks, file = -1;
+
+    large_independent();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        file = open_posix(path, O_RDONLY);
+    for (int k = 0; rank == 0 && k < 20 * blocks; k++)
+        check(pread(file, data, MIB, (off_t)(k % blocks) * MIB) != MIB, "pread");
+    if (rank == 0)
+        close(file);
+    MPI_Bcast(data, MIB, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+static void small_posix(void)
+{
+    int file = open_posix(path, O_CREAT | O_WRONLY);
+
+    for (int k = 0; k < 20000 * size; k++)
+        put(file, 1000, ((off_t)k * ranks + rank) * 1000);
+    close(file);
+}
+
+static void random_reads(void)
+{
+    MPI_File file;
+
+    one_writer();
+    file = open_shared(MPI_MODE_RDONLY, NULL);
+    srand((unsigned)rank + 1);
+    for (int k = 0; k < 100000 * size; k++)
+        MPI_File_read_at(file, (MPI_Offset)(rand() % (48 * size * 256)) * 4 * KIB, data, 4 * KIB, MPI_BYTE,
+                         MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+/* Small reads with gaps, forward. */
+static void strided_reads(void)
+{
+    int count = 1000 * 12 * size;
+    MPI_File file;
+
+    large_independent();
+    MPI_Barrier(MPI_COMM_WORLD);
+    file = open_shared(MPI_MODE_RDONLY, NULL);
+    for (int again = 0; again < 10; again++)
+        for (int k = 0; k < count; k++)
+            MPI_File_read_at(file, ((MPI_Offset)k * ranks + rank) * 2500, data, 2000, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+/* Small writes, each behind the one before: the operating system merges them. */
+static void small_consecutive(void)
+{
+    int file = open_posix(path, O_CREAT | O_WRONLY);
+
+    for (int k = 0; k < 20000 * size; k++)
+        put(file, 1000, ((off_t)rank * 20000 * size + k) * 1000);
+    close(file);
+}
+
+static void metadata_storm(void)
+{
+    struct stat found;
+
+    for (int k = 0; k < 3000 * size; k++) {
+        char name[PATH_BYTES + 64];
+        snprintf(name, sizeof(name), "%s/m.%d.%d", folder, rank, k % 300);
+        int file = open_posix(name, O_CREAT | O_WRONLY);
+        check(write(file, data, 16) != 16, "write");
+        close(file);
+        stat(name, &found);
+        unlink(name);
+    }
+}
+
+static void shared_opens(void)
+{
+    if (rank == 0)
+        close(open_posix(path, O_CREAT | O_WRONLY));
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < 20000 * size; k++) {
+        int file = open_posix(path, O_RDWR);
+        if (k % 100 == 0)
+            put(file, 16, rank * 16);
+        close(file);
+    }
+}
+
+static void imbalance(void)
+{
+    MPI_File file = open_shared(CREATE, NULL);
+    int count = (rank == ranks - 1 ? 48 : 6) * size;
+
+    for (int k = 0; k < count; k++)
+        MPI_File_write_at(file, ((MPI_Offset)rank * 48 * size + k) * 2 * MIB, data, 2 * MIB, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+/* A file a rank; the last one has eight times the bytes (`uneven`), or as many as the others. */
+static void own_files(int uneven)
+{
+    char name[PATH_BYTES + 64];
+
+    snprintf(name, sizeof(name), "%s.%d", path, rank);
+    int file = open_posix(name, O_CREAT | O_WRONLY);
+    for (int k = 0; k < (uneven && rank == ranks - 1 ? 48 : 6) * size; k++)
+        put(file, 4 * MIB, (off_t)k * 4 * MIB);
+    close(file);
+}
+
+static void uneven_files(void)
+{
+    own_files(1);
+}
+
+static void even_files(void)
+{
+    own_files(0);
+}
+
+static void well_behaved(void)
+{
+    MPI_File file = open_shared(CREATE, NULL);
+
+    for (int k = 0; k < 4 * size; k++)
+        MPI_File_write_at_all(file, ((MPI_Offset)k * ranks + rank) * 8 * MIB, data, 8 * MIB, MPI_BYTE,
+                              MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+static void little_io(void)
+{
+    usleep(3000000);
+    independent(MIB, 0, 1);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} kinds[] = {
+    {"one_writer", one_writer},
+    {"one_reader", one_reader},
+    {"few_aggregators", few_aggregators},
+    {"no_buffering", no_buffering},
+    {"read_modify_write", read_modify_write},
+    {"small_independent", small_independent},
+    {"small_posix", small_posix},
+    {"small_consecutive", small_consecutive},
+    {"strided_reads", strided_reads},
+    {"random_reads", random_reads},
+    {"metadata_storm", metadata_storm},
+    {"shared_opens", shared_opens},
+    {"imbalance", imbalance},
+    {"uneven_files", uneven_files},
+    {"even_files", even_files},
+    {"unaligned", unaligned},
+    {"large_independent", large_independent},
+    {"well_behaved", well_behaved},
+    {"little_io", little_io},
+};
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    check(argc != 4, "usage: diagnosis_kinds KIND FOLDER SIZE;");
+    snprintf(folder, sizeof(folder), "%s", argv[2]);
+    snprintf(path, sizeof(path), "%s/data", folder);
+    size = atoi(argv[3]);
+    data = malloc(16 * MIB);
+    check(data == NULL, "malloc");
+    memset(data, rank + 1, 16 * MIB);
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        if (strcmp(kinds[k].name, argv[1]) == 0)
+            kinds[k].run();
+    free(data);
+    MPI_Finalize();
+    return 0;
+}

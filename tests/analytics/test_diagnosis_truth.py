@@ -1,0 +1,175 @@
+"""First sentences held against the truth: logs of programs whose problem is known, and counters of public logs.
+
+The counters of the large public logs (of thousands of ranks) are rebuilt as rows; what was wrong in them is written
+beside each.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.report import job as report
+from mpiio_ext.analytics.report.findings import diagnoses
+from mpiio_ext.analytics.sources.darshan import convert
+from support import darshan_rows
+from support.quiet_rows import JOB, file, small
+
+#: Truth -> (causes that may be said with high confidence, words of the first sentence).
+TRUTHS: dict[str, tuple[set[str], str]] = {
+    "one_writer": ({"root_writes"}, "Rank 0 writes most of the data."),
+    "few_aggregators": ({"few_aggregators"}, "Too few aggregators: 1 of"),
+    "small_independent": ({"small_requests"}, "The writes of critical files are small and not consecutive"),
+    "random_reads": ({"small_requests"}, "The reads of critical files are small and at random places"),
+    "metadata_storm": ({"metadata"}, "Metadata storm:"),
+    "read_modify_write": ({"read_modify_write"}, "The MPI library reads what it is about to overwrite"),
+    "well_behaved": (set(), "No cause "),
+    "little_io": (set(), "No cause was looked for:"),
+}
+
+
+@pytest.mark.parametrize("dxt", ["", "-dxt"])
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_known_truth(truth: str, dxt: str) -> None:
+    """The first sentence is right, and no other cause is said with high confidence."""
+    path = darshan_rows.shared_data("known_truth", f"{truth}-4{dxt}.darshan")
+    rows = (path.parent / "truth.jsonl").read_text().splitlines()
+    assert {json.loads(row)["log"]: json.loads(row)["truth"] for row in rows}[path.name] == truth
+    told = [one["document"] for one in diagnoses(convert([path.name], str(path.parent)).tables)]
+    causes, words = TRUTHS[truth]
+    assert told[0]["conclusion"].startswith(words)
+    high = {each["cause"] for one in told for each in one["findings"] if each["confidence"] == "high"}
+    assert high == causes
+
+
+def causes(found: Diagnosis) -> list[tuple[str, str]]:
+    return [(finding.cause, finding.confidence) for finding in found.findings]
+
+
+SHARED = {"processes": 65536, "ranks": 65536, "fastest_rank_bytes": 0, "stripe_count": 1, "osts": [7]}
+SKEW = {**JOB, "processes": 65536, "run_time": 900.0}
+
+
+@pytest.mark.parametrize("collective", [0, 65536])
+def test_one_of_65536_ranks_writes_all(collective: int) -> None:
+    """35,283 s of metadata calls are half a second of each rank; the one OST is met by one rank."""
+    found = diagnose(SKEW, [file(0, 400, **{
+        **SHARED, "bytes_written": 43_600_000_000, "slowest_rank_bytes": 43_600_000_000, "slowest_rank_time": 352.0,
+        "slowest_rank": 0, "meta_time": 35283.0, "write_time": 351.0, "opens": 65536, "root_bytes_written": None,
+        "mpiio_coll_writes": collective, "mpiio_indep_writes": 0 if collective else None,
+    })])  # fmt: skip
+    assert causes(found) == [("few_aggregators" if collective else "root_writes", "high")]
+    words = "Too few aggregators: 1 of 65,536 processes writes all" if collective else "Rank 0 writes most of the data."
+    assert found.conclusion.startswith(words)
+    assert not any("rank 0" in each for each in found.unknown)
+    assert "metadata" not in found.conclusion and "metadata calls" not in " ".join(found.beyond)
+
+
+def test_write_amplification_by_aggregators() -> None:
+    """56 of 512 ranks write: 77 GB become 305 GB, each piece after a read of no bytes that takes longer than it."""
+    found = diagnose({**JOB, "processes": 512, "run_time": 1000.0}, [file(0, 300, **{
+        **small(), "processes": 512, "ranks": 512, "bytes_written": 305_000_000_000, "bytes_read": 0,
+        "mpiio_bytes_written": 77_000_000_000, "mpiio_bytes_read": 0, "write_size_1k_10k": 0,
+        "write_size_100k_1m": 990_000, "read_size_0_100": 990_000, "reads": 990_000, "read_time": 56 * 200.0,
+        "write_time": 56 * 57.0, "slowest_rank_time": 262.0, "slowest_rank_bytes": 305_000_000_000 // 56,
+        "fastest_rank_bytes": 0, "mpiio_coll_writes": 998_000, "mpiio_indep_writes": 2000, "stripe_count": 56,
+    })])  # fmt: skip
+    assert causes(found) == [("read_modify_write", "high")]
+    assert "77 GB of MPI-IO writes are 305 GB at the file system" in found.conclusion
+    (one,) = found.findings
+    assert {each.meaning: each.value for each in one.evidence}["reads of at most 100 B, of all reads"] == 1
+    assert "romio_cb_write=enable" not in found.text()  # it is on
+
+
+def test_requests_of_one_mebibyte_are_not_small() -> None:
+    """They lie in the bin below the bound, which holds it; a header beside them makes none of them small."""
+    wide = {"ranks": 64, "mpiio_coll_writes": 0, "mpiio_indep_writes": 524_288, "consec_writes": 0,
+            "write_size_1m_4m": 0, "write_size_100k_1m": 524_288, "stripe_count": 64}  # fmt: skip
+    for header in (0, 1):
+        found = diagnose(JOB, [file(0, 900, **{**wide, "bytes_written": 524_288 << 20, "write_size_0_100": header})])
+        assert causes(found) == [] and "small" not in " ".join([found.conclusion, *found.beyond, *found.notes])
+
+
+def test_bytes_of_daos_are_said_to_be_uncounted() -> None:
+    job = {**JOB, "modules": ["POSIX", "DFS", "DAOS"], "uid": 1}
+    for files in ([file(0, 10)], []):
+        text = " ".join(diagnose(job, files).unknown)
+        assert "DFS" in text and "not counted" in text
+    assert "DAOS" not in " ".join(diagnose(JOB, [file(0, 10)]).unknown)
+
+
+def test_logs_side_by_side() -> None:
+    """24 programs at once for 100 s, the time of I/O 23 s: 23 % of the run time; their processes are added."""
+    jobs = [{**JOB, "log_id": number, "processes": 4} for number in range(24)]
+    files = [{**file(0, 23, processes=4), "log_id": number, "file_id": number} for number in range(24)]
+    facts = {fact.meaning: fact.value for fact in diagnose(jobs, files).facts}
+    assert facts["critical time, of the run time"] == pytest.approx(0.23)
+    assert facts["processes"] == 96
+    after = [{**job, "start_time": JOB["start_time"] + 1000 * job["log_id"]} for job in jobs]
+    facts = {fact.meaning: fact.value for fact in diagnose(after, files).facts}
+    assert (facts["critical time, of the run time"], facts["processes"]) == (pytest.approx(23 / 2400), 4)
+
+
+def test_a_page_says_the_time_of_all_logs() -> None:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
+
+    jobs = [{**JOB, "log_id": number, "processes": 4, "start_time": 10.0 * number} for number in range(3)]
+    tables = {"darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
+              "darshan_file": DARSHAN_FILE.schema().empty_table()}  # fmt: skip
+    facts = dict(report.facts(tables))
+    assert (facts["processes"], facts["run time"]) == ("12", "120 s")
+
+
+def rank_file(rank: int, **columns: Any) -> dict[str, Any]:
+    return file(0, 10, **{"file": f"f{rank}", "file_id": rank, "processes": 4, "opens": 1, **columns})
+
+
+@pytest.mark.parametrize(
+    ("ranks", "columns", "cause"),
+    [
+        # all ranks open one file again and again, and move next to nothing
+        (4, {"opens": 20000, "meta_time": 32.0, "write_time": 0.4, "slowest_rank_time": 8.2, "slowest_rank_bytes": 4096,
+             "fastest_rank_bytes": 4096, "bytes_written": 16384}, "shared_opens"),
+        # one rank has far more than the others
+        (4, {"write_time": 13.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 70 << 20,
+             "fastest_rank_bytes": 10 << 20, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}, "stragglers"),
+        (2, {"write_time": 11.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 85 << 20,
+             "fastest_rank_bytes": 15 << 20, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}, "stragglers"),
+        # as much to do, and a little longer: nothing
+        (4, {"write_time": 30.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 25 << 20,
+             "fastest_rank_bytes": 25 << 20}, None),
+        # one rank writes, and waits for most of the time: not sure
+        (4, {"write_time": 1.0, "slowest_rank_time": 1.0, "slowest_rank_bytes": 100 << 20, "fastest_rank_bytes": 0,
+             "mpiio_coll_writes": None, "mpiio_indep_writes": None}, None),
+    ],
+)  # fmt: skip
+def test_ranks(ranks: int, columns: dict[str, Any], cause: str | None) -> None:
+    found = diagnose({**JOB, "processes": ranks, "run_time": 12.0},
+                     [file(0, 10, **{"ranks": ranks, "processes": ranks, "stripe_count": 4, **columns})])  # fmt: skip
+    assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
+    assert found.conclusion.startswith("No cause") == (cause is None)
+
+
+def test_files_of_one_rank_each_that_are_uneven() -> None:
+    even = [rank_file(rank) for rank in range(3)]
+    found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
+    assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
+    assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
+
+
+def test_metadata_alone_is_told() -> None:
+    """A job that creates files and writes nothing has no time of writes; of threads, times are more than there is."""
+    nothing = {"write_start": None, "write_end": None, "bytes_written": 0, "write_time": 0.0, "opens": 1000}
+    rows = [rank_file(rank, **{**nothing, "meta_time": 60.0}) for rank in range(8)]
+    job = {**JOB, "processes": 4, "run_time": 130.0}
+    found = diagnose(job, rows)
+    assert causes(found) == [("metadata", "high")] and found.to_dict()["worth_tuning"]
+    assert "Metadata storm" in found.text()
+    assert causes(diagnose({**job, "run_time": 100.0}, rows)) == []
+    assert causes(diagnose({**job, "run_time": 100_000.0}, rows)) == []
+    assert diagnose({**job, "run_time": 100_000.0}, rows).conclusion.startswith("The job has no write time")
