@@ -53,7 +53,7 @@ def test_a_gap_is_no_value_in_quartiles_correlations_and_explanations() -> None:
         np.testing.assert_array_equal(np.isnan(table.numbers(name)), gap)
     assert not np.isnan(table.numbers("fs_tot_bytes_read")).any()
     found = umami(table, 39, ["fs_tot_bytes_written", "fs_tot_bytes_read"])
-    written, got = found.rows
+    written, got = found.metrics
     assert written.value is None and written.box is not None and written.box.count == 40 - GAPS
     assert got.value is not None and list(found.gaps) == ["fs_tot_bytes_written"]
     assert "Not used, as the servers saw less than the job itself moved" in show.text(found)

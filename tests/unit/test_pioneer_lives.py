@@ -148,9 +148,9 @@ def test_a_profile_keeps_what_is_linked(tmp_path: pathlib.Path) -> None:
     item = next(item for item in document["shapes"]["archetypes"] if "linked" in item)
     at = document["shapes"]["archetypes"].index(item)
     for change, said in (
-        ({"linked": [{"owner": "root", "names": []}]}, "/names: not a list of names"),
+        ({"linked": [{"owner": "root", "names": []}]}, "/linked/0/names: is empty"),
         ({"linked": [{"owner": "root", "names": ["a", "b"]}]}, "/linked: not 1 names of each"),
-        ({"linked": [{"owner": "nobody", "names": ["a"]}]}, "/linked/0/owner: not one of"),
+        ({"linked": [{"owner": "nobody", "names": ["a"]}]}, '/linked/0/owner: "nobody" is not one of'),
         ({"track": item["track"] | {"members": [[0, 0, 99]]}}, "/track/members"),
         ({"track": item["track"] | {"members": [[5, 0, 1]]}}, "/track/members"),
     ):
