@@ -39,7 +39,7 @@ class Loaded:
     Attributes
     ----------
     engine : Engine
-    store : Files
+    store : StoreFiles
     name : str
         Of the table.
     within : KeyRange
