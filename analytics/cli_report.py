@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["job", "logs", "report", "report_of_bench"]
-
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at.")
 

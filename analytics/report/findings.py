@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.diagnosis import Finding
 
-__all__ = ["diagnoses", "findings"]
-
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
 _WARNING = 0.2

@@ -29,8 +29,6 @@ from mpiio_ext.common.units import seconds_text, size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["charts", "data_files", "document", "facts", "job_tables", "store_osts"]
-
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Files that are drawn.

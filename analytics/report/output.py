@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.analyses.result import Chart
 
-__all__ = ["job_page", "job_text", "store_page"]
-
 _PAST = {"read": "reading", "write": "writing"}
 
 
