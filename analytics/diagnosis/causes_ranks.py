@@ -42,7 +42,7 @@ def root_writes(case: Case) -> Finding | None:
         share, chosen = root, files.critical & of_root
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
-    if not case.processes > 1 or not share >= enough or not chosen.any():
+    if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
     sure, verb = share >= limits.one_rank and _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     return case.finding(

@@ -40,6 +40,8 @@ class Limits:
         Rank 0's share of the bytes.
     one_rank : float
         Share of the bytes of a file from which on one rank moves all of it.
+    one_rank_bytes : int
+        Bytes of all files below which one rank is enough: standard output is rank 0's.
     busy_rank : float
         Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
     busy_aggregator : float
@@ -84,6 +86,7 @@ class Limits:
     contention: float = 3.0
     root: float = 0.5
     one_rank: float = 0.9
+    one_rank_bytes: int = 1 << 20
     busy_rank: float = 0.3
     busy_aggregator: float = 0.1
     aggregated_bytes: int = 16 << 20
