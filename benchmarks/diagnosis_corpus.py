@@ -26,6 +26,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
+from mpiio_ext.analytics.diagnosis.activity import activity_of  # noqa: E402
 from mpiio_ext.analytics.report.findings import diagnoses  # noqa: E402
 from mpiio_ext.analytics.sources.darshan import convert  # noqa: E402
 from mpiio_ext.common.counts import counts  # noqa: E402
@@ -77,7 +78,8 @@ def judge(folder: pathlib.Path) -> None:
     rows = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
     right, tally = 0, collections.Counter()
     for row in rows:
-        told = [one["document"] for one in diagnoses(convert([row["log"]], str(folder)).tables)]
+        tables = convert([row["log"]], str(folder)).tables
+        told = [one["document"] for one in diagnoses(tables, activity=activity_of(folder / row["log"], tables))]
         findings = [each for one in told for each in one["findings"] if each["confidence"] == "high"]
         first, wanted = (findings[0]["cause"] if findings else ""), CAUSES[row["truth"]]
         high = {each["cause"] for each in findings}

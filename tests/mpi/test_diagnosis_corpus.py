@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from mpiio_ext.analytics.diagnosis.activity import activity_of
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild
@@ -41,7 +42,8 @@ def test_the_first_sentence_is_right(kind: str, darshan: str, tmp_path: pathlib.
     program = str(cbuild.compile_c([wrapper, "-O2", *cbuild.FLAGS, source], "diagnosis_kinds"))
     arguments = argparse.Namespace(darshan=darshan, path=tmp_path, logs=tmp_path)
     log = diagnosis_corpus.run(program, kind, 3, 1, False, arguments)
-    told = [one["document"] for one in diagnoses(convert([log], str(tmp_path)).tables)]
+    tables = convert([log], str(tmp_path)).tables
+    told = [one["document"] for one in diagnoses(tables, activity=activity_of(tmp_path / log, tables))]
     high = {each["cause"] for one in told for each in one["findings"] if each["confidence"] == "high"}
     assert high == {diagnosis_corpus.CAUSES[kind]} - {""}, told[0]["conclusion"]
     assert told[0]["conclusion"].startswith("No cause") == (not high)
