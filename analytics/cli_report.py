@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis.activity import Activity
 
 
-__all__ = ["job", "logs", "report", "report_of_bench"]
-
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 _INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at.")
 

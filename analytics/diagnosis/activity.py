@@ -27,8 +27,6 @@ from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BANDS", "BINS", "Activity", "Layout", "Row", "Union", "activity", "activity_of"]
-
 #: Bands of ranks and bins of time of a time line; windows of time in which durations are compared.
 BANDS, BINS, WINDOWS = 48, 120, 24
 #: Requests that are looked at together.

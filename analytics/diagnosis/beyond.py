@@ -13,8 +13,6 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.storage import alike
 
-__all__ = ["beyond", "why_unknown"]
-
 #: Factor -> (limit's name, words, unit). What is no fault by itself is not here: one file alone, pauses, POSIX.
 _LIMITS = {
     "processes_per_ost": ("contention", "processes per OST", "count"),

@@ -19,8 +19,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["Case"]
-
 #: Files and OSTs that a finding names at most.
 MOST_NAMES = 5
 #: What stands for a file's name in tables without names; the standard streams are everyone's.

@@ -23,8 +23,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["EFFECTS", "RULES", "dominant_file", "without_effects"]
-
 
 def slow_ost(case: Case) -> Finding | None:
     """Files on one OST are far slower than their likes on the others."""

@@ -39,8 +39,6 @@ from mpiio_ext.errors import ArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["diagnose", "uncounted"]
-
 #: What is unknown without a module of Darshan: (module, factors, what they are about).
 _MODULES = (
     ("POSIX", ("small", "non_consecutive", "unaligned"), "sizes and order of requests"),

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from mpiio_ext.analytics.diagnosis.words import said
 
-__all__ = ["Advice", "Confidence", "Diagnosis", "Evidence", "Finding"]
-
 Confidence = Literal["high", "medium", "low"]
 _CONFIDENCES = ("high", "medium", "low")
 _WIDTH = 100

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 
-__all__ = ["metadata_and_data", "movers", "processes", "run_time", "time_in_calls"]
-
 
 def processes(files: Files) -> float:
     """Return how many processes a job has: of logs side by side, those of the most that run at once; NaN if unknown."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.diagnosis import Finding
     from mpiio_ext.analytics.diagnosis.activity import Activity
 
-__all__ = ["diagnoses", "findings"]
-
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
 _WARNING = 0.2

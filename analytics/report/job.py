@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.diagnosis.activity import Activity
 
-__all__ = ["charts", "data_files", "document", "facts", "job_tables", "store_osts"]
-
 #: Seconds of LMT shown before and after a job; the step of LMT's rows.
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Files that are drawn.

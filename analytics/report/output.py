@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
 
-__all__ = ["job_page", "job_text", "store_page"]
-
 _PAST = {"read": "reading", "write": "writing"}
 
 

@@ -25,8 +25,6 @@ import numpy.typing as npt
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["Access", "Counters", "DamagedLogError", "DarshanFile", "Heat"]
-
 PIECE = 4 << 20
 _MAGIC = 6567223
 #: Modules in the order of the header; formats before 3.41 lack some of them.
