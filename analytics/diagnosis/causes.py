@@ -18,6 +18,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
 from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
@@ -70,8 +71,7 @@ def slow_file(case: Case) -> Finding | None:
     """Single files are far slower than their likes, and it is not known, or not due to, which OST they are on."""
     if not case.per_job["slow_file"] >= case.limits.slow:
         return None
-    times = alike(case.files)
-    chosen = times >= case.limits.slow * np.nanmedian(times)
+    times, chosen = alike(case.files), _slow_files(case)
     evidence = [
         *case.evidence(
             "time for a byte of the slowest file, over the median of its likes", case.per_job["slow_file"], "ratio"
@@ -91,12 +91,18 @@ def slow_file(case: Case) -> Finding | None:
     )
 
 
+def _slow_files(case: Case) -> Flags:
+    """Return for each file whether it is far slower than its likes."""
+    times = alike(case.files)
+    return np.asarray(times >= case.limits.slow * np.nanmedian(times))
+
+
 def small_requests(case: Case) -> Finding | None:
     """Requests are small and jump about."""
     limits = case.limits
     small, jumps = case.per_file["small"], case.per_file["non_consecutive"]
-    counts = case.files.requests()
-    chosen = case.files.critical & (small >= limits.small) & (jumps >= limits.non_consecutive)
+    counts, together = case.files.requests(), appended(case.files) & (case.files.direction == "write")
+    chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     if not chosen.any():
@@ -121,7 +127,8 @@ def small_requests(case: Case) -> Finding | None:
         advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
     else:
         advice = [say.use_collective(direction), say.delegates()] if alone else [say.larger_requests(mpiio=False)]
-    where = "at random places" if forward < limits.forward else "not consecutive"
+    where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
+    where = "at random places" if forward < limits.forward else where
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
@@ -226,6 +233,8 @@ def serialised(case: Case) -> Finding | None:
     value, files = case.per_job["serialised"], case.files
     if not value >= case.limits.serialised or len(case.order) < 2:
         return None
+    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.time:
+        return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
     return case.finding(
         "serialised",
