@@ -55,7 +55,7 @@ def slow_ost(case: Case) -> Finding | None:
         f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
         if len(worst) == 1
         else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
-        case.time - case.time_without(on_bad),
+        case.saved(on_bad),
         "high" if sure else "medium",
         "several alike files on the same OST are slow, and those on the others are not"
         if sure
@@ -82,7 +82,7 @@ def slow_file(case: Case) -> Finding | None:
     return case.finding(
         "slow_file",
         "Some files take far longer than others with as many bytes.",
-        case.time - case.time_without(chosen),
+        case.saved(chosen),
         "low",
         "no OST stands out or none is known; caches, load by others and slow nodes do this too",
         evidence,
@@ -239,7 +239,7 @@ def serialised(case: Case) -> Finding | None:
     return case.finding(
         "serialised",
         f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
-        case.time - longest,
+        (case.swept - longest) * case.time / case.swept,
         "medium",
         "from the times of the files; whether the program could overlap them is not in the log",
         [
@@ -300,7 +300,7 @@ def dominant_file(case: Case) -> Finding | None:
     row = case.order[0]
     chosen = np.zeros(len(case.files), dtype=bool)
     chosen[row] = True
-    share, saved = case.per_job["dominant_file"], case.time - case.time_without(chosen)
+    share, saved = case.per_job["dominant_file"], case.saved(chosen)
     if saved < case.limits.dominant * case.time or int(case.files.counted.sum()) < 2 or case.busy < case.limits.busy:
         return None
     part = case.files["{bytes}"][row] / case.total("{bytes}", slice(None))
