@@ -136,6 +136,37 @@ def metadata(case: Case) -> Finding | None:
     )
 
 
+def syncs(case: Case) -> Finding | None:
+    """Writes are followed by syncs."""
+    files, limits, writes = case.files, case.limits, case.files.requests("write")
+    if files.direction != "write":
+        return None
+    chosen = files.critical & (case.syncs >= limits.synced * writes)
+    chosen &= case.syncs >= limits.many_syncs * np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    if not chosen.any():
+        return None
+    each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
+    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_rank
+    return case.finding(
+        "syncs",
+        "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
+        float(np.nansum(case.in_calls[chosen])),
+        "high" if sure else "medium",
+        "counted by Darshan, which adds the time of syncs to that of writes"
+        + ("" if sure else "; they take little time, or not much of the critical time"),
+        [
+            *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
+            *case.evidence("writes", float(np.nansum(writes[chosen])), "count"),
+            *case.evidence("time for each sync, with the writes before it", each, "s"),
+            *case.evidence("time of the slowest rank in them, of the critical time", _busy(case, chosen), "share"),
+        ],
+        [say.fewer_syncs()],
+        chosen,
+        at_most=True,
+        costs=sure,
+    )
+
+
 def stragglers(case: Case) -> Finding | None:
     """The slowest rank needs far longer than the average one."""
     files, ranks = case.files, case.files["ranks"]
