@@ -32,8 +32,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError, make
 from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
 from mpiio_ext.common.slurm import SlurmError, expand_nodes
 
-__all__ = ["SOURCE", "convert"]
-
 COBALT = Table(
     "cobalt",
     "one row a job: what Cobalt says beyond the columns of slurm",

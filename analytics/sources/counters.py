@@ -37,8 +37,6 @@ from mpiio_ext.analytics.sources.records import Problems, SourceError, make_tabl
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, SIZE_BINS
 
-__all__ = ["RULES", "SOURCE", "convert"]
-
 
 def _rules() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return how counters become columns of ``darshan_file``: column -> (how, counters)."""

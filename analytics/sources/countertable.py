@@ -22,8 +22,6 @@ from mpiio_ext.analytics.sources.numbers import decimal
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["IDS", "PARQUET", "TEXTS", "TOTAL", "Counters", "form_of", "read_counters"]
-
 #: What Parquet files begin with.
 PARQUET = b"PAR1"
 #: Prefix of counters that are added up over a log.

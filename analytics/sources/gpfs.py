@@ -16,8 +16,6 @@ import urllib.parse
 from mpiio_ext.analytics.sources.mmperfmon import UNITS
 from mpiio_ext.analytics.sources.numbers import count
 
-__all__ = ["Colons", "kib", "whole", "yes"]
-
 _LINE = re.compile(r"(?P<command>mm[a-z]+):(?P<section>[A-Za-z]*):(?P<kind>HEADER|[0-9]+):(?P<fields>.*)")
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")

@@ -26,8 +26,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.sources.targets import begin
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 _TIME = Column("time", "float64", "s since 1970 UTC", "of the snapshot, from its line BEGIN; NULL without one")
 _FREE = (
     Column("size", "int64", "KiB", ""),

@@ -28,8 +28,6 @@ from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.sources.targets import begin
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 STATES = Table(
     "disk_states",
     "one row a snapshot and a disk",
