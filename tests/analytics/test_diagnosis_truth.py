@@ -178,7 +178,7 @@ def test_metadata_alone_is_told() -> None:
 
 
 def test_syncs_after_writes() -> None:
-    """A sync after each write is the cause, not the size of the writes; where they cost nothing, or are few, it is not."""
+    """A sync after each write is the cause, not the size of the writes; unless syncs are few or cost nothing."""
     columns = {**small(), "write_time": 36.0, "file_id": 7, "mpiio_coll_writes": None, "mpiio_indep_writes": None}
     row = file(0, 10, **{**columns, "processes": 4, "ranks": 4, "slowest_rank_time": 9.0})
     writes = sum(value for name, value in row.items() if name.startswith("write_size_"))
