@@ -1,7 +1,7 @@
 """Arrow columns of Python's values, and arrays of NumPy of Arrow columns, without pandas.
 
-Problem. `pyarrow.array`, `pyarrow.scalar`, `to_numpy` and `fill_null` import pandas where it is installed, which takes a
-third of a second: longer than a command that shows one job.
+Problem. `pyarrow.array`, `pyarrow.scalar`, `to_numpy` and `fill_null` import pandas where it is installed. That takes
+longer than the rest of a command that shows one job.
 
 Algorithm. Columns are made of buffers. Arrays are taken through DLPack, which knows neither NULL nor flags: the known
 values are taken apart, and flags as bytes.
@@ -53,7 +53,8 @@ def column_of(values: Sequence[Any]) -> pa.Array:
         return pa.nulls(len(values))
     if kinds == {int} or kinds == {float} or kinds == {int, float}:
         dtype = np.dtype(np.int64 if kinds == {int} else np.float64)
-        return _made(pa.from_numpy_dtype(dtype), valid, np.array([0 if value is None else value for value in values], dtype))
+        found = np.array([0 if value is None else value for value in values], dtype)
+        return _made(pa.from_numpy_dtype(dtype), valid, found)
     if kinds == {str}:
         parts = [(value or "").encode() for value in values]
         ends = np.cumsum([0, *map(len, parts)])

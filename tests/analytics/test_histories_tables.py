@@ -102,8 +102,8 @@ def test_in_sqlite_notes_beside_the_table_are_no_second_table(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("values", [
-    [], [None, None], [1, None, -(2**63)], [1, 2**63], [0.5, -0.0, None, 3], ["", None, "ä", "b"], [b"x", None], [True, None, 2],
-    ["x"] * 9 + [None], [datetime.date(2020, 1, 1)],
+    [], [None, None], [1, None, -(2**63)], [1, 2**63], [0.5, -0.0, None, 3], ["", None, "ä", "b"], [b"x", None],
+    [True, None, 2], ["x"] * 9 + [None], [datetime.date(2020, 1, 1)],
 ])  # fmt: skip
 def test_columns_are_those_of_pyarrow(values: list[Any]) -> None:
     try:

@@ -14,7 +14,7 @@ import click
 from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
-from mpiio_ext.bench.errors import EXIT_RUN, BenchError, SetupError
+from mpiio_ext.bench.errors import EXIT_RUN, SetupError
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
