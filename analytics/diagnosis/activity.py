@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mpiio_ext.analytics.diagnosis.syncs import syncs_of
+from mpiio_ext.analytics.diagnosis.counted import opening_of, syncs_of
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
 
@@ -178,6 +178,8 @@ class Activity:
         DXT ran out of memory, or is damaged.
     syncs : mapping of int to int
         By the file's number: how often it is synced.
+    opening : mapping of int to float
+        By the file's number: seconds in MPI-IO calls that open it and the like, summed up over the ranks.
     """
 
     source: str
@@ -194,12 +196,14 @@ class Activity:
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
     partial: bool = False
     syncs: dict[int, int] = dataclasses.field(default_factory=dict)
+    opening: dict[int, float] = dataclasses.field(default_factory=dict)
 
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
         syncs = {numbers.get(file, file): count for file, count in self.syncs.items()}
-        return dataclasses.replace(self, rows=rows, syncs=syncs)
+        opening = {numbers.get(file, file): time for file, time in self.opening.items()}
+        return dataclasses.replace(self, rows=rows, syncs=syncs, opening=opening)
 
 
 def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | None:
@@ -240,8 +244,8 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
             found.heat = {}
     if found.source == "DXT":
         _add_requests(found, log, layouts)
-    found.syncs = syncs_of(log)
-    return found if found.rows or found.heat or found.syncs else None
+    found.syncs, found.opening = syncs_of(log), opening_of(log)
+    return found if found.rows or found.heat or found.syncs or found.opening else None
 
 
 def _add_heat(found: Activity, log: DarshanFile) -> None:

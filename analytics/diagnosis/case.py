@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -84,13 +85,21 @@ class Case:
             return [None] * len(self.files)
         return [self.activity.rows.get((number, self.write)) for number in self.files.table["file_id"].to_pylist()]
 
+    def _of_files(self, values: Mapping[int, float] | None) -> Numbers:
+        """Return a value of each file, by its number; NaN where the log does not tell."""
+        if values is None or "file_id" not in self.files.table.schema.names:
+            return np.full(len(self.files), np.nan)
+        return np.array([values.get(number, 0.0) for number in self.files.table["file_id"].to_pylist()], float)
+
     @functools.cached_property
     def syncs(self) -> Numbers:
-        """Return how often each file is synced; NaN where the log does not tell."""
-        if self.activity is None or "file_id" not in self.files.table.schema.names:
-            return np.full(len(self.files), np.nan)
-        numbers = self.files.table["file_id"].to_pylist()
-        return np.array([self.activity.syncs.get(number, 0) for number in numbers], float)
+        """Return how often each file is synced."""
+        return self._of_files(self.activity and self.activity.syncs)
+
+    @functools.cached_property
+    def opening(self) -> Numbers:
+        """Return the time (s) in MPI-IO calls that open each file and the like, of all ranks."""
+        return self._of_files(self.activity and self.activity.opening)
 
     @functools.cached_property
     def complete(self) -> list[bool]:

@@ -60,8 +60,8 @@ class Limits:
         Share of a rank's time in calls.
     many_opens : float
         Opens of each process from which on they are called many.
-    much_metadata : float
-        Share of the run time from which on a rank's metadata calls are sure to matter.
+    much_of_run : float
+        Share of the run time from which on the calls of a rank are sure to matter: metadata, or all data by one rank.
     synced, many_syncs : float
         Syncs for each write of a file, and for each of its ranks, from which on they are a cause.
     slow_sync : float
@@ -102,7 +102,7 @@ class Limits:
     uneven: float = 1.5
     metadata: float = 0.3
     many_opens: float = 10.0
-    much_metadata: float = 0.1
+    much_of_run: float = 0.1
     synced: float = 0.2
     many_syncs: float = 10.0
     slow_sync: float = 1e-4
