@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Step
     from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["climate"]
-
 EXIT_REGRESSION = 1
 #: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
 EXIT_FAILED = 3

@@ -50,8 +50,6 @@ from mpiio_ext.analytics.sources.registry import KINDS
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, DocumentError, given, shown
 
-__all__ = ["ENGINE_OPTIONS", "FIELDS", "Engine", "Input", "PlacementPlan", "Setup", "StripeDefault", "load_setup"]
-
 #: What each field of setup.json means, by JSON pointer; ``*`` stands for any name or number.
 FIELDS: dict[str, str] = {
     "/store": "folder of the store; made when it is missing",

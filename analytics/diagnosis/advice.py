@@ -9,11 +9,6 @@ import math
 
 from mpiio_ext.analytics.diagnosis.model import Advice
 
-__all__ = [
-    "aggregators", "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests",
-    "measure", "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
-]  # fmt: skip
-
 
 def measure() -> Advice:
     """Find out what helps instead of guessing."""

@@ -16,8 +16,6 @@ from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["few_aggregators", "metadata", "root_writes", "stragglers"]
-
 
 def _collective(case: Case) -> Flags:
     """Return for each file whether at least half of its MPI-IO calls are collective."""

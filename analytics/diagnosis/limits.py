@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["Limits"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
-__all__ = ["TAIL_S", "Answer", "ask"]
-
 #: Seconds behind the end of a job that belong to its period: servers still write then what they hold.
 TAIL_S = LMT_STEP_S
 

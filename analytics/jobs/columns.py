@@ -20,8 +20,6 @@ from collections.abc import Iterator
 
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["BENCH_COUNTS", "BENCH_TIMES", "COUNTERS", "NOTES", "OPERATIONS", "SUMMARY", "TIMES"]
-
 #: Counters of POSIX of which the row has sum, number, mean, least and greatest value over the records: unit, meaning.
 COUNTERS: dict[str, tuple[str, str]] = {
     "bytes_read": ("B", "read"),

@@ -14,8 +14,6 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.coverage import shares
 from mpiio_ext.analytics.jobs.table import FILE, PERFORMANCE, SYSTEM, Jobs
 
-__all__ = ["Known", "completeness", "in_words"]
-
 #: Source -> columns that it always has.
 _SOURCES = {
     "program's log": (PERFORMANCE,),

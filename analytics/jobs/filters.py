@@ -26,8 +26,6 @@ from mpiio_ext.analytics.jobs.table import FILE, MOTIF, PERFORMANCE, PROCESSES, 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags
 
-__all__ = ["PUBLISHED", "Filter", "Step", "emptied", "left_out", "published", "select", "zone_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:

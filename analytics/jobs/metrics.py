@@ -12,8 +12,6 @@ import dataclasses
 
 from mpiio_ext.analytics.jobs.table import PERFORMANCE
 
-__all__ = ["DEFAULT_ROWS", "EXPLAINING", "METRICS", "Metric", "alias", "metric"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:

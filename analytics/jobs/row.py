@@ -26,8 +26,6 @@ from mpiio_ext.analytics.tools.traffic import Traffic
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["MOST_MISSING", "coverage", "doubts", "health", "others", "servers", "topology"]
-
 #: Share of the servers' values, or of the list of jobs, that may be missing for a coverage factor. What is known is too
 #: small by as much then, and a factor up to 1.2 times too large: the same excess.
 MOST_MISSING = 1 - 1 / MOST_COVERAGE

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 
-__all__ = ["FILE", "ID", "LOG", "LOG_ID", "MOTIF", "NEVER_ZERO", "PERFORMANCE", "PROCESSES", "SCALE", "START", "SYSTEM",
-           "TRUE_START", "Jobs", "Slice", "completed", "typed"]  # fmt: skip
-
 #: Series of a job by name: bytes_read, bytes_written, oss_cpu, open_ops …
 Slice = Mapping[str, Series]
 #: Columns that say which job a row is, when it began, where it did its I/O and what kind of I/O that was, as published.

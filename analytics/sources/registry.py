@@ -19,9 +19,6 @@ from mpiio_ext.analytics.sources.content import head_of
 from mpiio_ext.analytics.sources.numbers import zone_of
 from mpiio_ext.analytics.sources.records import Records, SourceError
 
-__all__ = ["BUILT_IN", "ENTRY_POINTS", "KINDS", "Kind", "connector_for", "connector_of", "connectors", "local_times",
-           "names", "read", "recognize"]  # fmt: skip
-
 #: Group of the entry points by which other packages add sources; name = source.
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
 

@@ -28,8 +28,6 @@ from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.tools.moments import shown
 from mpiio_ext.analytics.tools.rows import numbers, of
 
-__all__ = ["MOST_AGE_S", "Failovers", "Fullness", "Target", "failovers", "fullness"]
-
 #: A sample that is older is not taken for the state at a moment (seconds).
 MOST_AGE_S = 86_400.0
 #: Columns of a sample of fullness; LMT has no index.

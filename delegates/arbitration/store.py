@@ -25,8 +25,6 @@ from mpiio_ext.delegates.arbitration.curves import Curve, Point
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.errors import ArgumentError, FileSystemError
 
-__all__ = ["FORMAT", "KEPT", "Store", "Version", "curve_of", "plain"]
-
 #: Version of the file's format.
 FORMAT = 1
 #: Versions of one curve that are kept.

@@ -28,8 +28,6 @@ from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.jobs import Job
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
 
-__all__ = ["read_bench", "read_forge", "read_jobs"]
-
 _FORGE = ("forwarders", "clients", "processes", "layout", "spatiality", "request", "operation", "bandwidth")
 _JOBS = ("job", "compute_nodes", "processes", "io_nodes", "bandwidth")
 _LAYOUTS: tuple[Layout, ...] = ("file-per-process", "shared")

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.trial import Outcome
 
-__all__ = ["advise", "split_command"]
-
 _NATIVE = "mpiox_enable=false"
 #: A run of the check is stopped after so many times the traced one's time, but not before so many seconds.
 _STOP_FACTOR, _LEAST_LIMIT_S = 10.0, 30.0

@@ -32,8 +32,6 @@ except MissingExtraError as _error:
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["main"]
-
 Kind = TypeVar("Kind")
 
 

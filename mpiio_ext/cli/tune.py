@@ -18,8 +18,6 @@ from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
 from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
 
-__all__ = ["tune"]
-
 
 def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
     """Return the command that carries out the workload path of --kernel."""

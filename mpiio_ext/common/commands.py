@@ -27,9 +27,6 @@ from click.shell_completion import CompletionItem
 from mpiio_ext.common.extras import needing
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["FAILED", "HELP", "INTERRUPTED", "UNUSABLE", "JsonCommand", "LazyGroup", "all_of", "json_file_option",
-           "json_option", "json_result", "output_option"]
-
 #: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: `context_settings` of every command.

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["MissingExtraError", "install_line", "needing"]
-
 
 def install_line(extra: str) -> str:
     """Return what installs an extra."""

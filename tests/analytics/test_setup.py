@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics import setup as setups
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, StripeDefault, load_setup
+from mpiio_ext.analytics.setup import ENGINE_OPTIONS, Setup, load_setup
+from mpiio_ext.analytics.site import StripeDefault
 
 GOOD: dict[str, Any] = {"store": "s", "inputs": {"darshan": ["logs"]}}
 

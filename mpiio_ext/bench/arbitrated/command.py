@@ -19,8 +19,6 @@ from mpiio_ext.common.commands import HELP
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["command"]
-
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 
