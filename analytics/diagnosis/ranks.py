@@ -67,6 +67,18 @@ def movers(files: Files) -> Numbers:
     return np.where(files["ranks"] == 1, 1.0, found)
 
 
+def appended(files: Files) -> Flags:
+    """Return for each file whether its ranks append to it, one between the others.
+
+    Darshan counts the place of an appended write by what the rank itself has written: so the file ends, by its count,
+    where the busiest rank alone would have ended, although several ranks write, each behind its own last write.
+    """
+    ends = files["max_offset_written"] + 1
+    busier = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"]) - np.nan_to_num(files["bytes_read"])
+    in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
+    return np.asarray((files["ranks"] > 1) & in_turn & (ends <= 1.1 * busier) & (files["bytes_written"] >= 1.5 * ends))
+
+
 def time_in_calls(files: Files, direction: str | None = None) -> Numbers:
     """Return the time (s) of the slowest rank of each file in its data calls; of both directions for "both"."""
     ranks, slowest, meta = _ranks(files), files["slowest_rank_time"], np.nan_to_num(files["meta_time"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
+from mpiio_ext.analytics.diagnosis.activity import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -38,7 +39,8 @@ def test_known_truth(truth: str, dxt: str) -> None:
     path = darshan_rows.shared_data("known_truth", f"{truth}-4{dxt}.darshan")
     rows = (path.parent / "truth.jsonl").read_text().splitlines()
     assert {json.loads(row)["log"]: json.loads(row)["truth"] for row in rows}[path.name] == truth
-    told = [one["document"] for one in diagnoses(convert([path.name], str(path.parent)).tables)]
+    tables = convert([path.name], str(path.parent)).tables
+    told = [one["document"] for one in diagnoses(tables, activity=activity_of(path, tables))]
     causes, words = TRUTHS[truth]
     assert told[0]["conclusion"].startswith(words)
     high = {each["cause"] for one in told for each in one["findings"] if each["confidence"] == "high"}
