@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from mpiio_ext.analytics.diagnosis.syncs import syncs_of
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
 
@@ -175,6 +176,8 @@ class Activity:
     durations : mapping of bool to array (sizes, windows, durations)
     partial : bool
         DXT ran out of memory, or is damaged.
+    syncs : mapping of int to int
+        By the file's number: how often it is synced.
     """
 
     source: str
@@ -190,17 +193,19 @@ class Activity:
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
     partial: bool = False
+    syncs: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
-        return dataclasses.replace(self, rows=rows)
+        syncs = {numbers.get(file, file): count for file, count in self.syncs.items()}
+        return dataclasses.replace(self, rows=rows, syncs=syncs)
 
 
 def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | None:
     """Return what DXT and HEATMAP of a log tell, with its rows of ``darshan_job`` and ``darshan_file``; else None."""
     jobs = tables["darshan_job"].to_pylist()
-    if len(jobs) != 1 or not {"DXT_POSIX", "HEATMAP"} & set(jobs[0]["modules"] or ()):
+    if len(jobs) != 1:
         return None
     names = ("file_id", "alignment", "stripe_size", "stripe_count")
     files = zip(*(tables["darshan_file"][name].to_pylist() for name in names), strict=True)
@@ -235,7 +240,8 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
             found.heat = {}
     if found.source == "DXT":
         _add_requests(found, log, layouts)
-    return found if found.rows or found.heat else None
+    found.syncs = syncs_of(log)
+    return found if found.rows or found.heat or found.syncs else None
 
 
 def _add_heat(found: Activity, log: DarshanFile) -> None:

@@ -164,3 +164,11 @@ def bundle() -> Advice:
     return Advice(
         "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.",
     )
+
+
+def fewer_syncs() -> Advice:
+    """Syncs after writes."""
+    return Advice(
+        "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
+        " piece, and not by MPI_File_sync where no other rank reads meanwhile.",
+    )

@@ -68,8 +68,8 @@ class Case:
         """
         exclusive, seen = self.files.exclusive, self.activity
         if any(self.complete):
-            called = [row.called if row and sure else np.inf
-                      for row, sure in zip(self.rows, self.complete, strict=True)]  # fmt: skip
+            called = [row.called if row and sure and not syncs > 0 else np.inf  # DXT has no syncs
+                      for row, sure, syncs in zip(self.rows, self.complete, self.syncs, strict=True)]  # fmt: skip
             return "time in which any rank is in a call (DXT)", np.minimum(exclusive, called)
         if seen is not None and seen.source == "HEATMAP" and self.swept > 0:
             moving = seen.wall.get(self.write, 0.0)
@@ -83,6 +83,14 @@ class Case:
         if self.activity is None or "file_id" not in self.files.table.schema.names:
             return [None] * len(self.files)
         return [self.activity.rows.get((number, self.write)) for number in self.files.table["file_id"].to_pylist()]
+
+    @functools.cached_property
+    def syncs(self) -> Numbers:
+        """Return how often each file is synced; NaN where the log does not tell."""
+        if self.activity is None or "file_id" not in self.files.table.schema.names:
+            return np.full(len(self.files), np.nan)
+        numbers = self.files.table["file_id"].to_pylist()
+        return np.array([self.activity.syncs.get(number, 0) for number in numbers], float)
 
     @functools.cached_property
     def complete(self) -> list[bool]:

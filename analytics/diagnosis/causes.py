@@ -16,7 +16,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
+from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import said
@@ -335,6 +335,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     serialised,
     small_files,
     metadata,
+    syncs,
     stragglers,
     unaligned,
 )
@@ -344,6 +345,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "read_modify_write": ("small_requests", "unaligned", "root_reads"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers"),
+    "syncs": ("small_requests", "small_files", "unaligned"),
     "root_writes": ("contention", "serialised", "stragglers"),
     "root_reads": ("contention", "serialised", "stragglers"),
     "few_aggregators": ("contention", "serialised", "stragglers"),

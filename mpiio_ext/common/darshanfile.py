@@ -37,7 +37,7 @@ _WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _REQUEST = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
 #: Modules whose records are counters, then doubles, then bytes: numbers of each, by version.
-_COUNTERS = {"DFS": (52, 15, 32), "DAOS": (64, 15, 48)}
+_COUNTERS = {"POSIX": (69, 17, 0), "DFS": (52, 15, 32), "DAOS": (64, 15, 48)}
 _MOST = 1 << 40
 
 Requests = npt.NDArray[np.void]
@@ -164,7 +164,7 @@ class DarshanFile:
             yield Heat(layers.get(number, ""), rank, width, both[:bins], both[bins:])
 
     def counters(self, module: str) -> Iterator[Counters]:
-        """Yield the records of ``DFS`` or ``DAOS``; errors are those of `accesses`."""
+        """Yield the records of ``DFS``, ``DAOS``, or version 4 of ``POSIX``; errors are those of `accesses`."""
         counts, doubles, rest = _COUNTERS[module]
         data = self._inflated(self.modules[module], module)
         while head := data.take(16):
