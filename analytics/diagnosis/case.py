@@ -94,12 +94,12 @@ class Case:
     @functools.cached_property
     def syncs(self) -> Numbers:
         """Return how often each file is synced."""
-        return self._of_files(self.activity and self.activity.syncs)
+        return self._of_files(None if self.activity is None else self.activity.syncs)
 
     @functools.cached_property
     def opening(self) -> Numbers:
         """Return the time (s) in MPI-IO calls that open each file and the like, of all ranks."""
-        return self._of_files(self.activity and self.activity.opening)
+        return self._of_files(None if self.activity is None else self.activity.opening)
 
     @functools.cached_property
     def complete(self) -> list[bool]:
