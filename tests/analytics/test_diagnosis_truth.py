@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
-from mpiio_ext.analytics.diagnosis.activity import activity_of
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
