@@ -182,8 +182,11 @@ def no_locks() -> Advice:
 
 
 def fewer_syncs() -> Advice:
-    """Syncs after each piece."""
-    return Advice("Sync once, at the end of a checkpoint (fsync, MPI_File_sync, H5Fflush), not after each piece.")
+    """Syncs after writes."""
+    return Advice(
+        "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
+        " piece, and not by MPI_File_sync where no other rank reads meanwhile.",
+    )
 
 
 def other_load() -> Advice:

@@ -99,6 +99,11 @@ class Case:
         return [self.activity.calls.get(number, Calls()) for number in numbers]
 
     @functools.cached_property
+    def syncs(self) -> Numbers:
+        """Return how often each file is synced; 0 where the log does not tell."""
+        return np.array([float(calls.syncs) for calls in self.calls])
+
+    @functools.cached_property
     def syncing(self) -> Numbers:
         """Return the time (s) that a rank spends in syncs of each file: Darshan's write time that DXT does not have."""
         out = np.zeros(len(self.files))

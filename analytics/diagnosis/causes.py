@@ -16,12 +16,11 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
+from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
 from mpiio_ext.analytics.diagnosis.causes_time import (
     load_by_others,
     slow_stripe,
     slowed_down,
-    syncs,
     turns,
     waiting_calls,
 )
@@ -37,7 +36,7 @@ def slow_ost(case: Case) -> Finding | None:
     """Files on one OST are far slower than their likes on the others."""
     limits, files = case.limits, case.files
     if not case.per_job["slow_ost"] >= limits.slow:
-        return slow_file(case)
+        return slow_stripe(case) or slow_file(case)
     _, osts, times, numbers = ost_times(files)
     bad = times >= limits.slow * np.median(times)
     order = np.argsort(-times[bad])
@@ -331,7 +330,7 @@ def unaligned(case: Case) -> Finding | None:
     )  # fmt: skip
 
 
-def many_targets(case: Case) -> Finding | None:
+def many_osts(case: Case) -> Finding | None:
     """Small files are striped over many OSTs: each open asks all of them, and hardly any has data."""
     files = case.files
     size = np.fmax(files["max_offset_written"], files["max_offset_read"]) + 1
@@ -427,7 +426,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     root_writes,
     few_aggregators,
     many_aggregators,
-    many_targets,
+    many_osts,
     serialised,
     small_files,
     metadata,
@@ -435,7 +434,6 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     turns,
     waiting_calls,
     syncs,
-    slow_stripe,
     slowed_down,
     load_by_others,
     unaligned,
@@ -444,7 +442,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
     "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns"),
-    "syncs": ("small_requests", "small_files", "serialised", "slowed_down"),
+    "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down"),
     "metadata": ("small_files",),

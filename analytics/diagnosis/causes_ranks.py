@@ -52,7 +52,7 @@ def root_writes(case: Case) -> Finding | None:
         share, chosen = root, files.critical & of_root
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
-    if not case.processes > 1 or not share >= enough or not chosen.any():
+    if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
     busy, verb = _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     sure = share >= limits.one_rank and busy
@@ -144,6 +144,41 @@ def metadata(case: Case) -> Finding | None:
         [say.metadata()],
         chosen,
         whole=max(case.time, meta + data),
+    )
+
+
+def syncs(case: Case) -> Finding | None:
+    """Writes are followed by syncs."""
+    files, limits, writes = case.files, case.limits, case.files.requests("write")
+    if files.direction != "write":
+        return None
+    chosen = files.critical & (case.syncs >= limits.synced * writes)
+    chosen &= case.syncs >= limits.many_syncs * np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    if not chosen.any():
+        return None
+    each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
+    known = [place for place, _ in case.traced(chosen)]
+    alone = float(case.syncing[known].sum()) if len(known) == int(chosen.sum()) else float("nan")
+    time = float(np.nansum(case.in_calls[chosen])) if np.isnan(alone) else alone
+    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_sync
+    return case.finding(
+        "syncs",
+        "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
+        time,
+        "high" if sure else "medium",
+        "counted by Darshan, which adds the time of syncs to that of writes"
+        + ("" if sure else "; they take little time, or not much of the critical time"),
+        [
+            *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
+            *case.evidence("writes", float(np.nansum(writes[chosen])), "count"),
+            *case.evidence("time for each sync, with the writes before it", each, "s"),
+            *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
+            *case.evidence("time of the slowest rank in both, of the critical time", _busy(case, chosen), "share"),
+        ],
+        [say.fewer_syncs()],
+        chosen,
+        at_most=bool(np.isnan(alone)),
+        costs=sure,
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules about what happens when: ranks that take turns, calls that wait, syncs, requests that slow down.
+"""The rules about what happens when: ranks that take turns, calls that wait, requests that slow down.
 
 Problem. Sums of counters do not tell whether ranks work at the same time, or wait for each other, for a server, or for
 other jobs.
@@ -9,8 +9,8 @@ requests that it makes. A stripe is slow where requests within it take several t
 others. Requests slow down where equal ones take several times longer in some windows of time, while the job does no
 more than before: then others load the storage, or it is at fault.
 
-Guarantees. Without DXT or HEATMAP none of these is said, but for syncs and for the load by others, which need counters
-of POSIX and of the servers.
+Guarantees. Without DXT or HEATMAP none of these is said, but for the load by others, which needs the servers' counters,
+and for calls that wait, which need the times of MPI-IO.
 """
 
 from __future__ import annotations
@@ -103,38 +103,6 @@ def waiting_calls(case: Case) -> Finding | None:
         ],
         [say.no_locks()],
         chosen,
-        costs=True,
-    )
-
-
-def syncs(case: Case) -> Finding | None:
-    """Each piece is synced: the rank waits for the device every time."""
-    if not case.write:
-        return None
-    counts = np.array([float(calls.syncs) for calls in case.calls])
-    requests = case.files.requests()
-    chosen = case.files.critical & (counts >= case.limits.syncs * requests) & (counts >= 2 * case.files["ranks"])
-    if not chosen.any():
-        return None
-    known = [place for place, _ in case.traced(chosen)]
-    measured = float(case.syncing[known].sum()) if known else float("nan")
-    time = measured if known else float(case.in_calls[chosen].sum())
-    sure = time >= 0.3 * case.time
-    return case.finding(
-        "syncs",
-        "Writes are synced piece by piece (fsync): the program waits for the device each time.",
-        time,
-        "high" if sure else "medium",
-        "counted by Darshan, whose write time has the syncs" + ("; DXT has that of the writes" if known else ""),
-        [
-            *case.evidence("syncs", float(counts[chosen].sum()), "count"),
-            *case.evidence("write requests", float(requests[chosen].sum()), "count"),
-            *case.evidence("time of a rank in syncs", measured, "s"),
-            *case.evidence("time of the slowest rank in writes and syncs", float(case.in_calls[chosen].sum()), "s"),
-        ],
-        [say.fewer_syncs()],
-        chosen,
-        at_most=not known,
         costs=True,
     )
 

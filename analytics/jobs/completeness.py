@@ -22,6 +22,7 @@ _SOURCES = {
     "servers' load": ("fs_ave_oss_cpu",),
     "fullness": ("fshealth_ost_most_full_pct",),
     "failovers": ("fshealth_ost_overloaded_ost_count",),
+    "states of disks": ("fshealth_disk_down_count",),
     "concurrent jobs": ("jobsdb_concurrent_nodes",),
     "topology": ("topology_job_max_radius",),
 }

@@ -30,6 +30,8 @@ BUILT_IN = {
     "jobsdb": f"{_PACKAGE}.jobsdb",
     "ggiostat": f"{_PACKAGE}.ggiostat",
     "mmperfmon": f"{_PACKAGE}.mmperfmon",
+    "mmdf": f"{_PACKAGE}.mmdf",
+    "mmlsdisk": f"{_PACKAGE}.mmlsdisk",
     "lfs-df": f"{_PACKAGE}.lfsdf",
     "lctl-dl": f"{_PACKAGE}.lctl",
     "xtdb2proc": f"{_PACKAGE}.topology",
@@ -39,6 +41,8 @@ BUILT_IN = {
     "arbitration": f"{_PACKAGE}.arbitration",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
+    "cobalt": f"{_PACKAGE}.cobalt",
+    "counters": f"{_PACKAGE}.counters",
     "csv": f"{_PACKAGE}.series",
 }
 
@@ -212,6 +216,9 @@ KINDS: dict[str, Kind] = {
                     header=f"{_PACKAGE}.darshanheader"),
     "slurm": Kind(("*.txt", "*.csv", "*.sacct", "*.slurm", "*.json", "*.sqlite3", "*.sqlite", "*.txt.gz", "*.sacct.gz",
                    "*.json.gz"), ("slurm",), options=("time_zone",)),
+    "cobalt": Kind(("*.csv", "*.csv.gz", "*.log", "*.log.gz", "*.txt", "*.txt.gz"), ("slurm",),
+                   options=("time_zone",)),
+    "counters": Kind(("*.parquet", "*.csv", "*.csv.gz"), ("darshan_job", "darshan_file"), 64),
     "lmt": Kind(("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"), ("lmt",),
                 options=("time_zone",)),
     "results": Kind(("results.json", "*.jsonl"), ("runs", "darshan_job", "darshan_file"), 64),

@@ -1,4 +1,4 @@
-"""Causes that need to know what ranks did when: DXT and HEATMAP for and against them, as the log's reader gives them."""
+"""Causes that need to know what ranks did when: DXT and HEATMAP for and against them."""
 
 from __future__ import annotations
 
