@@ -101,10 +101,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Return what findings are sorted by: confidence first, then the time that they explain.
-
-        Shares are of different times: of metadata calls, that of a rank in calls; of others, that of the files.
-        """
+        """Return what findings are sorted by: confidence first, then the time that they explain."""
         return _CONFIDENCES.index(self.confidence), -self.time
 
     def lines(self, number: int) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity, activity_of
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -186,7 +187,7 @@ def test_syncs_after_writes() -> None:
     writes = sum(value for name, value in row.items() if name.startswith("write_size_"))
 
     def told(syncs: int, **changed: Any) -> list[tuple[str, str]]:
-        seen = Activity("HEATMAP", 4, 12.0, syncs={7: syncs})
+        seen = Activity("HEATMAP", 4, 12.0, calls={7: Calls(syncs=syncs)})
         return causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}], activity=seen))
 
     assert told(writes)[0] == ("syncs", "high") and "small_requests" not in dict(told(writes))
@@ -216,13 +217,13 @@ def test_standard_output_makes_no_writer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opening", "opens", "cause"), [(36.0, 4000, "shared_opens"), (1.0, 4000, None), (36.0, 4, None)]
+    ("opening", "opens", "cause"), [(9.0, 4000, "shared_opens"), (0.25, 4000, None), (9.0, 4, None)]
 )
 def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause: str | None) -> None:
     """The file system sees short opens; the ranks spend the time in MPI_File_open."""
     row = file(0, 10, processes=4, ranks=4, opens=opens, writes=4000, write_size_10k_100k=4000, write_size_1m_4m=0,
                write_time=0.1, meta_time=0.05, slowest_rank_time=0.04, consec_writes=0)  # fmt: skip
-    seen = Activity("HEATMAP", 4, 12.0, opening={row["file_id"]: opening})
+    seen = Activity("HEATMAP", 4, 12.0, calls={row["file_id"]: Calls(opening=opening)})
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
     assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
 
