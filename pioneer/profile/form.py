@@ -23,8 +23,6 @@ _Table = dict[str, Count]
 
 @with_config(CLOSED)
 class ListedDistribution(TypedDict, total=False):
-    """A distribution; `exact`: no value stands for its neighbours; `fits`: the closest first."""
-
     values: Required[list[Whole]]
     counts: Required[list[Positive]]
     exact: bool
@@ -33,6 +31,13 @@ class ListedDistribution(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Modes(TypedDict, total=False):
+    """Sessions by what they do.
+
+    Attributes
+    ----------
+    none, read, read_write, write : how many sessions do this
+    """
+
     none: Count
     read: Count
     read_write: Count
@@ -41,8 +46,6 @@ class _Modes(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Class(TypedDict, total=False):
-    """The characteristics of a class; `ClassProfile` says what each is."""
-
     files: Count
     opened: ListedDistribution
     first: ListedDistribution
@@ -62,10 +65,8 @@ class _Class(TypedDict, total=False):
 
 @with_config(CLOSED)
 class ProfileForm(TypedDict, total=False):
-    """A profile; `units` is for people, `shapes` is checked by the synthesis."""
-
-    pioneer_profile: Required[Annotated[int, Field(ge=1, le=2)]]
-    units: dict[str, Any]
+    pioneer_profile: Required[Annotated[int, Field(ge=1, le=2, description="version of this document")]]
+    units: Annotated[dict[str, Any], Field(description="unit of each characteristic that has one, for people")]
     operations: Count
     span: Count
     ranks: Count
@@ -75,6 +76,17 @@ class ProfileForm(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Classes(TypedDict, total=False):
+    """The classes.
+
+    Attributes
+    ----------
+    root : of files that the root process alone uses
+    shared : of files that several processes use
+    private : of files that each process has for itself
+    child : of files that children alone use
+    none : of operations that name no file
+    """
+
     root: _Class
     shared: _Class
     private: _Class
@@ -84,4 +96,9 @@ class _Classes(TypedDict, total=False):
 
 def profile_schema() -> dict[str, Any]:
     """Return the JSON Schema of profiles."""
-    return {"$id": "urn:mpiio_ext:pioneer_profile:2", "title": "PIONEER profile", **form_schema(ProfileForm)}
+    from mpiio_ext.pioneer.profile.characterize import ClassProfile, Profile
+    from mpiio_ext.pioneer.profile.distributions import Distribution
+
+    meanings = form_schema(ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__,
+                           ListedDistribution=Distribution.__doc__)  # fmt: skip
+    return {"$id": "urn:mpiio_ext:pioneer_profile:2", **meanings, "title": "PIONEER profile"}
