@@ -268,7 +268,9 @@ class Site:
     file_systems: Mapping[str, FileSystem] = dataclasses.field(default_factory=dict)
     clocks: Mapping[str, Clock] = dataclasses.field(default_factory=dict)
     files: tuple[SourceFiles, ...] = ()
-    form: Annotated[str, Field(alias="$schema", description="its JSON Schema, for editors")] = dataclasses.field(default="", repr=False, compare=False)
+    form: Annotated[
+        str, Field(alias="$schema", description="its JSON Schema, for editors")
+    ] = dataclasses.field(default="", repr=False, compare=False)
 
     def clock(self, name: str | None) -> Clock:
         """Return a clock by name; None: one that is right, in the site's time zone.

@@ -23,6 +23,8 @@ _Table = dict[str, Count]
 
 @with_config(CLOSED)
 class ListedDistribution(TypedDict, total=False):
+    """Values and how often they occur; `Distribution` says what each name is."""
+
     values: Required[list[Whole]]
     counts: Required[list[Positive]]
     exact: bool
@@ -65,6 +67,8 @@ class _Class(TypedDict, total=False):
 
 @with_config(CLOSED)
 class ProfileForm(TypedDict, total=False):
+    """The characteristics of a workload path; `Profile` says what each name is."""
+
     pioneer_profile: Required[Annotated[int, Field(ge=1, le=2, description="version of this document")]]
     units: Annotated[dict[str, Any], Field(description="unit of each characteristic that has one, for people")]
     operations: Count
