@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, with_config
 from typing_extensions import Required, TypedDict
 
-from mpiio_ext.common.documents import CLOSED, form_schema
+from mpiio_ext.common.documents import CLOSED
 from mpiio_ext.pioneer.path.document import Count, Positive, Whole
 from mpiio_ext.pioneer.profile.fits import Fit
 
@@ -96,13 +96,3 @@ class _Classes(TypedDict, total=False):
     private: _Class
     child: _Class
     none: _Class
-
-
-def profile_schema() -> dict[str, Any]:
-    """Return the JSON Schema of profiles."""
-    from mpiio_ext.pioneer.profile.characterize import ClassProfile, Profile
-    from mpiio_ext.pioneer.profile.distributions import Distribution
-
-    meanings = form_schema(ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__,
-                           ListedDistribution=Distribution.__doc__)  # fmt: skip
-    return {"$id": "urn:mpiio_ext:pioneer_profile:2", **meanings, "title": "PIONEER profile"}

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 from mpiio_ext.analytics import site
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, ONE_OR_MORE, DocumentError
-from mpiio_ext.pioneer.profile.form import profile_schema
+from mpiio_ext.pioneer.profile.document import profile_schema
 
 
 def _even(value: int) -> int:
