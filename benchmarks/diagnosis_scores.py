@@ -15,7 +15,7 @@ from typing import Any
 
 from diagnosis_truth import KINDS, Kind
 
-from mpiio_ext.analytics.diagnosis.activity import activity_of
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 

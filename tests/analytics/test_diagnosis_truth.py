@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity, activity_of
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -184,7 +185,7 @@ def test_syncs_after_writes() -> None:
     writes = sum(value for name, value in row.items() if name.startswith("write_size_"))
 
     def told(syncs: int, **changed: Any) -> list[tuple[str, str]]:
-        seen = Activity("HEATMAP", 4, 12.0, syncs={7: syncs})
+        seen = Activity("HEATMAP", 4, 12.0, calls={7: Calls(syncs=syncs)})
         return causes(diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}], activity=seen))
 
     assert told(writes)[0] == ("syncs", "high") and "small_requests" not in dict(told(writes))
