@@ -94,7 +94,7 @@ def seen(row: dict[str, Any], folder: pathlib.Path) -> tuple[int, int]:
 
 
 def beside_the_library(rows: list[dict[str, Any]], folder: pathlib.Path) -> list[str]:
-    """Return as a table what Darshan counts of each program as it is, with the library in front of it, and behind it."""
+    """Return a table of what Darshan counts of each program as it is, with the library in front and behind it."""
     order = ("plain", "front", "behind")
     out = ["", "| program | POSIX requests: as it is, front, behind | MPI-IO calls | said |", "|---|---|---|---|"]
     for kind in dict.fromkeys(row["kind"] for row in rows):

@@ -32,7 +32,9 @@ def _busy(case: Case, chosen: Flags) -> float:
 def _all_move(case: Case) -> Flags:
     """Return for each file whether the rank that moves least moves more than a header: ranks differ then, no more."""
     files = case.files
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - np.nan_to_num(files["{bytes}"])
     least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
+    least = least - other / np.maximum(files["ranks"], 1.0)  # of both directions in the log: an equal part of the other
     for place, row in case.traced(files.critical):
         least[place] = row.moved.min() if len(row.ranks) >= files["ranks"][place] else 0.0
     most = np.fmax(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
