@@ -97,7 +97,7 @@ def by_the_paper(path: Path) -> Any:
     hacc = written & shared & table["darshan_app"].str.endswith("hacc_io_write")
     haswell = (table["_file_system"] == "cscratch") & (table["darshan_nprocs"] <= 1024)
     begin = pandas.Series(begin, index=table.index)
-    kept = (begin >= datetime.datetime(2017, 2, 14)) & (begin < datetime.datetime(2018, 2, 15))  # noqa: DTZ001
+    kept = (begin >= datetime.datetime(2017, 2, 14)) & (begin < datetime.datetime(2018, 2, 15))
     return table[kept & (table["darshan_total_gibs_posix"] > 1) & ~hacc & ~haswell]
 
 
