@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 EXIT_REGRESSION = 1
 #: The command itself failed, by a defect or by a system without memory: no regression, which a cron job must not think.
 EXIT_FAILED = 3
-EXIT_INTERRUPTED = 130
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -83,8 +82,6 @@ def _told_apart() -> Iterator[None]:
         yield
     except (MpiioExtError, click.ClickException, click.exceptions.Exit):
         raise
-    except KeyboardInterrupt:
-        raise SystemExit(EXIT_INTERRUPTED) from None
     except Exception:
         traceback.print_exc()
         raise SystemExit(EXIT_FAILED) from None

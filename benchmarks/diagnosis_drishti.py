@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 from typing import Any
 
-from diagnosis_truth import KINDS
+from diagnosis_scores import truth
 
 #: Code -> what it says; those that Drishti calls critical, and the two of redundant accesses.
 ISSUES = {
@@ -52,7 +52,7 @@ def compared(rows: list[dict[str, Any]], folder: pathlib.Path, command: str) -> 
     """Return a table by cause: logs, named by the first sentence here, named and not named by Drishti's issues."""
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
-        cause, found = KINDS[row["kind"]].first, set(flags(folder / row["log"], command))
+        cause, found = truth(row).first, set(flags(folder / row["log"], command))
         others = found - NAMES.get(cause, set())
         tally.update({(cause, "logs"): 1, (cause, "right"): int(row["right"]), (cause, "others"): len(others),
                       (cause, "named"): int(bool(found - others)), (cause, "quiet"): int(not found)})  # fmt: skip

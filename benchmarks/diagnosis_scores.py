@@ -8,21 +8,27 @@ was told to do that as well.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import pathlib
 from typing import Any
 
-from diagnosis_truth import KINDS
+from diagnosis_truth import KINDS, Kind
 
-from mpiio_ext.analytics.diagnosis.activity import activity_of
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 
 
+def truth(row: dict[str, Any]) -> Kind:
+    """Return what the program of a log does with so many ranks."""
+    kind = KINDS[row["kind"]]
+    return kind if row["ranks"] > kind.most else dataclasses.replace(kind, causes={}, instead=())
+
+
 def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
     """Return what is said of one log, and whether that is right."""
-    kind = KINDS[row["kind"]]
-    tables = convert([row["log"]], str(folder)).tables
+    kind, tables = truth(row), convert([row["log"]], str(folder)).tables
     told = [one["document"] for one in diagnoses(tables, activity=activity_of(folder / row["log"], tables))]
     findings = [each for one in told for each in one["findings"]]
     high = [each["cause"] for each in findings if each["confidence"] == "high"]
@@ -38,7 +44,7 @@ def by_cause(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
     """Return for each cause: logs that have it, logs of which it is said, logs of which it is rightly said."""
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
-        kind = KINDS[row["kind"]]
+        kind = truth(row)
         names = dict.fromkeys(kind.instead, kind.first)  # another name of the same
         said = {names.get(cause, cause) for cause in row["high"]}
         must = set() if "" in kind.instead or kind.possible else set(kind.causes)
@@ -68,11 +74,11 @@ def tables(rows: list[dict[str, Any]]) -> list[str]:
     out += ["", "| cause | logs | precision | recall |", "|---|---|---|---|"]
     out += [f"| `{cause}` | {true} | {share(right, said)} | {share(found, true)} |"
             for cause, (true, said, right, found) in by_cause(rows).items()]  # fmt: skip
-    confused = collections.Counter((KINDS[row["kind"]].first, row["first"]) for row in rows)
+    confused = collections.Counter((truth(row).first, row["first"]) for row in rows)
     out += ["", "| truth | first sentence: logs |", "|---|---|"]
-    for cause in sorted({truth for truth, _ in confused}):
+    for cause in sorted({true for true, _ in confused}):
         said = ", ".join(f"{f'`{first}`' if first else 'no cause'}: {count}"
-                         for (truth, first), count in sorted(confused.items()) if truth == cause)  # fmt: skip
+                         for (true, first), count in sorted(confused.items()) if true == cause)  # fmt: skip
         out.append(f"| {f'`{cause}`' if cause else 'no cause'} | {said} |")
     return out
 

@@ -27,7 +27,8 @@ class Kind:
     Attributes
     ----------
     group : str
-        ``known``: the rules were made with it; ``held``: written after them; ``mixture``: of known ones.
+        ``known``: the rules were made with it; ``held``: written after them; ``later``: written after they had been
+        mended with those; ``mixture``: of known ones.
     causes : mapping of str to float
         Cause -> its share of the I/O time, largest first; empty: nothing may be said with high confidence.
     instead : tuple of str
@@ -38,6 +39,8 @@ class Kind:
         Its requests are large: slow storage does not add a cause.
     mpiio : bool
         It calls MPI-IO, which the library carries out.
+    most : int
+        Ranks up to which there is no cause: two writers of two ranks.
     """
 
     group: str
@@ -46,6 +49,7 @@ class Kind:
     possible: bool = False
     large: bool = False
     mpiio: bool = False
+    most: int = 0
 
     @property
     def first(self) -> str:
@@ -83,11 +87,11 @@ _SINGLE = {
     "reader_broadcast": _kind("held", "root_reads", "large"),
     "open_per_record": _kind("held", "metadata"),
     "sync_per_write": _kind("held", "syncs", "large"),
-    "stat_storm": _kind("held", "metadata", "", "shared_opens"),
+    "stat_storm": _kind("held", "metadata", "", "shared_opens", ""),  # newer C libraries hide stat from Darshan
     "tiny_files": _kind("held", "metadata", "", "small_files"),
     "append_all": _kind("held", "small_requests"),
     "seek_writes": _kind("held", "small_requests"),
-    "busy_rank": _kind("held", "stragglers", "large"),
+    "busy_rank": _kind("held", "stragglers", "large", "root_writes"),  # of two ranks it has 91 %
     "view_sieved": _kind("held", "read_modify_write", "mpiio"),
     "view_unsieved": _kind("held", "small_requests", "mpiio"),
     "one_aggregator_read": _kind("held", "few_aggregators", "mpiio large"),
@@ -102,6 +106,24 @@ _SINGLE = {
     "checkpoint": _kind("held", "", "mpiio large"),
     "gather_and_write": _kind("held", "root_writes", "mpiio large"),
     "slow_target": _kind("held", "slow_file", "possible"),
+}
+_SINGLE |= {
+    "two_writers": dataclasses.replace(_kind("later", "few_writers", "large"), most=2),
+    "last_rank_writes": _kind("later", "root_writes", "large"),
+    "random_updates": _kind("later", "small_requests"),
+    "column_reads": _kind("later", "small_requests", "mpiio"),
+    "open_per_step": _kind("later", "shared_opens", "mpiio", "metadata"),
+    "rename_each": _kind("later", "metadata"),
+    "text_seeks": _kind("later", "small_requests"),
+    "stdio_blocks": _kind("later", "", "large"),
+    "restart": _kind("later", "", "mpiio large"),
+    "collective_rows": _kind("later", "", "mpiio large"),
+    "busy_reader": _kind("later", "stragglers", "large", "root_reads"),
+    "vector_writes": _kind("later", "small_requests"),
+    "one_aggregator_rows": _kind("later", "few_aggregators", "mpiio large"),
+    "sieved_records": _kind("later", "read_modify_write", "mpiio"),
+    "long_run": _kind("later", "", "large"),
+    "own_copies": _kind("later", "", "large", "redundant_reads"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

@@ -127,7 +127,7 @@ def tune(
             failures = finish(result, job, budget, hints_path, printed)
     except MpiioExtError as error:
         click.echo(f"mpiio-ext tune: {error}", err=True)
-        raise SystemExit(getattr(error, "exit_status", 1)) from error
+        raise SystemExit(error.exit_status) from error
     for failure in failures:
         click.echo(f"mpiio-ext tune: {failure}", err=True)
     if result.broken_status or result.interrupted or failures:

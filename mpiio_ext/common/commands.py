@@ -119,7 +119,7 @@ def _said() -> Iterator[None]:
     except MpiioExtError as error:
         for line in str(error).splitlines() or [type(error).__name__]:
             click.echo(f"mpiio-ext: {line}", err=True)
-        raise SystemExit(getattr(error, "exit_status", UNUSABLE)) from error
+        raise SystemExit(error.exit_status) from error
     except KeyboardInterrupt as error:
         click.echo("mpiio-ext: interrupted", err=True)
         raise SystemExit(INTERRUPTED) from error

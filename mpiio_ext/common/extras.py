@@ -27,8 +27,6 @@ class MissingExtraError(MpiioExtError, ImportError):
     extra : which brings it.
     """
 
-    exit_status = 1
-
     def __init__(self, what: str, package: str | None, extra: str) -> None:
         super().__init__(f"{what} needs {package}, which is not installed: {install_line(extra)}")
 

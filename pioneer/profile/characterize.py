@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from mpiio_ext.common.shown import Shown
 from mpiio_ext.pioneer.operations import DATA, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.profile.distributions import Distribution
@@ -77,8 +78,8 @@ class ClassProfile:
     rank_step: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Profile(Shown):
     """The characteristics of a workload path.
 
     Attributes
@@ -95,6 +96,17 @@ class Profile:
     ranks: int
     classes: Mapping[str, ClassProfile]
     shapes: Mapping[str, Any] | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what is counted of each class of files."""
+        return [{"class": name, "files": each.files, "open_sessions": sum(each.access_mode.values()),
+                 "operations": sum(each.inside.values()) + sum(each.outside.values())}
+                for name, each in self.classes.items()]  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return a line for each class of files."""
+        return [f"{row['class']}: {row['files']} files, {row['open_sessions']} open sessions, "
+                f"{row['operations']:,} operations" for row in self.rows()]  # fmt: skip
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------

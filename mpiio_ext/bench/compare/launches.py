@@ -164,6 +164,7 @@ def describe_environment(installations: Sequence[Installation], folder: Path, na
                          **configuration: Any) -> dict[str, Any]:
     """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
     kind, mount = file_system_of(folder)
+    options = " ".join(sys.argv).partition(f" {name} ")[2]
     return {
         "host": platform.node(),
         "kernel": platform.release(),
@@ -172,7 +173,7 @@ def describe_environment(installations: Sequence[Installation], folder: Path, na
         "mount": mount,
         "mpi": {installation.family: installation.version for installation in installations},
         **configuration,
-        "command_line": " ".join([f"python -m mpiio_ext.bench {name}", *sys.argv[2:]]),
+        "command_line": f"mpiio-ext bench {name} {options}".rstrip(),
     }
 
 
