@@ -145,11 +145,14 @@ class Calls:
         Calls of fsync and fdatasync, and of stat, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
+    opening : float
+        Seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
     """
 
     syncs: int = 0
     stats: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    opening: float = 0.0
 
 
 @dataclasses.dataclass

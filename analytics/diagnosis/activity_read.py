@@ -106,8 +106,9 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         for file, rank, (reading, writing, rest, longest) in zip(
             part["file"].tolist(), part["rank"].tolist(), times.tolist(), strict=True
         ):
-            mpi = found.calls.setdefault(_signed(file), Calls()).mpi
-            ranks = found.processes if rank < 0 else 1
+            calls = found.calls.setdefault(_signed(file), Calls())
+            mpi, ranks = calls.mpi, found.processes if rank < 0 else 1
+            calls.opening = max(calls.opening, rest / ranks)
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 most = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], most)
