@@ -114,7 +114,9 @@ def job_page(
     `anonymous`, `osts` and `activity`: see :func:`mpiio_ext.analytics.report.job.document`.
     """
     found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
-    charts = [*job.charts(tables, found), *filter(None, [activity and rank_chart(activity)])]
+    charts = job.charts(tables, found)
+    if activity is not None and (ranks := rank_chart(activity)) is not None:
+        charts.append(ranks)
     drawn = drawings(charts, interactive=interactive)
     figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
                for chart in charts}  # fmt: skip
