@@ -66,6 +66,7 @@ _QUANTITY = re.compile(r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)
 _DURATIONS = re.compile(r"\s*(?:\d[\d_]*(?:\.\d*)?\s*(?:ns|us|µs|ms|s|min|m|h|d)\s*){2,}", re.IGNORECASE)
 _NAMES = {"B": "a size such as 4096, 64KiB or 1.5GB", "s": "a duration such as 90s, 5m or 1h30m"}
 _NAMES[""] = "a number without a unit"
+_KNOWN = {"B": "B, kB, KiB, MB, MiB … EB, EiB", "B/s": "B/s, kB/s, KiB/s … EiB/s", "s": "ns, us, ms, s, min or m, h, d"}
 _NAMES["B/s"] = "a bandwidth such as 500MB/s or 1GiB/s"
 
 
@@ -94,8 +95,8 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     short = _SHORT[wanted or ""]
     if unit not in UNITS and unit not in short:
         raise UnitError(
-            f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are B, kB,"
-            " KiB, MB, MiB … EB, EiB, the same with /s, and ns, us, ms, s, min, h, d"
+            f"'{match.group(2)}' in '{text}' is not a unit{f' of {_NAMES[wanted]}' if wanted else ''}; known are "
+            f"{_KNOWN.get(wanted or '', ', '.join(_KNOWN.values()))}"
         )
     factor, base = short[unit] if unit in short else UNITS[unit]
     return Quantity(_plain(fractions.Fraction(number) * factor), base)
