@@ -112,12 +112,9 @@ class Row:
     unaligned, consecutive, forward, regular, pairs : int
         Requests that do not begin at a block; of `pairs` of a rank's successive requests, those that are adjacent, that
         lie behind, and that have the distance that is the most common one of their batch.
-    wall, called : float
-        Seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
-    calls : float
-        Seconds in MPI-IO calls, summed up over the ranks; 0 without them.
-    blocks, shared : int
-        Blocks of which a request covers a part, and those that several ranks cover so (of a sample).
+    wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
+    calls : seconds in MPI-IO calls, summed up over the ranks; 0 without them.
+    blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
     """
@@ -161,21 +158,17 @@ class Activity:
     wall : mapping of bool to float
         Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
         bytes.
-    both : float
-        The same of both directions.
-    resolution : float
-        Seconds by which these can be too long.
+    both : the same of both directions.
+    resolution : seconds by which these can be too long.
     line : array (2, bands, bins)
         Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP).
-    bands : int
-        Bands of ranks in it.
+    bands : bands of ranks in it.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
-    partial : bool
-        DXT ran out of memory, or is damaged.
+    partial : DXT ran out of memory, or is damaged.
     syncs : mapping of int to int
         By the file's number: how often it is synced.
     """
@@ -219,11 +212,9 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     Parameters
     ----------
     path : str or Path
-    layouts : mapping of int to Layout
-        By number of the file (signed).
+    layouts : by number of the file (signed).
     processes : int
-    run_time : float
-        Seconds.
+    run_time : seconds.
     """
     try:
         log = DarshanFile(path)

@@ -31,10 +31,8 @@ class Quantity:
 
     Attributes
     ----------
-    value : int or float
-        In bytes, seconds or bytes a second.
-    unit : str
-        ``B``, ``s``, ``B/s``, or ``""`` for a plain number.
+    value : in bytes, seconds or bytes a second.
+    unit : ``B``, ``s``, ``B/s``, or ``""`` for a plain number.
     """
 
     value: int | float
@@ -75,8 +73,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
 
     Parameters
     ----------
-    text : str
-        A number and its unit.
+    text : a number and its unit.
     wanted : {"B", "s", "B/s", ""}, optional
         The base unit, where it is known: tells what a letter alone means.
 
@@ -141,13 +138,11 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
 
     Parameters
     ----------
-    size_bytes : float
-        Bytes.
-    exact : bool
-        For sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000 B``.
-        Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of two
-        from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are such,
-        and no page shall have two meanings of a gigabyte beside each other.
+    size_bytes : bytes.
+    exact : for sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000
+        B``. Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are; but powers of
+        two from 1024 to 64 Mi are said exactly, ``1,048,576 B``, since blocks, stripes and bounds of histograms are
+        such, and no page shall have two meanings of a gigabyte beside each other.
     """
     whole = int(size_bytes)
     if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0 and not exact:
