@@ -61,11 +61,9 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     Parameters
     ----------
     path : str or Path
-    layouts : mapping of int to Layout
-        By number of the file (signed).
+    layouts : by number of the file (signed).
     processes : int
-    run_time : float
-        Seconds.
+    run_time : seconds.
     """
     try:
         log = DarshanFile(path)

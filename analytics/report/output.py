@@ -38,14 +38,11 @@ def store_page(
     Parameters
     ----------
     source : Source
-    title : str
-        Heading.
+    title : heading.
     anonymous, areas
         Whether names are left out, and the science areas that stand for applications.
-    origin : str or None
-        Logs to count: ``darshan``, ``bench``, ``library``, or all (None).
-    interactive : bool
-        With figures to point at.
+    origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
+    interactive : with figures to point at.
     """  # fmt: skip
     from mpiio_ext.analytics.report.store import sections
 
