@@ -32,7 +32,8 @@ def _busy(case: Case, chosen: Flags) -> float:
 def _all_move(case: Case) -> Flags:
     """Return for each file whether the rank that moves least moves more than a header: ranks differ then, no more."""
     files = case.files
-    least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - np.nan_to_num(files["{bytes}"])
+    least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"]) - other / np.maximum(files["ranks"], 1.0)
     for place, row in case.traced(files.critical):
         least[place] = row.moved.min() if len(row.ranks) >= files["ranks"][place] else 0.0
     most = np.fmax(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
@@ -59,7 +60,7 @@ def root_writes(case: Case) -> Finding | None:
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
         f"{'Rank 0' if by_root else 'One rank'} {verb} most of the data.",
-        float((case.exclusive if busy else case.in_calls)[chosen].sum()),
+        float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
         "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
                                               " only, or others have some"),
@@ -113,6 +114,8 @@ def metadata(case: Case) -> Finding | None:
     """Opens, stats and syncs take the time of each process."""
     files = case.files
     (meta, data), calls = case.rank_time, np.nan_to_num(files["meta_time"])
+    if (again := _reopened(case)) is not None and again.time > meta:
+        return again
     if not case.metadata >= case.limits.metadata or meta > 1.1 * case.run_time:
         return None  # of threads, or blocked in a pipe: no rank spends more time than there is
     shared = files["ranks"] > 1
@@ -123,6 +126,8 @@ def metadata(case: Case) -> Finding | None:
     chosen &= shared if together else chosen
     much = meta >= case.limits.much_metadata * case.run_time
     sure = meta >= data and opens >= case.limits.many_opens and much
+    if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
+        return found
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
     return case.finding(
         "shared_opens" if together and sure else "metadata",
@@ -144,6 +149,64 @@ def metadata(case: Case) -> Finding | None:
         [say.metadata()],
         chosen,
         whole=max(case.time, meta + data),
+    )
+
+
+def _seeks(case: Case, meta: float) -> Finding | None:
+    """Small pieces through the C library: what takes the time of few opens is the seeks, which drop its buffer."""
+    files, limits = case.files, case.limits
+    counts, posix = np.nan_to_num(files["{requests}"]), files.requests("read") + files.requests("write")
+    chosen = counts >= limits.many_opens * 100 * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    chosen &= ~(posix > 0) & (files["{bytes}"] <= limits.tiny_bytes * counts)
+    time = min(meta, float(np.nansum((files["meta_time"] / np.maximum(files["ranks"], 1.0))[chosen])))
+    if not time >= 0.5 * meta:
+        return None
+    return case.finding(
+        "small_requests",
+        f"Small pieces are {'written' if case.write else 'read'} through the C library, with seeks between them.",
+        time,
+        "high",
+        "calls that are neither reads nor writes take more time than these; there are few opens, so they are seeks",
+        [
+            *case.evidence("mean request", case.total("{bytes}", chosen) / float(counts[chosen].sum()), "B"),
+            *case.evidence("requests", float(counts[chosen].sum()), "count"),
+            *case.evidence("time of a process in seeks and the like", time, "s"),
+        ],
+        [say.larger_requests(mpiio=False)],
+        chosen,
+        whole=max(case.time, time),
+    )
+
+
+def _reopened(case: Case) -> Finding | None:
+    """All ranks open a file by MPI-IO for each request or two: few calls reach the file system, and each takes long."""
+    files, limits = case.files, case.limits
+    ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    requests = files.requests("read") + files.requests("write")
+    chosen = files.critical & (ranks > 1) & (files["opens"] >= limits.many_opens * ranks)
+    opening = np.array([calls.opening for calls in case.calls])
+    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * files["opens"])
+    time = float(opening[chosen].sum())
+    if not time >= limits.metadata * case.time:
+        return None
+    sure = time >= 0.5 * case.time and time >= limits.much_metadata * case.run_time
+    return case.finding(
+        "shared_opens" if sure else "metadata",
+        "Every process opens the same file again and again through MPI-IO: that takes most of the I/O time."
+        if sure
+        else "Opens of the same file through MPI-IO take much of the I/O time.",
+        time,
+        "high" if sure else "medium",
+        "time of MPI-IO calls that open, close and set views, divided by the ranks; waiting for one another is in it",
+        [
+            *case.evidence("opens of a process", float(np.nansum((files["opens"] / ranks)[chosen])), "count"),
+            *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
+            *case.evidence("time of a process in opens and the like", time, "s"),
+            *case.evidence("run time", case.run_time, "s"),
+        ],
+        [say.metadata()],
+        chosen,
+        whole=max(case.time, time),
     )
 
 
@@ -247,6 +310,7 @@ def _uneven_files(case: Case) -> Finding | None:
     """Of files of one rank each, some have far more bytes, and take far longer."""
     files = case.files
     own = files.counted & (files["ranks"] == 1) & (files["{bytes}"] > 0)
+    own &= files["{bytes}"] >= 0.01 * np.max(files["{bytes}"], initial=0.0, where=own)  # not standard output
     count = int(own.sum())
     if count < 2 or not case.processes / 2 <= count <= case.processes:
         return None
