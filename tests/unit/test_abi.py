@@ -252,7 +252,7 @@ def test_needed_through_another_library(tmp_path: Path) -> None:
 def test_an_unknown_mpi_is_named_with_what_to_do(tmp_path: Path) -> None:
     app = str(program(tmp_path, "app", "libmpi.so.20", "libc.so.6"))
     with pytest.raises(LoadError, match=r"app uses libmpi\.so\.20, .*MPI 4 and 5.*MPICC=mpicc pip install \.`"):
-        abi.of_command([app], None, {})
+        abi.chosen([app], None, {})
 
 
 @pytest.mark.parametrize(
