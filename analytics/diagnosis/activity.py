@@ -167,8 +167,9 @@ class Activity:
         bytes.
     both : the same of both directions.
     resolution : seconds by which these can be too long.
-    line : array (2, bands, bins)
-        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP).
+    line : array (3, bands, bins)
+        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
+        over the time in which a file is open.
     bands : bands of ranks in it.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
@@ -186,7 +187,7 @@ class Activity:
     wall: dict[bool, float] = dataclasses.field(default_factory=dict)
     both: float = 0.0
     resolution: float = 0.0
-    line: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
+    line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     bands: int = 1
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
