@@ -75,13 +75,14 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
     """
     if path is None:
         return None
+    from mpiio_ext.common import documents
+
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return documents.parse(dict[str, str], documents.read_json(path))
+    except documents.DocumentError as error:
+        raise AnalyticsError(f'{error.of(path)}; areas are a JSON object such as {{"vasp*": "Materials"}}') from error
     except (OSError, ValueError) as error:
         raise AnalyticsError(f"{path}: areas cannot be read: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(area, str) for area in found.values()):
-        raise AnalyticsError(f'{path}: areas are a JSON object such as {{"vasp*": "Materials"}}')
-    return found
 
 
 # ---- showing ---------------------------------------------------------------------------------------------------------
