@@ -31,7 +31,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FORWARDED", "RANK_VARIABLES", "Launch", "launched_rank", "launcher_family", "let_rank_0_speak", "plan"]
+__all__ = ["FORWARDED", "RANK_VARIABLES", "Launch", "job_name", "launched_rank", "launcher_family", "let_rank_0_speak",
+           "plan"]
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
@@ -71,6 +72,12 @@ def launched_rank(environment: Mapping[str, str]) -> int:
     """Return the rank that a launcher has given this process; 0 where none has."""
     values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
     return int(next(values, "0"))
+
+
+def job_name(environment: Mapping[str, str]) -> str:
+    """Return what the launcher calls the job that this process is a rank of; "" where it has no name (MPICH)."""
+    names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
+    return " ".join(environment.get(name, "") for name in names).strip()
 
 
 def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
