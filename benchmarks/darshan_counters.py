@@ -56,7 +56,7 @@ def logs(program: str, kind: str, arguments: argparse.Namespace) -> tuple[dict[K
     tracer, extension = str(get_tracer()), str(mpiio_ext.get_library())
     with tempfile.TemporaryDirectory(dir=arguments.path) as folder:
         data, traces, theirs = (pathlib.Path(folder) / name for name in ("data", "traces", "logs"))
-        words = [program, kind, str(data), "1"]
+        words = [program, str(data)] if kind == "calls" else [program, kind, str(data), "1"]
         for path in (data, traces, theirs):
             path.mkdir()
         beside = {"DARSHAN_LOGPATH": str(theirs)}

@@ -9,8 +9,9 @@ its own, which no launcher knows. The writer waits on a pipe until the program h
 then until the traces on this host have no living process, makes the log, and removes the traces. The other ranks become
 the program, as without a log.
 
-Guarantees. When the command returns, the log is there whole, or one line on standard error has said why not. A log of
-ranks that were killed says what lacks. Nothing of this is done, or imported, in a run without ``--darshan``.
+Guarantees. When the command, or the launcher outside of it, returns after a run that succeeded, the log is there whole,
+or one line on standard error has said why not. After a run that failed within a launcher the log is there seconds
+later. A log of ranks that were killed says what lacks. Nothing of this is done, or imported, in a run without a log.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank,
 
 __all__ = ["Log"]
 
-#: So long a trace on another host may still be without its end, once those on this host have theirs.
+#: So long a trace on another host may still be without its end, once those on this host have theirs; and so long the
+#: companion of rank 0 waits for the other ranks: one that has left without MPI_Finalize must not keep them.
 _OTHERS_S = 10.0
 #: Between two looks at the traces.
 _LOOK_S = 0.05
@@ -142,7 +144,10 @@ def _accompany(launch: Launch, log: Log) -> NoReturn:
     status = program.wait()
     os.write(ours, b"ended\n")
     os.close(ours)
-    os.waitpid(writer, 0)
+    # A launcher ends the other ranks of one that has failed when that has left.
+    until = time.monotonic() + (_OTHERS_S if status == 0 else 0.0)
+    while os.waitpid(writer, os.WNOHANG if log.inside else 0)[0] == 0 and time.monotonic() < until:
+        time.sleep(_LOOK_S)
     _leave(status)
 
 

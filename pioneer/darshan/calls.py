@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -136,9 +137,9 @@ class Module:
         counted = calls.take(calls.record >= 0)
         if layout.module != "MPI-IO":
             counted.offset = np.maximum(counted.offset, 0)
+        else:
+            counted.offset[self._in_view(counted)] = -1  # no place in the file
         self.records.add(counted)
-        if layout.module == "MPI-IO":  # an offset in a view is none in the file
-            counted.offset[self.records.counters[counted.record, layout.at("VIEWS")] > 0] = -1
         if (odd := layout.at("FILE_NOT_ALIGNED")) >= 0:
             blocks = np.maximum(self.records.counters[counted.record, layout.at("FILE_ALIGNMENT")], 1)
             astray = np.isin(counted.kind, (Kind.READ, Kind.WRITE)) & (counted.offset % blocks != 0)
@@ -146,6 +147,16 @@ class Module:
         also = counted.kind == Kind.REOPEN  # each duplicate is an open, too
         np.add.at(self.records.counters[:, layout.at("OPENS")], counted.record[also], 1)
         return counted
+
+    def _in_view(self, calls: Calls) -> npt.NDArray[np.bool_]:
+        """Return which calls are made when their file has had a view."""
+        views = self.records.layout.at("VIEWS")
+        found: npt.NDArray[np.bool_] = self.records.counters[calls.record, views] > 0
+        sets, rows = calls.counter == views, np.arange(len(calls.record))
+        for place in np.unique(calls.record[sets]).tolist():
+            mine = calls.record == place
+            found |= mine & (rows > rows[mine & sets][0])
+        return found
 
     def _functions(self, column: pa.DictionaryArray) -> tuple[Integers, Integers]:
         """Return kind and counter of each row's function; kind 0: the module does not count it."""

@@ -1,9 +1,15 @@
-"""The records of a Darshan log, as PyDarshan reads them."""
+"""Darshan's runtime, where it is, and the records of a log as PyDarshan reads them."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 from typing import TypeAlias
+
+import pytest
+
+from support import cbuild
+from support.launch import mpi_family
 
 #: Module, name of the file, rank.
 Key: TypeAlias = tuple[str, str, int]
@@ -30,3 +36,13 @@ def read_records(path: pathlib.Path, *, streams: bool = False) -> dict[Key, Row]
                 found[module, name, int(record["rank"])] = dict(zip(columns, values, strict=True))
         cffi_backend.log_close(log)
     return found
+
+
+def darshan_runtime() -> str:
+    """Return Darshan's runtime library, which is for Open MPI, or skip the test."""
+    path = os.environ.get("MPIOX_TEST_DARSHAN") or cbuild.ROOT.parent / "shared/tools/darshan/libdarshan.so"
+    if not pathlib.Path(path).exists():
+        pytest.skip("no ../shared/tools/darshan/libdarshan.so (MPIOX_TEST_DARSHAN names another one)")
+    if mpi_family() != "openmpi":
+        pytest.skip("Darshan's runtime is there for Open MPI only")
+    return str(path)
