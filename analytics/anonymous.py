@@ -23,8 +23,6 @@ from mpiio_ext.analytics.tables.schema import SLURM, TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COUNTED_TEXTS", "anonymous_tables", "without_secrets"]
-
 #: Texts that name no one.
 COUNTED_TEXTS = frozenset(("source", "fs_type", "state", "log_version", "modules", "method", "pattern", "interface",
                            "operation", "kind", "family"))  # fmt: skip

@@ -23,8 +23,6 @@ from mpiio_ext.common.options import Bandwidth
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["applications", "methods", "middleware", "read_ratio", "root_causes", "sequential", "sharing", "striping"]
-
 _SVG = click.Path(path_type=Path, dir_okay=False)
 _ORIGIN = click.option("--source", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
                        default="darshan", show_default=True, help="Logs to count.")  # fmt: skip

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.filters import Filter
 
-__all__ = ["day", "row_options", "rules_of", "save_figure"]
-
 _SUFFIXES = (".svg", ".html", ".png")
 
 

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["Command", "areas_of", "command_options", "dumps", "miner_of", "output_options",
-           "save", "show", "show_table", "store_options", "tell_notes"]  # fmt: skip
-
 _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 

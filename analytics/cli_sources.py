@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.sources.records import Records
 
-__all__ = ["connector"]
-
 _FILE = click.Path(path_type=Path)
 _SHOWN_PROBLEMS = 10
 

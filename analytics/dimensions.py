@@ -17,11 +17,6 @@ from typing import Literal
 
 from mpiio_ext.analytics.tables.schema import TABLES, Table
 
-__all__ = [
-    "BYTES", "INSTANT", "NUMBER", "PLAIN", "RATE", "SECONDS", "UNKNOWN", "Unit", "Units", "aggregated", "by_name",
-    "common", "of_table", "product", "read", "suit", "total",
-]  # fmt: skip
-
 
 @dataclasses.dataclass(frozen=True)
 class Unit:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.store.catalog import Catalog
     from mpiio_ext.analytics.store.fill import Report
 
-__all__ = ["IOMiner"]
-
 Date = str | datetime.date | None
 
 

@@ -22,8 +22,6 @@ from typing import Literal
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.site import Clock, Site, SourceFiles
 
-__all__ = ["Found", "FoundFiles", "find_files"]
-
 #: Periods of one question, at most: 30 years of days.
 _MOST_PERIODS = 12_000
 

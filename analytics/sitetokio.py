@@ -14,8 +14,6 @@ from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["from_pytokio"]
-
 #: Key of pytokio -> source here; the values are templates, by file system or for the whole machine.
 _FILES = {
     "hdf5_files": "lmt",

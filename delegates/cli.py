@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.delegates._status import DelegateFile, DelegateStatus, Observation, Watch
 
-__all__ = ["delegates", "status"]
-
 _BARS = "▁▂▃▄▅▆▇█"
 _CACHE_CELLS = 10
 #: Width of a table that nobody reads on a terminal.

@@ -12,8 +12,6 @@ from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
 
-__all__ = ["allowed", "creates", "parsed"]
-
 _CREATE, _RDONLY, _WRONLY = 1, 2, 4  # MPI_MODE_* of MPICH and Open MPI
 
 

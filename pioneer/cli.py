@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mpiio_ext.pioneer.profile import Profile
     from mpiio_ext.pioneer.table import TraceInfo
 
-__all__ = ["pioneer", "say_loss"]
 
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath

@@ -11,8 +11,6 @@ import click
 
 from mpiio_ext.common.commands import HELP, output_option
 
-__all__ = ["everything"]
-
 
 def _scale(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:  # noqa: ARG001
     """Return the factors of ``NAME=X``."""

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.pioneer.engine import Outcome, Plan
 
-__all__ = ["replay"]
-
-
 
 def _under_extension(hint: tuple[str, ...], hints_file: str | None, words: list[str]) -> None:
     """Start this command once more with the extension and the hints under it. Does not return."""

@@ -13,8 +13,6 @@ from pathlib import Path
 from mpiio_ext.common.called import Option, call, words_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
-__all__ = ["record"]
-
 
 def record(command: Sequence[str], **options: Option) -> WorkloadPath:
     """Run a program once under the tracer, and return what it did as a workload path.

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
-__all__ = ["NO_NAME", "applications", "labels"]
-
 #: Label of logs that do not tell their executable.
 NO_NAME = "(no name)"
 #: Label of applications without a science area; a number follows.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.miner import IOMiner
 
-__all__ = ["interfered"]
-
 _TENTHS = [number / 10 for number in range(1, 10)]
 _KEYS = ("job_id", "log_id", "file_id")
 #: Columns and their units.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["STEP_S", "interference"]
-
 #: Seconds of a step of the table ``lmt``.
 STEP_S = 5
 #: Steps that are summed up in arrays (240 MB), in a fraction of the time of a window: four days of 248 OSTs.

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.common.results import Spread
 
-__all__ = ["WORTH_ASKING", "Explained", "explained", "methods", "tables_of_results"]
-
 #: Name in the statistics -> (name here, words, whether it is a time).
 _MEASURED = {
     "plan_s": ("plan_time", "planning", True),

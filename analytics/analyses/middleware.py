@@ -21,8 +21,6 @@ from mpiio_ext.analytics.analyses.source import Source, fetch
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["CLASSES", "middleware"]
-
 #: Class -> (name, processes from, to); None: no bound.
 CLASSES = (("One", 1, 1), ("Small", 2, 1024), ("Medium", 1025, 8192), ("Large", 8193, None))
 _KINDS = ("POSIX", "MPI-IO, independent", "MPI-IO, collective", "none")

@@ -17,8 +17,6 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
-__all__ = ["read_ratio"]
-
 _BINS = 100
 #: Bins of their own: nothing read; nothing written.
 _WRITE_ONLY, _READ_ONLY = -1, _BINS

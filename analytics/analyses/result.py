@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Chart", "Result"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:

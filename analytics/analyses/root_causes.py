@@ -31,8 +31,6 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FACTORS", "root_causes"]
-
 #: The factors of the figure: name of the factor -> name of the axis.
 FACTORS = {
     "small": "small\nrequests", "non_consecutive": "non-\nconsecutive", "collective": "collective",

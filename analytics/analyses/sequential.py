@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     from numpy.typing import NDArray
 
-__all__ = ["sequential"]
-
 #: Steps of the ratio.
 _STEPS = 1000
 _KINDS = ("both", "read", "write")

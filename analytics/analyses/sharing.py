@@ -25,8 +25,6 @@ from mpiio_ext.analytics.analyses.source import Source, fetch
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["sharing"]
-
 #: Pattern, what R is, label; in the order of the figure.
 _CLASSES = (
     ("N-1", "1/P, or all files shared by all", "N-1"),

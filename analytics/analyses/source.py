@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.query import Tuples
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Remembered", "Source", "Tables", "columns_of", "expression", "fetch", "has"]
-
 
 class Source(Protocol):
     """Load tables by name, as :class:`mpiio_ext.analytics.miner.IOMiner` does."""

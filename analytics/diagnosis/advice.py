@@ -9,11 +9,6 @@ import math
 
 from mpiio_ext.analytics.diagnosis.model import Advice
 
-__all__ = [
-    "aggregators", "align", "bundle", "collective_buffering", "contact", "delegates", "imbalance", "larger_requests",
-    "measure", "metadata", "no_sieving", "overlap", "parallel_root", "stripes", "use_collective",
-]  # fmt: skip
-
 
 def measure() -> Advice:
     """Find out what helps instead of guessing."""
@@ -168,4 +163,12 @@ def bundle() -> Advice:
     """Many small files."""
     return Advice(
         "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.",
+    )
+
+
+def fewer_syncs() -> Advice:
+    """Syncs after writes."""
+    return Advice(
+        "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
+        " piece, and not by MPI_File_sync where no other rank reads meanwhile.",
     )

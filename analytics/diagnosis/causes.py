@@ -16,14 +16,13 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers
+from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, metadata, root_writes, stragglers, syncs
 from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
-
-__all__ = ["EFFECTS", "RULES", "dominant_file", "without_effects"]
 
 
 def slow_ost(case: Case) -> Finding | None:
@@ -56,7 +55,7 @@ def slow_ost(case: Case) -> Finding | None:
         f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
         if len(worst) == 1
         else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
-        case.time - case.time_without(on_bad),
+        case.saved(on_bad),
         "high" if sure else "medium",
         "several alike files on the same OST are slow, and those on the others are not"
         if sure
@@ -72,8 +71,7 @@ def slow_file(case: Case) -> Finding | None:
     """Single files are far slower than their likes, and it is not known, or not due to, which OST they are on."""
     if not case.per_job["slow_file"] >= case.limits.slow:
         return None
-    times = alike(case.files)
-    chosen = times >= case.limits.slow * np.nanmedian(times)
+    times, chosen = alike(case.files), _slow_files(case)
     evidence = [
         *case.evidence(
             "time for a byte of the slowest file, over the median of its likes", case.per_job["slow_file"], "ratio"
@@ -84,7 +82,7 @@ def slow_file(case: Case) -> Finding | None:
     return case.finding(
         "slow_file",
         "Some files take far longer than others with as many bytes.",
-        case.time - case.time_without(chosen),
+        case.saved(chosen),
         "low",
         "no OST stands out or none is known; caches, load by others and slow nodes do this too",
         evidence,
@@ -93,12 +91,18 @@ def slow_file(case: Case) -> Finding | None:
     )
 
 
+def _slow_files(case: Case) -> Flags:
+    """Return for each file whether it is far slower than its likes."""
+    times = alike(case.files)
+    return np.asarray(times >= case.limits.slow * np.nanmedian(times))
+
+
 def small_requests(case: Case) -> Finding | None:
     """Requests are small and jump about."""
     limits = case.limits
     small, jumps = case.per_file["small"], case.per_file["non_consecutive"]
-    counts = case.files.requests()
-    chosen = case.files.critical & (small >= limits.small) & (jumps >= limits.non_consecutive)
+    counts, together = case.files.requests(), appended(case.files) & (case.files.direction == "write")
+    chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~(case.files["opens"] * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
     if not chosen.any():
@@ -123,7 +127,8 @@ def small_requests(case: Case) -> Finding | None:
         advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
     else:
         advice = [say.use_collective(direction), say.delegates()] if alone else [say.larger_requests(mpiio=False)]
-    where = "at random places" if forward < limits.forward else "not consecutive"
+    where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
+    where = "at random places" if forward < limits.forward else where
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
@@ -228,11 +233,13 @@ def serialised(case: Case) -> Finding | None:
     value, files = case.per_job["serialised"], case.files
     if not value >= case.limits.serialised or len(case.order) < 2:
         return None
+    if case.per_job["slow_file"] >= case.limits.slow and case.time_without(_slow_files(case)) < 0.5 * case.time:
+        return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
     return case.finding(
         "serialised",
         f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
-        case.time - longest,
+        (case.swept - longest) * case.time / case.swept,
         "medium",
         "from the times of the files; whether the program could overlap them is not in the log",
         [
@@ -293,7 +300,7 @@ def dominant_file(case: Case) -> Finding | None:
     row = case.order[0]
     chosen = np.zeros(len(case.files), dtype=bool)
     chosen[row] = True
-    share, saved = case.per_job["dominant_file"], case.time - case.time_without(chosen)
+    share, saved = case.per_job["dominant_file"], case.saved(chosen)
     if saved < case.limits.dominant * case.time or int(case.files.counted.sum()) < 2 or case.busy < case.limits.busy:
         return None
     part = case.files["{bytes}"][row] / case.total("{bytes}", slice(None))
@@ -328,6 +335,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     serialised,
     small_files,
     metadata,
+    syncs,
     stragglers,
     unaligned,
 )
@@ -337,6 +345,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "read_modify_write": ("small_requests", "unaligned", "root_reads"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers"),
+    "syncs": ("small_requests", "small_files", "unaligned"),
     "root_writes": ("contention", "serialised", "stragglers"),
     "root_reads": ("contention", "serialised", "stragglers"),
     "few_aggregators": ("contention", "serialised", "stragglers"),

@@ -16,8 +16,6 @@ from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["few_aggregators", "metadata", "root_writes", "stragglers"]
-
 
 def _collective(case: Case) -> Flags:
     """Return for each file whether at least half of its MPI-IO calls are collective."""
@@ -44,7 +42,7 @@ def root_writes(case: Case) -> Finding | None:
         share, chosen = root, files.critical & of_root
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
-    if not case.processes > 1 or not share >= enough or not chosen.any():
+    if not case.processes > 1 or not share >= enough or not chosen.any() or total < limits.one_rank_bytes:
         return None
     sure, verb = share >= limits.one_rank and _busy(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     return case.finding(
@@ -135,6 +133,37 @@ def metadata(case: Case) -> Finding | None:
         [say.metadata()],
         chosen,
         whole=max(case.time, meta + data),
+    )
+
+
+def syncs(case: Case) -> Finding | None:
+    """Writes are followed by syncs."""
+    files, limits, writes = case.files, case.limits, case.files.requests("write")
+    if files.direction != "write":
+        return None
+    chosen = files.critical & (case.syncs >= limits.synced * writes)
+    chosen &= case.syncs >= limits.many_syncs * np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    if not chosen.any():
+        return None
+    each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
+    sure = each >= limits.slow_sync and _busy(case, chosen) >= limits.busy_rank
+    return case.finding(
+        "syncs",
+        "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
+        float(np.nansum(case.in_calls[chosen])),
+        "high" if sure else "medium",
+        "counted by Darshan, which adds the time of syncs to that of writes"
+        + ("" if sure else "; they take little time, or not much of the critical time"),
+        [
+            *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
+            *case.evidence("writes", float(np.nansum(writes[chosen])), "count"),
+            *case.evidence("time for each sync, with the writes before it", each, "s"),
+            *case.evidence("time of the slowest rank in them, of the critical time", _busy(case, chosen), "share"),
+        ],
+        [say.fewer_syncs()],
+        chosen,
+        at_most=True,
+        costs=sure,
     )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["Limits"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -42,6 +40,8 @@ class Limits:
         Rank 0's share of the bytes.
     one_rank : float
         Share of the bytes of a file from which on one rank moves all of it.
+    one_rank_bytes : int
+        Bytes of all files below which one rank is enough: standard output is rank 0's.
     busy_rank : float
         Share of the critical time that such a rank spends in calls, from which on it is sure that the job waits for it.
     busy_aggregator : float
@@ -62,6 +62,10 @@ class Limits:
         Opens of each process from which on they are called many.
     much_metadata : float
         Share of the run time from which on a rank's metadata calls are sure to matter.
+    synced, many_syncs : float
+        Syncs for each write of a file, and for each of its ranks, from which on they are a cause.
+    slow_sync : float
+        Time (s) for each sync, with the writes before it, from which on it is sure that the storage is waited for.
     busy : float
         Share of the critical time spent in calls, below which files alone are no cause, and a note says so.
     slow : float
@@ -86,6 +90,7 @@ class Limits:
     contention: float = 3.0
     root: float = 0.5
     one_rank: float = 0.9
+    one_rank_bytes: int = 1 << 20
     busy_rank: float = 0.3
     busy_aggregator: float = 0.1
     aggregated_bytes: int = 16 << 20
@@ -98,6 +103,9 @@ class Limits:
     metadata: float = 0.3
     many_opens: float = 10.0
     much_metadata: float = 0.1
+    synced: float = 0.2
+    many_syncs: float = 10.0
+    slow_sync: float = 1e-4
     busy: float = 0.1
     slow: float = 3.0
     alike_files: int = 4

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["bandwidth", "files_per_process", "ratio", "read_ratio", "sequential_ratio", "weighted"]
-
 
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Numbers:
     """Return ``part / whole`` elementwise; NaN where `whole` is 0 or either is NaN."""

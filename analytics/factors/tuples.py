@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query import Tuples
 
-__all__ = ["later", "names_of", "pieces_of", "resolve", "rows_of_query"]
-
 _FILE, _JOB = "_darshan_file", "_darshan_job"
 
 #: Columns of jobs; a table of files alone does not have them.

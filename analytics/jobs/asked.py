@@ -21,8 +21,6 @@ from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
-__all__ = ["TAIL_S", "Answer", "ask"]
-
 #: Seconds behind the end of a job that belong to its period: servers still write then what they hold.
 TAIL_S = LMT_STEP_S
 
@@ -67,6 +65,8 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
     notes += wrong
     failed, wrong = system.failovers(chosen, period.start)
     notes += wrong
+    disks, wrong = system.disk_states(chosen, period.start)
+    notes += wrong
     others, wrong = system.jobs(period)
     notes += wrong
     job, place = None, None
@@ -77,8 +77,8 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
         notes += wrong
         place, wrong = system.placement(job_id, period)
         notes += wrong
-    columns = row.servers(moved) | row.health(period.start, full, failed) | row.others(others, job)
-    told = [*moved.sources, *(each.source for each in (full, failed) if each is not None)]
+    columns = row.servers(moved) | row.health(period.start, full, failed, disks) | row.others(others, job)
+    told = [*moved.sources, *(each.source for each in (full, failed, disks) if each is not None)]
     told += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
     return Answer(columns=columns | row.topology(place), notes=tuple(dict.fromkeys(notes)), series=moved.series(),
                   sources=tuple(dict.fromkeys(told)))  # fmt: skip

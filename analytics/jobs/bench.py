@@ -38,8 +38,6 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 
-__all__ = ["Measurement", "is_results", "joined", "read", "result_files", "slices"]
-
 _MIB, _GIB = float(1 << 20), float(1 << 30)
 
 

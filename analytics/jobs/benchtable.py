@@ -18,8 +18,6 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.table import ID, LOG, START, Jobs
 from mpiio_ext.analytics.tools.system import Note, System
 
-__all__ = ["bench_table"]
-
 #: Columns of a summary that a history of the bench does without: a measurement has no log.
 _LEFT_OUT = frozenset((LOG, "_log_id", "_notes", "_sources", "_edges"))
 

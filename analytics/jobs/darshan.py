@@ -26,8 +26,6 @@ from mpiio_ext.analytics.sources.darshan import read_logs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Log", "read"]
-
 #: Interfaces, in the order in which the first of equal ones counts.
 _INTERFACES = ("posix", "mpiio", "stdio")
 _MIB, _GIB = 2.0**20, 2.0**30

@@ -21,8 +21,6 @@ import numpy as np
 from mpiio_ext.analytics.jobs.derived import motifs
 from mpiio_ext.analytics.jobs.table import FILE, ID, LOG, SYSTEM, Jobs
 
-__all__ = ["stack"]
-
 #: Job, file system, motif, start in s.
 _Run = tuple[str, str, str, int]
 

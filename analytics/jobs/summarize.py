@@ -32,8 +32,6 @@ from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 
-__all__ = ["TAIL_S", "summarize"]
-
 #: Logs that are read by one child process.
 _CHUNK = 256
 

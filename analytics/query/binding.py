@@ -25,8 +25,6 @@ from mpiio_ext.analytics.query.language import ExpressionError, Literal, Name, N
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["bind", "column", "unknown_column"]
-
 
 @dataclasses.dataclass(frozen=True)
 class _Value:

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import ibis.expr.operations as ops
 
-__all__ = ["Placed", "cut", "local_units"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Placed:

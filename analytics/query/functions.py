@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import ibis.expr.datatypes as dt
     import pyarrow as pa
 
-__all__ = ["batched", "result_type"]
-
 _TYPES = {bool: "boolean", int: "int64", float: "float64", str: "string"}
 
 

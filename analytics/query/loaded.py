@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Loaded", "Operator"]
-
 Operator = Callable[["ir.Table"], "ir.Table"]
 
 
@@ -41,7 +39,7 @@ class Loaded:
     Attributes
     ----------
     engine : Engine
-    store : Files
+    store : StoreFiles
     name : str
         Of the table.
     within : KeyRange

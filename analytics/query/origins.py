@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine
 
-__all__ = ["Origin", "files_of", "origins"]
-
 _FLAT = ("int32", "int64", "float64", "bool")
 #: (table of the store, column in it)
 Origin = tuple[str, str]

@@ -28,8 +28,6 @@ from mpiio_ext.analytics.tables.schema import OST_WORD_BITS
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["combined", "ost_count", "ost_union", "words_of"]
-
 _WORD = re.compile(r"ost_word_(\d+)")
 
 

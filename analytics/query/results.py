@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from mpiio_ext.analytics.query.engines import Engine, Read
 
-__all__ = ["Results", "preview", "to_pandas"]
-
 _SHOWN_ROWS = 10
 _BATCH_ROWS = 100_000
 _WIDTH = 28

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from ibis.expr.operations import Node
     from pyspark.sql import DataFrame
 
-__all__ = ["DISPATCH", "SparkEngine", "java_missing"]
-
 #: What a task reads of a placed store: the files of a target, of a subtable, or what Spark chooses.
 DISPATCH = ("target", "subtable", "spark")
 _BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")

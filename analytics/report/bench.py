@@ -24,8 +24,6 @@ from mpiio_ext.report.load import load_all
 from mpiio_ext.report.page import Page, render
 from mpiio_ext.report.words import interface_title
 
-__all__ = ["bench_page", "why_section"]
-
 #: Lines of the section: with the rest of the page they stay below its limit of size.
 MOST_PAIRS = 100
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)

@@ -33,8 +33,6 @@ from mpiio_ext.common.units import number_words
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
 
-__all__ = ["chart_of", "draw", "drawings", "logarithmic", "pieces"]
-
 #: Points of the tick marks, of what stands upright before them (the name of the axis), and of a legend above the axes.
 _TICK, _NAME, _ABOVE = 8, 18, 22
 _UNITS = {"bytes": "B", "rate": "B/s"}

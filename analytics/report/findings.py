@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.diagnosis import Finding
-
-__all__ = ["diagnoses", "findings"]
+    from mpiio_ext.analytics.diagnosis.activity import Activity
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
@@ -20,8 +19,9 @@ _WARNING = 0.2
 
 
 def diagnoses(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None
-) -> list[dict[str, Any]]:
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
+    activity: Activity | None = None, own_share: Mapping[str, float | None] | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
     """Return the diagnosis of a job in each direction that has I/O time: one with a sure cause first, else the longer.
 
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
@@ -30,7 +30,8 @@ def diagnoses(
 
     found: list[tuple[tuple[bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
-        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts)
+        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction, anonymous=anonymous, osts=osts,
+                       activity=activity, own_share=(own_share or {}).get(direction))  # fmt: skip
         alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]

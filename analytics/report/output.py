@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.analyses.result import Chart
-
-__all__ = ["job_page", "job_text", "store_page"]
+    from mpiio_ext.analytics.diagnosis.activity import Activity
 
 _PAST = {"read": "reading", "write": "writing"}
 
@@ -104,13 +103,14 @@ def _caption(chart: Chart) -> str:
 
 
 def job_page(
-    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False
-) -> str:
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None, interactive: bool = False,
+    activity: Activity | None = None,
+) -> str:  # fmt: skip
     """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at.
 
-    `anonymous` and `osts`: see :func:`mpiio_ext.analytics.report.job.document`.
+    `anonymous`, `osts` and `activity`: see :func:`mpiio_ext.analytics.report.job.document`.
     """
-    found = job.document(tables, anonymous=anonymous, osts=osts)
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
     charts = job.charts(tables, found)
     drawn = drawings(charts, interactive=interactive)
     figures = {chart.name: Figure(title=chart.title, drawing=drawn[chart.name], caption=_caption(chart))
@@ -146,9 +146,12 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
                    sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
 
 
-def job_text(tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None) -> str:
-    """Return what is known of a job as text: facts, diagnosis, factors; `anonymous` and `osts` as in `job_page`."""
-    found = job.document(tables, anonymous=anonymous, osts=osts)
+def job_text(
+    tables: Mapping[str, pa.Table], *, anonymous: bool = False, osts: int | None = None,
+    activity: Activity | None = None,
+) -> str:  # fmt: skip
+    """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
+    found = job.document(tables, anonymous=anonymous, osts=osts, activity=activity)
     lines = [f"job {found['job_id']}", ""]
     every = [*job.facts(tables), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)

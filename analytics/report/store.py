@@ -18,8 +18,6 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
 
-__all__ = ["overview", "result_section", "results", "sections"]
-
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> Section:
     """Return what the store holds, in one pass over the jobs."""

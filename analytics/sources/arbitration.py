@@ -21,8 +21,6 @@ from mpiio_ext.analytics.sources.documents import read_json, row_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE"]
-
 #: Version of the form; of it the bench writes no other.
 FORMAT = 1
 _WHAT = "arbitration run"

@@ -23,9 +23,6 @@ from typing import Any
 from mpiio_ext.analytics.sources.base import Head
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 
-__all__ = ["MOST_BYTES", "csv_values", "database", "first_lines", "head_of", "lines_of", "members_of", "read_bytes",
-           "read_only", "unpack"]  # fmt: skip
-
 #: Unpacked contents of one file, at most: a day of a large site is some 100 MB.
 MOST_BYTES = 4 << 30
 _HEAD_BYTES = 64 << 10

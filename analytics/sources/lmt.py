@@ -39,8 +39,6 @@ from mpiio_ext.analytics.sources.lmttables import OTHERS, other_tables
 from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.tables.schema import LMT
 
-__all__ = ["SOURCE", "convert"]
-
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _OST = re.compile(r"^(?P<fs>.*?)-?OST(?P<ost>[0-9a-fA-F]{1,8})(?:_UUID)?$")
 

@@ -27,8 +27,6 @@ from mpiio_ext.analytics.tables.arrays import Numbers
 if TYPE_CHECKING:
     import h5py
 
-__all__ = ["cut"]
-
 _STAMPS = {"h5lmt": "FSStepsGroup/FSStepsDataSet", "tokio": "datatargets/timestamps"}
 #: Steps that h5lmt and counters need before the first one asked for.
 _BEFORE = 2

@@ -13,8 +13,6 @@ import re
 import zoneinfo
 from collections.abc import Sequence
 
-__all__ = ["Zone", "count", "decimal", "has_local_time", "zone_of"]
-
 _COUNT = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 

@@ -36,8 +36,6 @@ from mpiio_ext.common.results import Measured
 from mpiio_ext.report.errors import ReportError
 from mpiio_ext.report.load import ResultSet, load
 
-__all__ = ["SOURCE", "convert"]
-
 _TABLES = ("runs", "darshan_job", "darshan_file")
 _LINE = re.compile(r'"kind"\s*:\s*"(?:file|run)"')
 _Rows = dict[str, list[dict[str, Any]]]

@@ -54,8 +54,6 @@ from mpiio_ext.common.slurm import (
     tasks,
 )  # fmt: skip
 
-__all__ = ["SOURCE", "convert"]
-
 LINES = Table(
     "lines",
     "one row a line of the source; a column for each of its columns, under its name (these, or others)",

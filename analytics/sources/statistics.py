@@ -28,8 +28,6 @@ from typing import Any
 
 from mpiio_ext.analytics.sources.jobids import bins, identity, job_id_of, sum_of
 
-__all__ = ["StatisticsError", "read_statistics"]
-
 _WAYS = (("read", "reads"), ("write", "writes"))
 #: Counters of a line that are taken into the statistics of ``runs``: name there -> names in the line, added up.
 _COUNTS = {

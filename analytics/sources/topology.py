@@ -29,8 +29,6 @@ from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_byte
 from mpiio_ext.analytics.sources.records import Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-__all__ = ["SOURCE", "JobRadius", "job_radius"]
-
 _INTEGERS = {
     "processor_id": "of the node",
     "x_coord": "coordinate in the network",

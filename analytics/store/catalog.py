@@ -17,8 +17,6 @@ from mpiio_ext.analytics.tables.schema import LAYOUT, TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Catalog"]
-
 #: Says of a layout whether rows with it matter.
 Wanted = Callable[[Mapping[str, int | None]], bool]
 

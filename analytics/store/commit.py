@@ -32,8 +32,6 @@ from mpiio_ext.common.files import TEMPORARY, replacing, step
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Staged", "age_of", "clean", "merge_parts", "relative", "write_files"]
-
 #: A file of so many rows is merged again only when it must be.
 _LARGE = 1 << 20
 

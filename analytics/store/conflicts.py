@@ -23,8 +23,6 @@ import pyarrow.compute as pc
 
 from mpiio_ext.analytics.store.logtable import keys_of
 
-__all__ = ["NOTE", "Conflicts", "Meeting", "with_conflicts"]
-
 #: What the manifest notes then.
 NOTE = "lmt: logs have different values for the same steps; mpiio-ext analyze manifest names them (conflict)"
 

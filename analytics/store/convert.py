@@ -27,8 +27,6 @@ from mpiio_ext.analytics.tables.schema import TABLES
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Whole
 
-__all__ = ["Done", "Part", "convert_chunk", "digests", "log_id_of"]
-
 #: Row group of a part: small, because many parts are merged at a time.
 _PART_ROWS = 8192
 

@@ -26,8 +26,6 @@ from mpiio_ext.analytics.store.logtable import keys_of
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Objects, Whole
 
-__all__ = ["dates_in_words", "with_dates"]
-
 #: Logs that are looked into at a time: most of that is waiting for the disk.
 _THREADS = 8
 _TOLD = {

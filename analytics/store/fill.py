@@ -50,8 +50,6 @@ from mpiio_ext.common.progress import progress
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
-__all__ = ["Report", "fill"]
-
 #: A commit comes after so many parts, rows or seconds.
 _COMMIT_PARTS, _COMMIT_ROWS, _COMMIT_S = 64, 4 << 20, 60.0
 _CHUNK_BYTES = 64 << 20

@@ -19,8 +19,6 @@ from typing import IO
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["alone", "locked"]
-
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:

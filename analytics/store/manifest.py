@@ -23,8 +23,6 @@ from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, DocumentError
 from mpiio_ext.common.files import write_whole
 
-__all__ = ["FORMAT", "NAME", "FileEntry", "Manifest", "read_manifest", "write_manifest"]
-
 #: Name of the manifest in the store's folder.
 NAME = "manifest.json"
 

@@ -23,8 +23,6 @@ import pyarrow.parquet as pq
 from mpiio_ext.analytics.store.conflicts import Conflicts
 from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 
-__all__ = ["IDENTITY", "Source", "best_rows", "merged"]
-
 #: Rows of the batches of all sources together; of one source at least and at most.
 _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 

@@ -42,8 +42,6 @@ from mpiio_ext.common.files import TEMPORARY, step
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["place", "target_of"]
-
 #: Files that a subtable may have before they are merged.
 _MOST_FILES = 8
 #: That ``lfs`` may take for a file.

@@ -21,8 +21,6 @@ from mpiio_ext.analytics.store.logtable import compare, keys_of
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
-__all__ = ["Date", "Plan", "day_of", "mark_duplicates", "plan"]
-
 Date = str | datetime.date | None
 
 

@@ -27,8 +27,6 @@ from typing import Any, TypeVar
 
 from mpiio_ext.analytics.errors import AnalyticsError
 
-__all__ = ["Pool", "WorkerDeathError", "WorkerError"]
-
 Value = TypeVar("Value")
 
 _LENGTH = struct.Struct("<Q")

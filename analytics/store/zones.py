@@ -26,8 +26,6 @@ import pyarrow.parquet as pq
 
 from mpiio_ext.analytics.store.manifest import Manifest
 
-__all__ = ["Days", "zone_notes"]
-
 #: Steps in which zones differ, how far at most, and how far clocks may be apart [s].
 _STEP, _MOST, _SLACK = 900, 14 * 3600, 60.0
 _DAY = 86400.0

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, step_of
 from mpiio_ext.common.units import UNITS
 
-__all__ = ["METRICS", "components", "factor", "of_series", "unknown"]
-
 #: Metrics that are taken for bytes that servers moved, and for their load in %, in this order.
 METRICS: dict[str, tuple[str, ...]] = {
     "bytes_read": ("lustre_read_bytes_total", "bytes_read", "read_bytes", "node_disk_read_bytes_total"),

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.topology import JobRadius, job_radius
 
-__all__ = ["placement"]
-
 
 def placement(records: Sequence[Records], names: Sequence[str] | None) -> tuple[JobRadius | None, list[str]]:
     """Return where nodes are, and what is not known about it.

@@ -24,8 +24,6 @@ from mpiio_ext.analytics.tools.moments import Period, shown
 from mpiio_ext.analytics.tools.rows import numbers
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
-__all__ = ["Others", "job_of", "jobs_in"]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Others:

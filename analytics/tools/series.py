@@ -30,8 +30,6 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.analytics.tools.moments import Period
 
-__all__ = ["EDGES", "Edges", "Series", "SeriesError", "from_rows"]
-
 Edges = Literal["begin", "touch", "share"]
 EDGES: tuple[Edges, ...] = ("begin", "touch", "share")
 #: Share of a step by which stamps may be off the grid.

@@ -28,12 +28,10 @@ import pyarrow.compute as pc
 
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.mmperfmon import UNITS
-from mpiio_ext.analytics.tools.metrics import METRICS, of_series, unknown
+from mpiio_ext.analytics.tools.metrics import of_series, unknown
 from mpiio_ext.analytics.tools.moments import Period, shown
 from mpiio_ext.analytics.tools.rows import Rows, amounts, cut, numbers, of, split, step_of
 from mpiio_ext.analytics.tools.series import Edges, Series, SeriesError, from_rows
-
-__all__ = ["LMT_STEP_S", "METRICS", "READERS", "Traffic", "traffic"]
 
 #: Seconds of LMT's steps.
 LMT_STEP_S = 5.0

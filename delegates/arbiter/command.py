@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbiter.settings import Settings
     from mpiio_ext.delegates.arbitration.curves import Point
 
-__all__ = ["arbiter"]
-
 
 def _fail(message: object) -> NoReturn:
     print(f"mpiio-ext delegates arbiter: {message}", file=sys.stderr)

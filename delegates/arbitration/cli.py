@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["arbitrate"]
-
 _PATH = click.Path(path_type=Path)
 #: Curves in a figure.
 _MOST_DRAWN = 27

@@ -27,12 +27,11 @@ try:
 except MissingExtraError as _error:
     if __name__ != "__main__":
         raise
-    raise SystemExit(f"mpiio_ext.bench: {_error}") from None
+    print(f"mpiio_ext.bench: {_error}", file=sys.stderr)
+    raise SystemExit(_error.exit_status) from None
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-__all__ = ["main"]
 
 Kind = TypeVar("Kind")
 

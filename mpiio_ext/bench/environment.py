@@ -16,8 +16,6 @@ from mpiio_ext.common.children import run
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["JOB_NUMBERS", "describe", "file_system_of"]
-
 #: Variables of batch systems that number the job.
 JOB_NUMBERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "FLUX_JOB_ID")
 #: Variables that change what MPI libraries or the extension do; no others are recorded.

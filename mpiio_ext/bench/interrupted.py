@@ -20,8 +20,6 @@ import threading
 import time
 from collections.abc import Callable
 
-__all__ = ["end_on_interrupt", "on_interrupt"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GRACE_S = 3.0
 _PASSED_ON_S = 0.2  # in which the launcher passes on what was said

@@ -25,8 +25,6 @@ from mpiio_ext.common.commands import HELP, LazyGroup, output_option
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["PRESETS", "command"]
-
 #: Values that a preset gives to options that the user did not give, as they would be typed.
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {

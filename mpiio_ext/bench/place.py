@@ -21,8 +21,6 @@ from mpiio_ext.common.progress import Advance
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["KEEP_EVERY_S", "check_shared", "keeping", "make_folder", "make_output"]
-
 KEEP_EVERY_S = 10.0
 
 

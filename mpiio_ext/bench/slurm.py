@@ -23,8 +23,6 @@ from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["Job", "batch_script", "command"]
-
 Value = str | tuple[str, ...] | None
 
 #: sbatch: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours", "days-hours:minutes[:seconds]".

@@ -17,8 +17,6 @@ from mpiio_ext.launchers import launched_rank
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["launch_rank", "progress_of_rank_0", "terminal_width"]
-
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
     from mpiio_ext.doctor.mpi import Job, Own, Theirs
 
-__all__ = ["doctor"]
-
 #: How long a rank stays that has not got as far as MPI: its end is none of the job.
 _WITHOUT_MPI_S = 5.0
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["CommandError", "Option", "call", "words_of"]
-
 #: True is a flag; a sequence is an option that is repeated; None is left out.
 Option = str | int | float | bool | Sequence[str] | None
 

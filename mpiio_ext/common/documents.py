@@ -21,9 +21,6 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter, ValidationError, ValidationInfo
 from pydantic_core import core_schema
 
-__all__ = ["CLOSED", "ONE_OR_MORE", "DocumentError", "form_schema", "from_json", "given", "made_of", "parse", "pointer",
-           "read_json", "shown"]
-
 Form = TypeVar("Form")
 
 #: `__pydantic_config__` of a dataclass whose names are all that there are.

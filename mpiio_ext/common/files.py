@@ -23,8 +23,6 @@ from pathlib import Path
 
 from mpiio_ext.errors import FileSystemError
 
-__all__ = ["TEMPORARY", "check_target", "read_plain", "replacing", "step", "sync_folder", "write_whole"]
-
 #: How names of files end that are not whole yet.
 TEMPORARY = ".tmp"
 #: Of the target's name, in that of the file beside it: names have 255 bytes at most.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 else:
     _ParamType = click.ParamType  # not generic before click 8.2
 
-__all__ = ["Bandwidth", "Counts", "Duration", "Size"]
-
 
 class Size(_ParamType):
     """Whole bytes: 65536, 64KiB, 1M, 1.5GB."""

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import Protocol
 
-__all__ = ["Advance", "progress"]
-
 
 class Advance(Protocol):
     """Moves the bar."""

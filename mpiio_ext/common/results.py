@@ -27,11 +27,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "OUTER_PHASES", "OWN_PHASES", "SCHEMA_VERSION", "Absent", "Key", "Measured", "Row", "Spread", "measure", "summary",
-    "tables", "with_ratios",
-]
-
 SCHEMA_VERSION = 2
 #: Phases of a run, one after the other, and those of the extension inside the data phase, which overlap among ranks.
 OUTER_PHASES = ("open", "view", "data", "close")

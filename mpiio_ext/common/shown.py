@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Shown"]
-
 #: Rows of a table that a notebook shows.
 _MOST_SHOWN = 60
 

@@ -20,21 +20,6 @@ import re
 
 from mpiio_ext.errors import ArgumentError
 
-__all__ = [
-    "UNITS",
-    "Quantity",
-    "UnitError",
-    "bandwidth",
-    "duration",
-    "megabytes",
-    "number",
-    "number_words",
-    "parse",
-    "seconds_text",
-    "size",
-    "size_text",
-]
-
 
 class UnitError(ArgumentError):
     """A text that is no number with a known unit."""

@@ -16,8 +16,6 @@ from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
 from mpiio_ext.report.errors import ReportError
 
-__all__ = ["FILE", "sections"]
-
 #: Name of the file beside results.json; its figure has the same name with the ending svg.
 FILE = "arbitration.json"
 _FORMAT = 1

@@ -28,8 +28,6 @@ from mpiio_ext.common.documents import DocumentError, shown
 from mpiio_ext.common.results import SCHEMA_VERSION, Measured, Row, Spread, measure
 from mpiio_ext.report.errors import ReportError
 
-__all__ = ["PeerResult", "PeerSet", "ResultSet", "load", "load_all", "rows_of"]
-
 Form = TypeVar("Form")
 
 _BUCKETS = 64

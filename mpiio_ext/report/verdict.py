@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from mpiio_ext.common.results import Measured, Spread
 from mpiio_ext.report.words import ratio, ratio_spread, row_title
 
-__all__ = ["GOAL", "Tally", "judge", "sentences", "tally"]
-
 #: Gain that noncontiguous access should reach.
 GOAL = 1.3
 

@@ -13,8 +13,6 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
 
-__all__ = ["draw"]
-
 _MARKS = {"equal": "D", "factor": "v", "multiple": "^", "co-prime": "o", "neither": "s"}
 #: Only points of one class are joined: between them counts jump by orders of magnitude, which is no slope.
 _CLASSES: dict[Literal["-", ":"], tuple[str, ...]] = {

@@ -13,8 +13,6 @@ from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._simulate import simulate
 from mpiio_ext.partitioning.locks._systems import FileSystem
 
-__all__ = ["Variant", "check_requests", "relation", "requests_about", "sweep", "variants"]
-
 #: Data requests of a sweep that take half an hour with Lustre's locks, two with tokens: more only if asked for.
 _MOST_REQUESTS = 10**10
 #: One core, as docs/locks.md measured it for Lustre; token managers take up to four times as long.

@@ -45,8 +45,6 @@ from mpiio_ext.pioneer.path.views import views_of_groups
 from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 from mpiio_ext.pioneer.profile import find_sessions
 
-__all__ = ["Expectation", "comparable_path", "expectation", "expected_path"]
-
 _MOVING = DATA | {Role.BEGIN}
 
 

@@ -52,9 +52,6 @@ from mpiio_ext.pioneer.path.short import MOVED
 from mpiio_ext.pioneer.path.views import View
 from mpiio_ext.pioneer.profile import find_sessions
 
-__all__ = ["MOST", "OPERATIONS", "Plan", "PlanError", "group_of_rank", "make_plan", "reading_numbers",
-           "writing_numbers"]  # fmt: skip
-
 #: Of an offset, a size in bytes or a slack time in ns: sums of several are still numbers of 64 bits.
 MOST = 1 << 60
 

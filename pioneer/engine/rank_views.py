@@ -24,12 +24,10 @@ import pyarrow.compute as pc
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.operations import DATA, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
+from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.file_types import next_tile
 from mpiio_ext.pioneer.path.views import View, views_of_groups
-from mpiio_ext.pioneer.path.workload_path import PathInfo
 from mpiio_ext.pioneer.profile.sessions import Sessions
-
-__all__ = ["RankViews", "parsed", "view_of_rank"]
 
 _ALIGNMENT = 1 << 20
 _MOVING = DATA | {Role.BEGIN}

@@ -20,8 +20,6 @@ from mpiio_ext.pioneer.engine.rank_views import parsed
 from mpiio_ext.pioneer.operations import CATALOG, DATA, SECOND_NAMES, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 
-__all__ = ["refused_files", "unmade"]
-
 _MOST = 10  # names in all
 
 

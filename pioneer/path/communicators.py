@@ -30,9 +30,6 @@ import pyarrow.compute as pc
 from mpiio_ext.pioneer.path.names import Template, communicator_template
 from mpiio_ext.pioneer.path.rules import Rule
 
-__all__ = ["NUMBER", "Communicators", "find_communicators", "members_of", "opened_by_a_part", "partly_words",
-           "with_numbers"]  # fmt: skip
-
 #: Name in `extra` of an open: place of its communicator's rule in `PathInfo.communicators`.
 NUMBER = "communicator"
 _MEMBERS = "members"

@@ -26,11 +26,10 @@ from mpiio_ext.pioneer.access import creates
 from mpiio_ext.pioneer.operations import CATALOG, Operation, Role, operation_of
 from mpiio_ext.pioneer.path.communicators import Communicators, with_numbers
 from mpiio_ext.pioneer.path.diff import EFFORT, Difference, compare
+from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.handles import NONE, busy_files, first_rows, pair_sessions, sessions_of, tags_of
 from mpiio_ext.pioneer.path.names import LOOKED, MADE, OPENED, WRITTEN, Template, templates_by_rank
-from mpiio_ext.pioneer.path.workload_path import PER_GROUP, PathInfo, WorkloadPath
-
-__all__ = ["extract", "names_of", "slack_of"]
+from mpiio_ext.pioneer.path.workload_path import PER_GROUP, WorkloadPath
 
 _NO_FILE = "\0"
 OPENS = sorted({operation.name for operation in CATALOG.values() if operation.role is Role.OPEN})

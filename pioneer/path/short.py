@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import Role, operation_of
 
-__all__ = ["MOVED", "moved_in_extra", "moved_of", "with_moved"]
-
 #: Name in `extra`: bytes that a read has moved, where they are fewer than its size.
 MOVED = "moved"
 _LAYERS = ("posix", "stdio")

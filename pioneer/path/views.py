@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
 
-__all__ = ["View", "view_of", "views_of_groups"]
-
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -29,9 +29,7 @@ from numpy.typing import NDArray
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
 from mpiio_ext.common.files import replacing
-from mpiio_ext.pioneer.path.document import MOST_GROUPS, OWNERS, VERSION, PathInfo, parse_info, parse_path
-
-__all__ = ["COMMON", "MOST_GROUPS", "OWNERS", "PER_GROUP", "VERSION", "PathInfo", "WorkloadPath"]
+from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
 
 _MOST_PROBLEMS = 20
 _TEXT = pa.dictionary(pa.int32(), pa.string())

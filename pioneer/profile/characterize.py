@@ -30,8 +30,6 @@ from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.extended import extended_names
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, Sessions, find_sessions, flags_of
 
-__all__ = ["NO_FILE", "SCALE", "ClassProfile", "Profile", "characterize"]
-
 #: Class of operations that name no file.
 NO_FILE = "none"
 #: Sequentiality is kept in thousandths.

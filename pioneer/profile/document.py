@@ -24,8 +24,6 @@ from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.form import ProfileForm
 
-__all__ = ["UNITS", "VERSION", "load", "parse", "save", "to_json"]
-
 #: Raised when the meaning of a name changes, or an older release could not read what is written.
 VERSION = 2
 

@@ -18,8 +18,6 @@ from mpiio_ext.common.documents import CLOSED, form_schema
 from mpiio_ext.pioneer.path.document import Count, Positive, Whole
 from mpiio_ext.pioneer.profile.fits import Fit
 
-__all__ = ["ListedDistribution", "ProfileForm", "profile_schema"]
-
 _Table = dict[str, Count]
 
 

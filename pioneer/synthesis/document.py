@@ -34,8 +34,6 @@ from mpiio_ext.pioneer.profile.document import to_json
 from mpiio_ext.pioneer.profile.form import ListedDistribution
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Pair, Shape, Step, Times, time_slices
 
-__all__ = ["MOST_TIMES", "digest_of", "digests_of", "fits", "model_from_json", "model_to_json"]
-
 MOST_TIMES = 512
 #: Operations that a file may ask for: what is read must not fill the memory.
 _MOST = 1 << 28

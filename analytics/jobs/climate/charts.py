@@ -14,8 +14,6 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 
-__all__ = ["averages_chart", "correlation_chart", "months_chart"]
-
 #: Metrics in the figure of correlations; the table has all.
 _MOST_ROWS = 16
 

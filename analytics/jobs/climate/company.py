@@ -25,8 +25,6 @@ from mpiio_ext.analytics.jobs.statistics.dependence import dependences
 from mpiio_ext.analytics.jobs.statistics.moved import LARGE_EFFECT, Moved, adjusted, compared
 from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["contradicts", "in_company"]
-
 #: Jobs on either side that are compared, over those that a level has at least.
 _NEAR = 4
 

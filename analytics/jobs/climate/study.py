@@ -23,8 +23,6 @@ from mpiio_ext.analytics.jobs.regimes.partition import REGIMES, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlation, correlation_table
 from mpiio_ext.analytics.jobs.table import PERFORMANCE, Jobs
 
-__all__ = ["COVERAGE", "Study", "coverage", "document", "study"]
-
 #: What is told of the coverage of each history.
 COVERAGE = ("coverage_factor_bw", "contention_bw", "contention_opens", "contention_stats", "contention_ops")
 

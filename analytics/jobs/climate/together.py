@@ -15,8 +15,6 @@ import numpy as np
 
 from mpiio_ext.analytics.jobs.climate.watch import Watched
 
-__all__ = ["Fall", "falls"]
-
 #: Longest time between two that belong together, in s.
 _APART = 3 * 86400.0
 

@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
-__all__ = ["crossings", "moving_average", "moving_median", "windows"]
-
 
 def windows(times: Numbers, width_s: float) -> tuple[Whole, Whole]:
     """Return, for each job, the first job of its window and the one after the last.

@@ -38,8 +38,6 @@ from mpiio_ext.common.extras import needing
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["Change", "breaks", "change_points", "finer", "smallest_p", "whole"]
-
 #: Random orders of a test, where its level does not ask for more, and at most; the smallest p-value is one in so many.
 _ORDERS, _MOST_ORDERS = 999, 200_000
 #: Random orders at a time, first and at most, and how many larger ones end a test: it will not be sure any more.

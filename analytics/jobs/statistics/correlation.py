@@ -32,8 +32,6 @@ from mpiio_ext.analytics.jobs.table import MOTIF, SCALE, SYSTEM, Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
-__all__ = ["NORMALISED", "Correlation", "correlate", "correlation_table"]
-
 #: Performance that can be compared between kinds of I/O.
 NORMALISED = "darshan_normalized_perf_by_max"
 _LEAST_PAIRS = 4

@@ -25,8 +25,6 @@ from mpiio_ext.analytics.jobs.table import Jobs
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["LARGE_EFFECT", "Moved", "adjusted", "compared", "effect_of"]
-
 _LEAST = 3
 #: Values up to which SciPy's test may be exact.
 _EXACT = 8

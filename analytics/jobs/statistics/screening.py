@@ -24,8 +24,6 @@ from mpiio_ext.analytics.jobs.statistics.dependence import dependences
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["sure_changes"]
-
 
 def sure_changes(
     every: Sequence[Numbers], *, least: int = 7, level: float = 0.01, step: float = 0.05

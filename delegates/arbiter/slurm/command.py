@@ -17,8 +17,6 @@ import click
 
 from mpiio_ext.errors import MpiioExtError
 
-__all__ = ["script", "watch"]
-
 _FOLDER = click.Path(path_type=Path)
 _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
 

@@ -14,12 +14,10 @@ import click
 from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
-from mpiio_ext.bench.errors import EXIT_RUN, BenchError, SetupError
+from mpiio_ext.bench.errors import EXIT_RUN, SetupError
 from mpiio_ext.common.commands import HELP
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import MpiioExtError
-
-__all__ = ["command"]
 
 _FOLDER = click.Path(path_type=Path)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
@@ -99,9 +97,6 @@ def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, .
         except OSError as error:
             raise SetupError(f"--into {target}: cannot be made: {error.strerror}") from error
         _run(target, path, setting, tuple(dict.fromkeys(policies)))
-    except BenchError as error:
-        click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(error.exit_status) from error
     except (MpiioExtError, OSError) as error:
         click.echo(f"mpiio_ext.bench arbitration: {error}", err=True)
-        raise SystemExit(EXIT_RUN) from error
+        raise SystemExit(getattr(error, "exit_status", EXIT_RUN)) from error

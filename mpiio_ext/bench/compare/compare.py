@@ -45,8 +45,6 @@ from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
-__all__ = ["PATTERNS", "Measurement", "Options", "command", "measure", "run_compare", "summarize"]
-
 #: Name in the results -> a form of one of the bench's patterns; those with gaps are last.
 PATTERNS: dict[str, MicroForm] = {
     form.name: form

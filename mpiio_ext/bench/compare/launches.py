@@ -22,20 +22,6 @@ from mpiio_ext.bench.environment import file_system_of
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.common.children import run
 
-__all__ = [
-    "ACCESSES",
-    "ArgumentError",
-    "Case",
-    "Outcome",
-    "WrongDataError",
-    "console_of_results",
-    "describe_environment",
-    "on_nodes",
-    "parse_output",
-    "run_benchmark",
-    "scratch_file",
-]
-
 #: How the micro-benchmark accesses the file: the values of its --access.
 ACCESSES = ("collective", "independent", "nonblocking", "nonblocking_collective", "split")
 _GRACE_S = 15  # after its time is up and the launcher has not ended it, a rank ends itself

@@ -34,8 +34,6 @@ from mpiio_ext.common.commands import JsonCommand, json_file_option, json_option
 from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
-__all__ = ["SERIES", "UNITS", "Options", "Point", "Samples", "command", "plan", "run_scaling", "summarize"]
-
 #: Name in the results -> (pattern, block in bytes or 0 where it varies, words for people).
 SERIES: dict[str, tuple[str, int, str]] = {
     "ranks_inter64": ("inter", 64, "interleaved 64 B"),

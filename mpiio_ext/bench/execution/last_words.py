@@ -13,8 +13,6 @@ import os
 import signal
 import subprocess
 
-__all__ = ["PATIENCE_S", "LastWords"]
-
 #: How long a failed rank waits for the others, besides the time that the phase's data may take them on a slow file
 #: system. The next ranks wait longer, while the launcher ends them: one speaks.
 PATIENCE_S = 20

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["Schedule"]
-
 
 @dataclass(slots=True, kw_only=True)
 class Schedule:

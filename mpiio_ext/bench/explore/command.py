@@ -16,8 +16,6 @@ from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["command"]
-
 _FOLDER = click.Path(path_type=Path)
 #: Said by the patterns and by --io-nodes.
 _TAKEN = ("mpiox_enable", "mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_owners", "mpiox_arbiter")

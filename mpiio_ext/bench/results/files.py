@@ -11,8 +11,6 @@ from typing import Any
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.results import SCHEMA_VERSION, Absent, Row, measure, summary, tables
 
-__all__ = ["write_document", "write_results"]
-
 
 def write_document(
     folder: Path,

@@ -16,8 +16,6 @@ from rich.text import Text
 from mpiio_ext.bench import interfaces
 from mpiio_ext.common.results import Absent, Measured
 
-__all__ = ["interface_title", "parts", "print_absent", "print_heading", "print_table"]
-
 _DASH = "–"
 
 

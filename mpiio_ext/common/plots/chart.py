@@ -18,9 +18,6 @@ from typing import Literal
 
 from mpiio_ext.common.plots.theme import Look
 
-__all__ = ["Area", "Axis", "Bars", "Boxes", "Chart", "Line", "Mark", "Panel", "Rule", "Segments", "Spans", "Text",
-           "Tiles", "corners", "cumulative"]  # fmt: skip
-
 Number = float | None
 _PLAIN = Look()
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["SUFFIXES", "check_suffix", "png", "save", "script", "svg", "svg_file"]
-
 SUFFIXES = (".svg", ".png", ".pdf")
 _REFERENCE = re.compile(r'(?:url\(#|href="#)([^)"]+)')
 _IDENTIFIER = re.compile(r' id="([^"]+)"')

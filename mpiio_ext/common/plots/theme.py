@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["DARK", "LIGHT", "SERIES", "THEMES", "Look", "Theme", "dark_style", "look"]
-
 Dash = str | tuple[int, tuple[float, ...]]
 #: Line styles and marks of series, in their order. Dots stand for what is not known, and are of no series.
 _DASHES: tuple[Dash, ...] = ("-", "--", "-.", (0, (9, 2)), (0, (2, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (4, 4)),
