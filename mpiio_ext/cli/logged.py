@@ -38,8 +38,6 @@ from mpiio_ext.common.files import check_target
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
 
-__all__ = ["Log"]
-
 #: So long a trace on another host may still be without its end, once those on this host have theirs; and so long the
 #: companion of rank 0 waits for the other ranks: one that has left without MPI_Finalize must not keep them.
 _OTHERS_S = 10.0

@@ -24,8 +24,6 @@ import pyarrow.compute as pc
 from mpiio_ext.pioneer.darshan.names import clean, is_left_out, record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Kind, Layout, Records
 
-__all__ = ["Module"]
-
 #: Module -> kind of call -> counter -> functions.
 _TABLE: dict[str, dict[Kind, dict[str, str]]] = {
     "POSIX": {

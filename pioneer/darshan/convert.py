@@ -33,8 +33,6 @@ from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import Loss
 
-__all__ = ["Written", "convert"]
-
 #: Variables in which batch systems tell the number of the job.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
 _HEATS = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}

@@ -19,8 +19,6 @@ from mpiio_ext.common.extras import darshan_library
 from mpiio_ext.common.files import replacing
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 
-__all__ = ["MODULES", "Job", "counter_names", "write"]
-
 #: Module -> its number in a log, the version of its records, and the prefix of its counters' names in the library.
 MODULES = {
     "POSIX": (1, 4, "posix"), "MPI-IO": (2, 3, "mpiio"), "STDIO": (9, 2, "stdio"), "DXT_POSIX": (10, 1, ""),

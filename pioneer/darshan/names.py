@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["clean", "is_left_out", "record_id"]
-
 #: Folders whose files Darshan's runtime leaves out.
 _LEFT_OUT = ("/etc/", "/dev/", "/usr/", "/bin/", "/boot/", "/lib/", "/opt/", "/sbin/", "/sys/", "/proc/", "/var/")
 _MASK = (1 << 64) - 1

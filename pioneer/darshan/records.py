@@ -23,8 +23,6 @@ import numpy.typing as npt
 
 from mpiio_ext.pioneer.darshan.log import counter_names
 
-__all__ = ["Calls", "Integers", "Kind", "Layout", "Records", "common"]
-
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 #: Values that are followed of a record at most, as Darshan's runtime does.

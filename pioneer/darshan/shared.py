@@ -19,8 +19,6 @@ import numpy.typing as npt
 from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Integers, Layout, Records, common
 
-__all__ = ["packed", "record_type"]
-
 _Member: TypeAlias = tuple[int, Records, int]  # rank, its records, place
 #: Counters that are the first rank's, those that are the largest, and those that are set otherwise.
 _SAME = re.compile(r"(RENAMED_FROM|MODE|(MEM|FILE)_ALIGNMENT)$")

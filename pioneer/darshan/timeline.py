@@ -19,8 +19,6 @@ import numpy as np
 from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Kind
 
-__all__ = ["Heat", "Segments"]
-
 _MOST_BINS, _FIRST_WIDTH_S = 200, 0.1
 _HOST_BYTES = 64
 _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")])

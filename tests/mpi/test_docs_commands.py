@@ -29,7 +29,7 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in ("hdf5", "delegates", "lustre", "slurm", "cray")))
+QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in ("hdf5", "delegates", "lustre", "slurm", "cray", "darshan")))
 SLOW = (
     ROOT / "README.md",
     DOCS / "howto" / "container.md",

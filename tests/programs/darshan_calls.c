@@ -3,7 +3,6 @@
  *
  * Usage: mpirun -n RANKS darshan_calls FOLDER [RANK]. That rank leaves without a word when all have written.
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -224,7 +224,23 @@ def test_run_imports_little() -> None:
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert not {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib"} & set(done.stdout.split())
+    heavy = {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib", "mpiio_ext.cli.logged"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
+    """Without --darshan the tracer is not loaded, and nothing else is set than before."""
+    assert "trace" not in dry("./app")
+    words = dry("--darshan", str(tmp_path / "log"), "./app").split()
+    assert words[0] == "env"
+    assert [word.partition("=")[0] for word in words[1:-1]] == ["LD_PRELOAD", "MPIOX_TRACE_DIR"]
+    assert words[1].partition("=")[2].split(":")[0].endswith("/libmpiio_ext_trace.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_access_is_part_of_a_log() -> None:
+    result = CliRunner().invoke(main, ["run", "--darshan-dxt", "--", "./app"])
+    assert (result.exit_code, "give --darshan FILE, too" in result.output) == (2, True)
 
 
 def test_variables_that_do_not_exist_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
