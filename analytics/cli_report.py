@@ -143,7 +143,7 @@ def _hidden(
     tables: Mapping[str, pa.Table], areas: Mapping[str, str] | None, anonymous: bool, path: Path | None = None
 ) -> tuple[Mapping[str, pa.Table], Activity | None]:
     """Return the tables, and what DXT and HEATMAP of the log at `path` tell; without names where that was asked for."""
-    from mpiio_ext.analytics.diagnosis.activity import activity_of
+    from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
     activity = None if path is None else activity_of(path, tables)
     if areas is None and not anonymous:

@@ -46,6 +46,9 @@ class IOMiner:
         self.setup = setup if isinstance(setup, Setup) else load_setup(setup)
         self._engine: Any = None
 
+    def __repr__(self) -> str:
+        return f"IOMiner of the store {self.setup.store}"
+
     def init_stores(self, start_date: Date = None, end_date: Date = None, *, quiet: bool | None = None) -> Report:
         """Convert the logs of the days from `start_date` to `end_date`, both included; None: no bound.
 

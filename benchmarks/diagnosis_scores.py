@@ -15,7 +15,7 @@ from typing import Any
 
 from diagnosis_truth import KINDS, Kind
 
-from mpiio_ext.analytics.diagnosis.activity import activity_of
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 
@@ -41,13 +41,13 @@ def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
 
 
 def by_cause(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int, int]]:
-    """Return for each cause: logs that have it, logs of which it is said, logs of which it is rightly said."""
+    """Return for each cause: logs whose largest one it is; logs of which it is said, rightly said, said as that."""
     tally: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
         kind = truth(row)
         names = dict.fromkeys(kind.instead, kind.first)  # another name of the same
         said = {names.get(cause, cause) for cause in row["high"]}
-        must = set() if "" in kind.instead or kind.possible else set(kind.causes)
+        must = set() if "" in kind.instead or kind.possible or not kind.causes else {kind.first}
         tally.update([("true", cause) for cause in must] + [("said", cause) for cause in said])
         tally.update(("right", cause) for cause in said & set(kind.causes))
         tally.update(("found", cause) for cause in said & must)

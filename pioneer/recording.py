@@ -29,6 +29,6 @@ def record(command: Sequence[str], **options: Option) -> WorkloadPath:
     """
     with tempfile.TemporaryDirectory(prefix="mpiio-ext-") as folder:
         trace, path = Path(folder) / "trace", Path(folder) / "path.parquet"
-        call(["trace", *words_of(options), "-o", str(trace), "--", *command])
+        call(["trace", *words_of(options), "-o", str(trace)], program=command)
         call(["pioneer", "path", str(trace), "-o", str(path)])
         return WorkloadPath.load(path)

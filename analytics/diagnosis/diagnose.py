@@ -80,7 +80,7 @@ def diagnose(
     osts : int, optional
         OSTs that are known to exist where the files lie: advice names no more.
     activity : Activity, optional
-        What DXT and HEATMAP of the log tell (:func:`.activity.activity_of`).
+        What DXT and HEATMAP of the log tell (:func:`.activity_read.activity_of`).
     own_share : float, optional
         The job's bytes over those that its OSTs moved meanwhile, where the servers tell.
 

@@ -1,4 +1,4 @@
-"""Jobs under a live arbiter: what ``python -m mpiio_ext.bench arbitration`` has measured (``arbitration.json``).
+"""Jobs under a live arbiter: what ``mpiio-ext bench arbitration`` has measured (``arbitration.json``).
 
 Content. Of each policy: ``jobs`` (when each ran, what it moved), ``slots`` (bytes in slots of its time), ``io_nodes``
 (how many I/O nodes the arbiter's map gave it, a row a change); and ``curves``, the bandwidth of each job by I/O nodes

@@ -7,7 +7,7 @@ measured has no point.
 Measurements that moved another total, or stopped after another time, are no repetitions of each other: a table that has
 both for one pattern and number of I/O nodes is refused. With O_DIRECT and through the page cache are two patterns.
 
-`request_bytes`, which `python -m mpiio_ext.bench explore` adds, says what FORGE's whole KiB cannot.
+`request_bytes`, which `mpiio-ext bench explore` adds, says what FORGE's whole KiB cannot.
 
 Source. FORGE's columns: `run/output` of the artefact of the arbitration paper (jeanbez/forge-evaluation): bandwidths
         in MB/s, request sizes in KiB, layout 0 file per process and 1 shared, spatiality 0 contiguous and 1 1D-strided.
@@ -240,7 +240,7 @@ def _runs(path: Path) -> list[_Run]:
 
 
 def read_bench(paths: Iterable[Path], *, direct: str = "auto") -> dict[str, Curve]:
-    """Return curves by I/O delegates from results of ``python -m mpiio_ext.bench``, by "variant [interface] operation".
+    """Return curves by I/O delegates from results of ``mpiio-ext bench``, by "variant [interface] operation".
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def _wait(descriptor: int, rank: int) -> None:
                 text = clean()
                 said += f"; {text}" if text else ""
         with contextlib.suppress(OSError, ValueError):
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mpiio_ext.bench: {said}\n".encode())
+            os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"mpiio-ext bench: {said}\n".encode())
         time.sleep(_PASSED_ON_S)
     os._exit(128 + number)
 

@@ -11,9 +11,12 @@ Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901)
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
+import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -133,10 +136,47 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
+def _describe(part: dict[str, Any], text: str) -> None:
+    """Let an object's schema, and those of its names, say what a docstring and its section of attributes say."""
+    said, _, attributes = inspect.cleandoc(text).partition("\n\nAttributes\n----------\n")
+    if said:
+        part["description"] = said
+    lines = attributes.partition("\n\n")[0]
+    for names, meaning in re.findall(r"^(\w[\w, ]*?) : (.+(?:\n +.+)*)", lines, re.MULTILINE):
+        for name in set(names.split(", ")) & set(part.get("properties", ())):
+            part["properties"][name].setdefault("description", " ".join(meaning.split()))
+
+
 @functools.cache
-def form_schema(form: Any) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of the documents of a form."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(form).json_schema()}
+def form_schema(form: Any, **docstrings: str | None) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the documents of a form.
+
+    Descriptions of names are those of the section Attributes, a line "name : meaning" each, of the docstrings of the
+    form and of those that it is made of; `docstrings` has others, by the names of these.
+    """
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(form).json_schema()}
+    for name, part in {getattr(form, "__name__", ""): schema, **schema.get("$defs", {})}.items():
+        _describe(part, docstrings.get(name) or part.pop("description", ""))
+    return schema
+
+
+def with_meanings(schema: dict[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
+    """Return a schema with descriptions by JSON pointers of documents; ``*`` stands for any name or number.
+
+    Raises
+    ------
+    KeyError
+        The documents have no such place.
+    """
+    schema = copy.deepcopy(schema)
+    for place, meaning in meanings.items():
+        found = schema
+        for name in place.split("/")[1:]:
+            found = schema["$defs"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+            under = next((found[key] for key in ("additionalProperties", "items") if key in found), None)
+            found = under if name == "*" and under is not None else found["properties"][name]
+        found["description"] = meaning
+    return schema
 
 
 def given(info: ValidationInfo) -> dict[str, Any]:
@@ -236,7 +276,8 @@ def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str
         if isinstance(inner, DocumentError):
             found += inner.under(place).mistakes
         elif kind is None:
-            found.append((place, _said(form, parts, error)))
+            if (mistake := (place, _said(form, parts, error))) not in found:  # of each of several kinds
+                found.append(mistake)
         elif found and found[-1][0] == place and found[-1][1].startswith(wrong):
             found[-1] = (place, f"{found[-1][1]} or {kind}")
         else:

@@ -62,6 +62,11 @@ class WorkloadPath:
     table: pa.Table
     info: PathInfo
 
+    def __repr__(self) -> str:
+        files = len(pc.unique(self.table["file"].drop_null()))
+        return (f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
+                f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them")
+
     @staticmethod
     def schema(groups: int) -> pa.Schema:
         """Return the columns of a path of so many groups, the root's included."""

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import activity as module
-from mpiio_ext.analytics.diagnosis.activity import Layout, Union, activity, activity_of
+from mpiio_ext.analytics.diagnosis import activity_read
+from mpiio_ext.analytics.diagnosis.activity import Layout, Union
+from mpiio_ext.analytics.diagnosis.activity_read import activity, activity_of
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from support import darshan_rows
@@ -63,7 +65,7 @@ def partly(requests: list[Request], size: int) -> set[int]:
 def test_requests_against_a_loop(
     order: str, thread: bool, how: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH", 50)
+    monkeypatch.setattr(activity_read, "_BATCH", 50)
     records = random_records(5)
     data = b"".join(dxt(file, rank, found, order=order, thread=thread) for (file, rank), found in records.items())
     log = bytearray(make_log(Job(), {}, {DXT: (2 if thread else 1, data)}, order=order))

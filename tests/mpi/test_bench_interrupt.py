@@ -59,7 +59,7 @@ def test_all_ranks_end(extension: str, tmp_path: pathlib.Path, moment: str, dela
         left = bench.left(60)
         assert not left, (left, bench.text()[-3000:])
         assert status not in (None, 0), bench.text()[-3000:]
-        said = [line for line in bench.text().splitlines() if line.startswith("mpiio_ext.bench: ")]
+        said = [line for line in bench.text().splitlines() if line.startswith("mpiio-ext bench: ")]
     if (output / "results.json").exists():
         assert json.loads((output / "results.json").read_text())["failure"]
     if any("results until then" in line for line in said):

@@ -360,7 +360,7 @@ def test_compare_arguments(arguments, words, tmp_path, monkeypatch):
 def test_scaling_arguments(tmp_path):
     result = CliRunner().invoke(scaling.command, ["--rank-counts", "1,x", "--path", str(tmp_path)])
     assert result.exit_code == 2
-    assert "'1,x' is no list of numbers of ranks" in result.output
+    assert "'x' is neither a number nor a range" in result.output
 
 
 # ---- time ----

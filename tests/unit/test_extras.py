@@ -63,7 +63,7 @@ def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
 
 def test_the_bench_as_a_module() -> None:
     done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
-    assert done.returncode == 2 and done.stderr.startswith("mpiio_ext.bench: the bench needs ")
+    assert done.returncode == 2 and done.stderr.startswith("mpiio-ext bench: the bench needs ")
     assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import platform
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import click
 from rich.console import Console
 
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
-from mpiio_ext.bench.environment import file_system_of
+from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.common.children import run
 
@@ -160,20 +159,10 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 # ---- the rest --------------------------------------------------------------------------------------------------------
 
 
-def describe_environment(installations: Sequence[Installation], folder: Path, name: str,
-                         **configuration: Any) -> dict[str, Any]:
+def describe_environment(installations: Sequence[Installation], folder: Path, **configuration: Any) -> dict[str, Any]:
     """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
-    kind, mount = file_system_of(folder)
-    return {
-        "host": platform.node(),
-        "kernel": platform.release(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "file_system": kind,
-        "mount": mount,
-        "mpi": {installation.family: installation.version for installation in installations},
-        **configuration,
-        "command_line": " ".join([f"python -m mpiio_ext.bench {name}", *sys.argv[2:]]),
-    }
+    mpi = {installation.family: installation.version for installation in installations}
+    return {**here(folder), "host": platform.node(), "mpi": mpi, **configuration}
 
 
 def console_of_results() -> Console:
