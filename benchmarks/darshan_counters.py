@@ -30,7 +30,7 @@ from diagnosis_truth import KINDS  # noqa: E402
 
 import mpiio_ext  # noqa: E402
 from mpiio_ext._load import get_tracer  # noqa: E402
-from mpiio_ext.pioneer.darshan import convert  # noqa: E402
+from mpiio_ext.pioneer.darshan.convert import convert  # noqa: E402
 from support.darshan_records import Key, Row, read_records  # noqa: E402
 from support.launch import base_environment, launcher, run_bounded  # noqa: E402
 

@@ -187,7 +187,7 @@ def _write(pipe: int, log: Log) -> NoReturn:
 
 
 def _log(words: list[bytes], log: Log) -> None:
-    from mpiio_ext.pioneer.darshan import convert
+    from mpiio_ext.pioneer.darshan.convert import convert
 
     killed = words[-1:] != [b"ended"]
     if killed and words:

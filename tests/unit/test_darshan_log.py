@@ -20,7 +20,8 @@ from mpiio_ext.analytics.sources.darshan import convert as analyzed
 from mpiio_ext.common import extras
 from mpiio_ext.common.extras import MissingExtraError
 from mpiio_ext.errors import FileSystemError, MpiioExtError
-from mpiio_ext.pioneer.darshan import Written, convert, log
+from mpiio_ext.pioneer.darshan import log
+from mpiio_ext.pioneer.darshan.convert import Written, convert
 from mpiio_ext.pioneer.darshan.names import record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Kind, Layout, Records, common
 from mpiio_ext.pioneer.darshan.timeline import Heat
