@@ -214,8 +214,7 @@ class Setup:
 
     Attributes
     ----------
-    site : Site
-        What is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
+    site : what is known of the machine; :meth:`stripe_default` knows the mount points that it does not name.
     """
 
     __pydantic_config__ = CLOSED
@@ -261,10 +260,8 @@ def load_setup(source: str | os.PathLike[str] | Mapping[str, Any], folder: str |
 
     Parameters
     ----------
-    source : path or mapping
-        The file, or what it would contain.
-    folder : path
-        What relative paths of a mapping are relative to; of a file it is its own folder.
+    source : the file, or what it would contain.
+    folder : what relative paths of a mapping are relative to; of a file it is its own folder.
 
     Raises
     ------

@@ -100,12 +100,9 @@ class Row:
     unaligned, consecutive, forward, regular, pairs : int
         Requests that do not begin at a block; of `pairs` of a rank's successive requests, those that are adjacent, that
         lie behind, and that have the distance that is the most common one of their batch.
-    wall, called : float
-        Seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
-    calls : float
-        Seconds in MPI-IO calls, summed up over the ranks; 0 without them.
-    blocks, shared : int
-        Blocks of which a request covers a part, and those that several ranks cover so (of a sample).
+    wall, called : seconds in which any rank is in a request, and in which any is in a request or an MPI-IO call.
+    calls : seconds in MPI-IO calls, summed up over the ranks; 0 without them.
+    blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
     """
@@ -141,12 +138,10 @@ class Calls:
 
     Attributes
     ----------
-    syncs, stats : int
-        Calls of fsync and fdatasync, and of stat, of all ranks.
+    syncs, stats : calls of fsync and fdatasync, and of stat, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
-    opening : float
-        Seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
+    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view.
     """
 
     syncs: int = 0
@@ -170,21 +165,18 @@ class Activity:
     wall : mapping of bool to float
         Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
         bytes.
-    both : float
-        The same of both directions.
-    resolution : float
-        Seconds by which these can be too long.
-    line : array (2, bands, bins)
-        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP).
-    bands : int
-        Bands of ranks in it.
+    both : the same of both directions.
+    resolution : seconds by which these can be too long.
+    line : array (3, bands, bins)
+        Of reads and writes: seconds in requests (DXT), or bytes (HEATMAP); of metadata calls: seconds, spread evenly
+        over the time in which a file is open.
+    bands : bands of ranks in it.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
-    partial : bool
-        DXT ran out of memory, or is damaged.
+    partial : DXT ran out of memory, or is damaged.
     """
 
     source: str
@@ -195,7 +187,7 @@ class Activity:
     wall: dict[bool, float] = dataclasses.field(default_factory=dict)
     both: float = 0.0
     resolution: float = 0.0
-    line: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
+    line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     bands: int = 1
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)

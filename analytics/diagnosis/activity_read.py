@@ -32,7 +32,7 @@ from mpiio_ext.analytics.diagnosis.activity import (
     merged,
 )
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
-from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
+from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile, Requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,11 +61,9 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     Parameters
     ----------
     path : str or Path
-    layouts : mapping of int to Layout
-        By number of the file (signed).
+    layouts : by number of the file (signed).
     processes : int
-    run_time : float
-        Seconds.
+    run_time : seconds.
     """
     try:
         log = DarshanFile(path)
@@ -75,7 +73,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     source = next((name for name in ("DXT_POSIX", "HEATMAP") if name in log.modules), "").partition("_")[0]
     found = Activity(source, processes, run_time)
     found.bands = min(BANDS, processes)
-    found.line = np.zeros((2, found.bands, BINS))
+    found.line = np.zeros((3, found.bands, BINS))
     if "HEATMAP" in log.modules:
         try:
             _add_heat(found, log)
@@ -91,6 +89,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
 def _add_calls(found: Activity, log: DarshanFile) -> None:
     """Take in counters of POSIX and MPI-IO."""
     for part in log.counters("POSIX") if "POSIX" in log.modules else ():
+        _add_metadata(found, part)
         at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
         some = part["counters"][:, [at, at + 2, at + 3]].astype(np.int64)
         for file, (stats, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
@@ -335,19 +334,39 @@ def _add_places(into: _Sums, batch: _Batch, part: slice, access: Access) -> None
 
 def _add_line(found: Activity, batch: _Batch) -> None:
     """Add the time that requests take to the bands of their ranks and the bins of their times."""
-    scale = BINS / found.run_time
-    start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (batch.start, batch.end))
-    first, last = start.astype(np.int64), end.astype(np.int64)
     rank = np.clip(batch.rank, 0, found.processes - 1) * found.bands // found.processes
-    rows = (batch.write.astype(np.int64) * found.bands + rank)[batch.of] * BINS
-    flat, whole = found.line.reshape(-1), np.zeros(found.line.size + 1)
+    rows = (batch.write.astype(np.int64) * found.bands + rank)[batch.of]
+    _spread(found, rows, batch.start, batch.end, np.ones(len(rows)))
+
+
+def _spread(found: Activity, rows: Whole, start: Numbers, end: Numbers, rate: Numbers) -> None:
+    """Add to rows of the time line, in each bin, the seconds of it that lie between start and end, times a rate."""
+    scale = BINS / found.run_time
+    start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (start, end))
+    first, last = start.astype(np.int64), end.astype(np.int64)
+    flat, whole, rows = found.line.reshape(-1), np.zeros(found.line.size + 1), rows * BINS
     one = first == last
-    np.add.at(flat, rows + first, np.where(one, end - start, first + 1 - start) / scale)
+    np.add.at(flat, rows + first, rate * np.where(one, end - start, first + 1 - start) / scale)
     several = ~one
-    np.add.at(flat, (rows + last)[several], (end - last)[several] / scale)
-    np.add.at(whole, (rows + first)[several] + 1, 1.0)
-    np.add.at(whole, (rows + last)[several], -1.0)
+    np.add.at(flat, (rows + last)[several], (rate * (end - last))[several] / scale)
+    np.add.at(whole, (rows + first)[several] + 1, rate[several])
+    np.add.at(whole, (rows + last)[several], -rate[several])
     flat += np.cumsum(whole)[:-1] / scale
+
+
+def _add_metadata(found: Activity, part: Requests) -> None:
+    """Add the time in metadata calls of POSIX, evenly from the first open of a file to its last close."""
+    opened, closed, meta = (part["times"][:, place].astype(float) for place in (0, 7, 10))
+    rank = part["rank"].astype(np.int64)
+    known = (closed > opened) & (meta > 0) & np.isfinite(closed) & (rank < found.processes)
+    for shared in (False, True):
+        here = known & ((rank < 0) == shared)
+        start, end, rate = opened[here], closed[here], (meta / np.where(known, closed - opened, 1.0))[here]
+        rows = 2 * found.bands + rank[here] * found.bands // found.processes
+        if shared:  # of all ranks: each band has its part
+            rows = np.tile(2 * found.bands + np.arange(found.bands), here.sum())
+            start, end, rate = (np.repeat(each, found.bands) for each in (start, end, rate / found.bands))
+        _spread(found, rows, start, end, rate)
 
 
 def _add_durations(found: Activity, batch: _Batch, chosen: npt.NDArray[np.bool_], way: bool) -> None:

@@ -32,14 +32,10 @@ class Case:
     ----------
     files : Files
     limits : Limits
-    anonymous : bool
-        Names become numbers, values are rounded to two digits.
-    osts : int, optional
-        OSTs that are known to exist.
-    activity : Activity, optional
-        What DXT and HEATMAP of the log tell.
-    own_share : float, optional
-        The job's bytes over those that its OSTs moved meanwhile.
+    anonymous : names become numbers, values are rounded to two digits.
+    osts : OSTs that are known to exist.
+    activity : what DXT and HEATMAP of the log tell.
+    own_share : the job's bytes over those that its OSTs moved meanwhile.
     """
 
     def __init__(

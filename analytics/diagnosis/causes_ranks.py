@@ -32,7 +32,8 @@ def _busy(case: Case, chosen: Flags) -> float:
 def _all_move(case: Case) -> Flags:
     """Return for each file whether the rank that moves least moves more than a header: ranks differ then, no more."""
     files = case.files
-    least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - np.nan_to_num(files["{bytes}"])
+    least = np.fmin(files["fastest_rank_bytes"], files["slowest_rank_bytes"]) - other / np.maximum(files["ranks"], 1.0)
     for place, row in case.traced(files.critical):
         least[place] = row.moved.min() if len(row.ranks) >= files["ranks"][place] else 0.0
     most = np.fmax(files["fastest_rank_bytes"], files["slowest_rank_bytes"])
@@ -59,7 +60,7 @@ def root_writes(case: Case) -> Finding | None:
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
         f"{'Rank 0' if by_root else 'One rank'} {verb} most of the data.",
-        float((case.exclusive if busy else case.in_calls)[chosen].sum()),
+        float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
         "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
                                               " only, or others have some"),

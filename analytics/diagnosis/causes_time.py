@@ -163,6 +163,8 @@ def slowed_down(case: Case) -> Finding | None:
     if known.sum() < 4:
         return None
     usual = float(np.nanmedian(took))
+    if 2.0 ** (size / 4) / usual >= case.limits.fast:
+        return None  # of memory: they slow down when a cache is full
     load = seen.line[int(case.write)].sum(axis=0).reshape(WINDOWS, -1).sum(axis=1) / (seen.run_time / WINDOWS)
     slow = known & (took >= case.limits.slow * usual) & (number <= np.median(number[known]))
     slow &= load <= 1.5 * np.median(load[known])

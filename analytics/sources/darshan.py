@@ -308,10 +308,8 @@ def convert(logs: Sequence[str], root: str) -> Converted:
 
     Parameters
     ----------
-    logs : sequence of str
-        Paths of the logs, relative to `root`.
-    root : str
-        Folder.
+    logs : paths of the logs, relative to `root`.
+    root : folder.
 
     Returns
     -------

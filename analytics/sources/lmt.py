@@ -114,11 +114,9 @@ def convert(
 
     Parameters
     ----------
-    logs : sequence of str
-        Relative to `root`.
+    logs : relative to `root`.
     root : str
-    time_zone : str
-        Of the time stamps in databases, which have none.
+    time_zone : of the time stamps in databases, which have none.
     between : (float, float), optional
         Read the steps of this half-open period only (s since 1970 UTC), and some around it; of HDF5, other forms are
         read as a whole.

@@ -63,16 +63,11 @@ class Traffic:
     Attributes
     ----------
     period : Period
-    sources : tuple of str
-        Names of the sources that say it.
-    read, written : Series or None
-        Bytes by data target; None where no source says it.
-    cpu : mapping of str to Series
-        Load in % by server, for ``oss`` (data) and ``mds`` (metadata).
-    operations : mapping of str to Series
-        Metadata operations by server: open, close, getattr …
-    notes : tuple of str
-        What was left out, and why.
+    sources : names of the sources that say it.
+    read, written : bytes by data target; None where no source says it.
+    cpu : load in % by server, for ``oss`` (data) and ``mds`` (metadata).
+    operations : metadata operations by server: open, close, getattr …
+    notes : what was left out, and why.
     """
 
     period: Period
@@ -237,12 +232,10 @@ def traffic(
 
     Parameters
     ----------
-    records : sequence of Records
-        Of any sources and days; those that say nothing about traffic are left out. Where several say the same value,
-        the later record counts.
+    records : of any sources and days; those that say nothing about traffic are left out. Where several say the same
+        value, the later record counts.
     period : Period
-    file_systems : collection of str, optional
-        Names of the file system in sources that have several; default: all of them.
+    file_systems : names of the file system in sources that have several; default: all of them.
     edges : {"begin", "touch", "share"}
         What becomes of the steps at the edges of the period; see :mod:`.series`.
 

@@ -15,6 +15,7 @@ import copy
 import difflib
 import functools
 import inspect
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -39,6 +40,7 @@ _LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("great
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
 _SHOWN = 60
+_MOST_TOLD = 20
 
 
 class DocumentError(ValueError):
@@ -54,7 +56,7 @@ class DocumentError(ValueError):
     Attributes
     ----------
     mistakes : the same
-    problems : a line for each
+    problems : a line for each of the first ones, and one that says how many more there are
     """
 
     def __init__(self, mistakes: Iterable[tuple[str | None, str]], name: object = None) -> None:
@@ -62,8 +64,10 @@ class DocumentError(ValueError):
         begin = "" if name is None else f"{name}: "
         lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
         # One line each, whatever names there are.
-        self.problems = tuple("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-                              for line in lines)  # fmt: skip
+        told = ["".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+                for line in itertools.islice(lines, _MOST_TOLD)]  # fmt: skip
+        more = len(self.mistakes) - len(told)
+        self.problems = (*told, *([f"{begin}and {more:,} more"] if more else []))
         super().__init__("\n".join(self.problems))
 
     def of(self, name: object) -> DocumentError:

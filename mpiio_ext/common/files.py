@@ -49,14 +49,10 @@ def replacing(path: Path, *, follow: bool = True, mode: int | None = None, endin
 
     Parameters
     ----------
-    path : Path
-        What is asked for. Its folder is there.
-    follow : bool
-        A link in its place keeps pointing to the file; otherwise the link is replaced.
-    mode : int, optional
-        Permissions, whatever the umask.
-    ending : str
-        Of the temporary name, for writers that look at it.
+    path : what is asked for. Its folder is there.
+    follow : a link in its place keeps pointing to the file; otherwise the link is replaced.
+    mode : permissions, whatever the umask.
+    ending : of the temporary name, for writers that look at it.
 
     Raises
     ------
@@ -95,9 +91,8 @@ def write_whole(
     ----------
     path, follow, mode : as of `replacing`
     content : str or bytes
-    errors : str
-        What becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape`` where
-        they are bytes of somebody's own text.
+    errors : what becomes of lone surrogates: a question mark, since a label must not end a report; ``surrogateescape``
+        where they are bytes of somebody's own text.
 
     Raises
     ------

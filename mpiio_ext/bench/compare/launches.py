@@ -7,7 +7,6 @@ import dataclasses
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.console import Console
 from mpiio_ext.bench.compare.peers import PROGRAM, Installation, Peer
 from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
+from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
 
 #: How the micro-benchmark accesses the file: the values of its --access.
@@ -180,19 +180,15 @@ def scratch_file(path: Path, name: str) -> Iterator[Path]:
     name : the command's, for messages
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"mpiio-{name}-", dir=path))
-    except OSError as error:
-        click.echo(f"mpiio_ext.bench {name}: --path {path}: {error.strerror}", err=True)
-        sys.exit(EXIT_USAGE)
-    file = folder / "data.dat"
-    try:
-        yield file
+        with contextlib.ExitStack() as stack:
+            folder = make_folder(path, name, 0)
+            stack.callback(folder.rmdir)
+            file = folder / "data.dat"
+            stack.callback(file.unlink, missing_ok=True)
+            yield file
     except BenchError as error:
         click.echo(f"mpiio_ext.bench {name}: {error}", err=True)
         sys.exit(error.exit_status)
     except OSError as error:
         click.echo(f"mpiio_ext.bench {name}: {error.filename}: {error.strerror}", err=True)
         sys.exit(EXIT_RUN)
-    finally:
-        file.unlink(missing_ok=True)
-        folder.rmdir()
