@@ -17,9 +17,10 @@ from mpiio_ext.launchers import launched_rank
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-__all__ = ["launch_rank", "progress_of_rank_0", "terminal_width"]
+__all__ = ["launch_rank", "launcher_errors", "progress_of_rank_0", "terminal_width"]
 
-_LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"}
+#: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
+_LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun"}
 
 
 def launch_rank() -> int:
@@ -36,10 +37,16 @@ def _launcher() -> int | None:
         except OSError:
             return None
         name = text[text.index("(") + 1 : text.rindex(")")]
-        if name in _LAUNCHERS:
+        if name.partition(".")[0] in _LAUNCHERS:
             return process
         process = int(text[text.rindex(")") + 2 :].split()[1])
     return None
+
+
+def launcher_errors() -> str:
+    """Return the file that is the standard error of the launcher on this host, "" where there is none."""
+    launcher = _launcher()
+    return "" if launcher is None else f"/proc/{launcher}/fd/2"
 
 
 def terminal_width(descriptor: int) -> int | None:

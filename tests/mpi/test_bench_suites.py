@@ -357,11 +357,10 @@ KILLED = """
 import mpiio_ext
 import os, pathlib, signal, sys
 from mpi4py import MPI
-from mpiio_ext.bench import __main__, place
+from mpiio_ext.bench import __main__
 from mpiio_ext.bench.execution.player import Player
 
 phase = Player.phase
-place.KEEP_EVERY_S = 0
 
 def die(player, what):
     if MPI.COMM_WORLD.rank == 1 and what.operation == "read" and any(pathlib.Path("kept").rglob("results.json")):

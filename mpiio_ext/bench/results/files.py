@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,6 +15,12 @@ from mpiio_ext.common.results import SCHEMA_VERSION, Absent, Row, measure, summa
 __all__ = ["write_document", "write_results"]
 
 
+@functools.cache
+def _text(row: Row) -> str:
+    """Return a row as JSON on one line; between measurements all but the newest rows are known."""
+    return json.dumps(asdict(row), ensure_ascii=False)
+
+
 def write_document(
     folder: Path,
     *,
@@ -22,19 +29,27 @@ def write_document(
     rows: Sequence[Row],
     absent: Sequence[Absent],
     failure: str | None,
+    final: bool = True,
 ) -> Path:
-    """Write results.json and return its path; what was there before stays until the new file is whole."""
+    """Write results.json and return its path; what was there before stays until the new file is whole.
+
+    Parameters
+    ----------
+    final : with ``summary``, and on the disk. Between measurements neither is waited for: the disk would have to take
+        what they have left in memory.
+    """
     document = {
         "schema_version": SCHEMA_VERSION,
         "environment": environment,
         "configuration": configuration,
         "failure": failure,
         "absent": [asdict(item) for item in absent],
-        "summary": [summary(row) for row in measure(rows)],
-        "runs": [asdict(row) for row in rows],
+        "summary": [summary(row) for row in measure(rows)] if final else [],
     }
+    head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+    runs = ",\n  ".join(map(_text, rows))
     path = folder / "results.json"
-    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_whole(path, f'{head},\n "runs": [\n  {runs}\n ]\n}}\n', durable=final)
     return path
 
 
