@@ -17,6 +17,7 @@ from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
 from mpiio_ext.bench.execution.afford import NativeLimit
 from mpiio_ext.bench.execution.agreement import agree, on_rank_0
+from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.execution.delegation import start_delegates
 from mpiio_ext.bench.execution.runner import Runner
 from mpiio_ext.bench.execution.schedule import Schedule
@@ -25,7 +26,7 @@ from mpiio_ext.bench.record import configuration
 from mpiio_ext.bench.results.files import write_document, write_results
 from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.rest import WIDTH, write_page
-from mpiio_ext.bench.results.table import print_absent, print_heading, print_table
+from mpiio_ext.bench.results.table import print_absent, print_heading, print_table, print_worth
 from mpiio_ext.bench.suites.archive import folder_of, write_surroundings
 from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width
@@ -165,13 +166,16 @@ def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _missing(schedule: Schedule) -> list[Absent]:
+def _missing(schedule: Schedule[Case]) -> list[Absent]:
     """Return the repetitions that the budget did not allow."""
     missing = schedule.repetitions - schedule.repetitions_done
-    if not missing:
-        return []
-    reason = f"--budget of {schedule.budget_s:g} s ({schedule.repetitions_done} done)"
-    return [Absent(what=f"{missing} of {schedule.repetitions} repetitions", reason=reason)]
+    reason = f"--budget of {schedule.budget_s:g} s"
+    found = [Absent(what=f"{missing} of {schedule.repetitions} repetitions",
+                    reason=f"{reason} ({schedule.repetitions_done} done)")] if missing else []
+    once = [case.label for case in schedule.cases if case not in schedule.repeated]
+    if once and schedule.repeated:
+        found.append(Absent(what=f"repetitions of {'; '.join(once)}", reason=reason))
+    return found
 
 
 def _versions(work: Work) -> dict[str, str]:
@@ -214,8 +218,10 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
     with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions) as advance:
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
-        schedule = Schedule(comm=comm, repetition=lambda number: runner.repetition(list(work.cases), number),
-                            repetitions=options.repetitions, budget_s=options.budget_s)
+        schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,
+                            budget_s=options.budget_s,
+                            replanned=lambda cases: advance(
+                                by=0, of=work.runs + (options.repetitions - 1) * work.runs_of(cases)))
         try:
             schedule.run()
         except BenchError as caught:
@@ -257,6 +263,7 @@ def _write(console: Console, options: Options, work: Work, output: Path, *, envi
         paths += write_surroundings(output, options.suite, environment)
     page = write_page(console, output, _title(options)) if options.report and rows else None
     paths.append(output / "table.txt")
+    print_worth(console, summaries)
     console.print(f"results: {', '.join(path.name for path in paths)} in {output}", highlight=False, soft_wrap=True)
     if page is not None:
         console.print(f"report: {page}", highlight=False, soft_wrap=True)

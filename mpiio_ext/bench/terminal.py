@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["launch_rank", "launcher_errors", "progress_of_rank_0", "terminal_width"]
 
 #: What stands before the first dot of their processes' names, as in mpirun.openmpi and mpiexec.hydra.
+#: Between two lines of progress in a log, s.
+LINES_S = 15.0
 _LAUNCHERS = {"mpirun", "mpiexec", "orterun", "prterun"}
 
 
@@ -69,13 +71,14 @@ def terminal_width(descriptor: int) -> int | None:
 def progress_of_rank_0(
     comm: MPI.Intracomm, shown: bool | None, steps: int
 ) -> contextlib.AbstractContextManager[Advance]:
-    """Return the bar of so many steps on rank 0's terminal.
+    """Return the bar of so many rows on rank 0's terminal.
 
     Parameters
     ----------
-    shown : whether there is a bar; None = when rank 0 has a terminal
+    shown : whether there is a bar; None = when rank 0 has a terminal, and elsewhere a line now and then
     """
     if comm.rank != 0:
         return progress(steps, shown=False)
     width = terminal_width(2)
-    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100)
+    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
+                    every_s=LINES_S if shown is None else 0.0, name="mpiio_ext.bench")  # fmt: skip

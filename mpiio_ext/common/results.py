@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "OUTER_PHASES", "OWN_PHASES", "SCHEMA_VERSION", "Absent", "Key", "Measured", "Row", "Spread", "measure", "summary",
-    "tables", "with_ratios",
+    "ENOUGH", "OUTER_PHASES", "OWN_PHASES", "SCHEMA_VERSION", "Absent", "Key", "Measured", "Row", "Spread", "measure",
+    "summary", "tables", "with_ratios",
 ]
 
 SCHEMA_VERSION = 2
+#: Repetitions without which nothing is said about what is faster.
+ENOUGH = 3
 #: Phases of a run, one after the other, and those of the extension inside the data phase, which overlap among ranks.
 OUTER_PHASES = ("open", "view", "data", "close")
 OWN_PHASES = ("plan", "exchange", "io", "wait", "independent")

@@ -86,17 +86,16 @@ class Runner:
 
     # ---- order ----
 
-    def repetition(self, cases: list[Case], number: int) -> None:
-        """Run every case once under every method.
+    def repetition(self, case: Case, number: int) -> None:
+        """Run a case once under every method.
 
         Raises
         ------
         BenchError
             On every rank of `comm`.
         """
-        for case in cases:
-            self._casts.clear()
-            self._on_team(case, number)
+        self._casts.clear()
+        self._on_team(case, number)
 
     def _on_team(self, case: Case, number: int) -> None:
         """Run the case on the ranks that take part; the others sleep until they are done."""

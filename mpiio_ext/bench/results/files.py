@@ -46,10 +46,13 @@ def write_document(
         "absent": [asdict(item) for item in absent],
         "summary": [summary(row) for row in measure(rows)] if final else [],
     }
-    head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
-    runs = ",\n  ".join(map(_text, rows))
+    if final:
+        text = json.dumps({**document, "runs": [asdict(row) for row in rows]}, indent=1, ensure_ascii=False)
+    else:
+        head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+        text = f'{head},\n "runs": [{", ".join(map(_text, rows))}]\n}}'
     path = folder / "results.json"
-    write_whole(path, f'{head},\n "runs": [\n  {runs}\n ]\n}}\n', durable=final)
+    write_whole(path, text + "\n", durable=final)
     return path
 
 

@@ -7,13 +7,14 @@ The bench makes them when it has ended; of a bench that was ended early the proc
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from mpiio_ext.bench.results.files import write_results
-from mpiio_ext.bench.results.table import print_table
+from mpiio_ext.bench.results.table import print_table, print_worth
 from mpiio_ext.common.results import Absent, measure
 from mpiio_ext.report.load import rows_of
 
@@ -46,12 +47,16 @@ def _finish(output: Path, title: str) -> None:
                    for run in document["runs"])  # fmt: skip
     write_results(output, environment=document["environment"], configuration=document["configuration"], rows=rows,
                   absent=[Absent(**item) for item in document["absent"]], failure=document["failure"])
-    console = Console(width=WIDTH, no_color=not sys.stdout.isatty() or None, record=True)
-    print_table(console, measure(rows))
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        table = Console(file=nowhere, width=WIDTH, record=True)
+        print_table(table, measure(rows))
+        print_worth(table, measure(rows))
+        table.save_text(str(output / "table.txt"))
+    console = Console(width=WIDTH, no_color=not sys.stdout.isatty() or None)
+    print_worth(console, measure(rows))
     page = write_page(console, output, title) if title else None
     if page is not None:
         console.print(f"report: {page}", highlight=False, soft_wrap=True)
-    console.save_text(str(output / "table.txt"))
 
 
 if __name__ == "__main__":
